@@ -13,6 +13,7 @@ from typing import Any
 
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk
+from domain.store_event import Report
 
 GIVEN_FIELDS = ("broker", "store_host", "durability")
 """Fields of a settings class that the node sets: they are no settings of the table `[store]`."""
@@ -26,9 +27,10 @@ class StorageEngine:
                carry), `store_host` (address bytes that records carry) and `durability` (domain.topic.Durability of new
                topics); every other field is a setting of the table `[store]`. Where there is a field `hot_bytes`, its
                default is what the machine's memory allows
-    open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings). It returns
-               when metadata and state can be read; other calls may wait. Raises StoreError when the files need repair
+    open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings,
+               report). It returns when metadata and state can be read; other calls may wait. `report` gets what the store
+               has to tell: failures of the disk, a full disk, damage. Raises StoreError when the files need repair
     """
 
     settings: type[Any]
-    open: Callable[[Disk, Clock, Any], MessageStore]
+    open: Callable[[Disk, Clock, Any, Report], MessageStore]

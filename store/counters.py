@@ -42,6 +42,7 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "state_bytes": parts.state.bytes,
         "retention_segments_deleted_total": parts.retention.deleted,
         "retention_copied_total": parts.retention.copied,
+        **{f"events_{kind.value}_total": count for kind, count in parts.events.counts.items()},
         "recovered_batches": parts.recovered.batches,
         "recovered_cut_bytes": parts.recovered.cut_bytes,
     }

@@ -1,4 +1,7 @@
-"""Effects of a batch that has reached its durability level: messages become readable, changes apply, appends are answered."""
+"""Effects of a batch that has reached its durability level: messages become readable, changes apply, appends are answered.
+
+They run to the end whatever one of them does: a listener or an answer that raises costs its own caller, and nobody else.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from store.append import Appender
 from store.compaction import Compaction
 from store.delay import parking
 from store.delay.wheel import Wheel
+from store.events import StoreEvents
 from store.lease.ledger import LeaseLedger
 from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
@@ -66,7 +70,7 @@ class StateEffects:
 class BatchEffects:
     """Applies the effects of batches."""
 
-    __slots__ = ("_appender", "_commit", "_compaction", "_index", "_listeners", "_segments", "_state", "_wheel")
+    __slots__ = ("_appender", "_commit", "_compaction", "_events", "_index", "_listeners", "_segments", "_state", "_wheel")
 
     def __init__(
         self,
@@ -78,6 +82,7 @@ class BatchEffects:
         state: StateEffects,
         wheel: Wheel,
         listeners: StoreListeners,
+        events: StoreEvents,
     ) -> None:
         self._segments = segments
         self._commit = commit
@@ -87,6 +92,7 @@ class BatchEffects:
         self._state = state
         self._wheel = wheel
         self._listeners = listeners
+        self._events = events
 
     def reached(self, effects: Effects) -> None:
         """Apply the effects of a batch that has reached a level, in this order: queues, state, timers, callers, listeners."""
@@ -103,14 +109,17 @@ class BatchEffects:
                     self._commit.stop("a write of the index", error)
         for pending in effects.pending:
             if pending.changes:
-                self._state.written(pending.changes, base)
+                self._events.run("a state change", self._state.written, pending.changes, base)
                 self._appender.applied(pending)
         for queue, records in arrivals.items():
             if parking.is_parking_topic(queue.entry.name):
-                self._wheel.arrived(queue, records)
+                self._events.run("a timer", self._wheel.arrived, queue, records)
         for pending in effects.pending:
             done, pending.done = pending.done, None
             if done is not None:
-                done(pending.placed)
+                try:
+                    done(pending.placed)
+                except Exception as error:
+                    self._events.fault("the answer to an append", error)
         for queue, records in arrivals.items():
             self._listeners.arrived(queue, records)

@@ -10,6 +10,7 @@ from domain.errors import Failure
 from domain.lite import LiteQueues
 from domain.ports import Clock, Disk
 from domain.storage_engine import StorageEngine
+from domain.store_event import Report, unheard
 from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State, StateChange
 from domain.transaction import Timers, Transactions
 from store import checkpoint
@@ -21,6 +22,7 @@ from store.counters import figures
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.effects import BatchEffects, StateEffects
+from store.events import StoreEvents
 from store.held import HeldCalls
 from store.hot import HotLog
 from store.housekeeping import Housekeeping
@@ -108,23 +110,24 @@ class LogStore:
         return self.parts.commit.broken
 
 
-def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
+def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> LogStore:
     """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
 
-    It reads the log from the last checkpoint on before it returns. Reads and leases wait until what was found is durable.
-    Where two parts call each other, a lambda stands for the part that is made later.
+    `report` gets what the store has to tell. It reads the log from the last checkpoint on before it returns. Reads and leases
+    wait until what was found is durable. Where two parts call each other, a lambda stands for the part that is made later.
     """
 
     def reached(batch: Effects) -> None:
         effects.reached(batch)
 
     broker, durability = config.broker, config.durability
-    held, listeners, point = HeldCalls(), StoreListeners(), checkpoint.newest(disk)
+    events = StoreEvents(report)
+    held, listeners, point = HeldCalls(events), StoreListeners(events), checkpoint.newest(disk)
     segments, cache, state = Segments(disk, FOLDER), TailCache(config.cache_bytes), StateView()
     keys = KeyIndex(disk, clock, config, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
-    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add)
+    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add, events)
     index, reader = QueueIndex(disk, config, point.index_end), RecordReader(segments, cache)
-    reading, hot = Reading(index, reader, commit), HotLog(index, commit, config.hot_bytes)
+    reading, hot = Reading(index, reader, commit, events), HotLog(index, commit, config.hot_bytes)
     appender = Appender(
         commit, index, config, partial(empty_at, state), lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
     )  # fmt: skip
@@ -132,13 +135,13 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
     writer = StoreWriter(appender, admission, commit, durability)
     wheel = Wheel(index, clock, reader, state, writer, partial(StateChange, TIMER))
     transactions = OpenTransactions(index, clock, reader, state, writer, check_policy_of(config))
-    turn = TurnJournal(index, writer)
+    turn = TurnJournal(index, writer, events)
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)
     metadata = Catalogue(durability, writer.append_changes, compaction.drop_topic)
     state.connect(writer.append_changes, segments.read)
     state_effects = StateEffects(state, metadata, index, ledger)
-    effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners)
+    effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of).run(point)
     segments.date_segments(clock.wall_ms())
     keys.load(point.position, segments)
@@ -150,7 +153,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
     recall = TimerRecall(index, clock, wheel, reader, writer)
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, recovered,
+        retention, events, recovered,
     )  # fmt: skip
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
     positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments)
@@ -158,12 +161,12 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock),
         StoredLog(writer, Outbox(wheel, transactions, clock), reading, key_search, index, hot, listeners, held),
-        StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker),
+        StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker, events),
         positions,
-        StoredMemberPulls(ledger, positions, index, reading, source, held, clock),
+        StoredMemberPulls(ledger, positions, index, reading, source, held, clock, events),
         metadata,
-        StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker),
-        LeasePeek(ledger, index, clock, source),
+        StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker, events),
+        LeasePeek(ledger, index, clock, source, events),
     )
     housekeeping.start()
     return store

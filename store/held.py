@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
+from store.events import StoreEvents
+
 
 @final
 class HeldCalls:
@@ -14,9 +16,10 @@ class HeldCalls:
     holding   calls have to wait: `add` them
     """
 
-    __slots__ = ("_calls", "holding")
+    __slots__ = ("_calls", "_events", "holding")
 
-    def __init__(self) -> None:
+    def __init__(self, events: StoreEvents) -> None:
+        self._events = events
         self.holding = True
         self._calls: list[Callable[[], None]] = []
 
@@ -29,4 +32,4 @@ class HeldCalls:
         self.holding = False
         calls, self._calls = self._calls, []
         for call in calls:
-            call()
+            self._events.run("a call that waited for recovery", call)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from domain import lite
 from domain.address import HALF_TOPIC
 from domain.lite import LiteListener
 from domain.store_ports import StoreListener
 from store.delay import parking
+from store.events import StoreEvents
 from store.queue.queue import Queue
+
+_WHAT: Final = "a listener of the store"
 
 
 @final
 class StoreListeners:
-    """The listeners of all queues.
+    """The listeners of all queues. One that raises costs the others nothing.
 
     all     listeners of the queues of topics
     lite    listeners of the queues of lite topics
     """
 
-    __slots__ = ("all", "lite")
+    __slots__ = ("_events", "all", "lite")
 
-    def __init__(self) -> None:
+    def __init__(self, events: StoreEvents) -> None:
+        self._events = events
         self.all: list[StoreListener] = []
         self.lite: list[LiteListener] = []
 
@@ -34,17 +38,17 @@ class StoreListeners:
             return
         if queue.lite:
             for each in self.lite:
-                each.lite_arrived(name, queue.lite)
+                self._events.run(_WHAT, each.lite_arrived, name, queue.lite)
             return
         for listener in self.all:
-            listener.arrived(name, queue.id, records)
+            self._events.run(_WHAT, listener.arrived, name, queue.id, records)
 
     def freed(self, group: str, topic: str) -> None:
         """Tell the listeners that messages of `topic` can be leased again by `group`."""
         if topic.startswith(lite.PREFIX):
             parent, name = lite.split(topic)
             for each in self.lite:
-                each.lite_freed(group, parent, name)
+                self._events.run(_WHAT, each.lite_freed, group, parent, name)
             return
         for listener in self.all:
-            listener.freed(group, topic)
+            self._events.run(_WHAT, listener.freed, group, topic)

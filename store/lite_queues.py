@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from domain import lite
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.lite import LiteLeaseResult, LiteListener
 from domain.message import Placed
 from domain.ports import Clock
 from domain.store_ports import StateChange
 from domain.store_request import LeaseRequest
 from store.compaction import Compaction
+from store.events import StoreEvents
 from store.held import HeldCalls
 from store.lease.call import RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
+from store.lease.table import LeaseTable
 from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -41,6 +43,7 @@ class StoredLiteQueues:
         held: HeldCalls,
         clock: Clock,
         broker: str,
+        events: StoreEvents,
     ) -> None:
         """`broker` is the broker name in receipts."""
         self._index = index
@@ -52,6 +55,7 @@ class StoredLiteQueues:
         self._writer = writer
         self._held = held
         self._broker = broker
+        self._events = events
 
     def listen(self, listener: LiteListener) -> None:
         """LiteQueues.listen."""
@@ -85,12 +89,14 @@ class StoredLiteQueues:
         now = self._clock.wall_ms()
         request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
         call = OrderedCall(self._index, self._source, self._broker, now, request)
-        queues = [(at, self._queue(parent, each)) for at, each in enumerate(names)]
-        found = [
-            (at, queue, self._ledger.table(group, queue, False))
-            for at, queue in queues
-            if queue is not None and not self._ledger.tables.is_idle_at((group, queue.name, 0), queue.visible)
-        ]
+        found: list[tuple[int, Queue, LeaseTable]] = []
+        for at, each in enumerate(names):
+            try:
+                queue = self._queue(parent, each)
+                if queue is not None and not self._ledger.tables.is_idle_at((group, queue.name, 0), queue.visible):
+                    found.append((at, queue, self._ledger.table(group, queue, False)))
+            except (OSError, StoreError) as error:
+                call.error = error
         for _, _, table in found:
             call.raise_pop_ms(table)
         changed = []
@@ -99,9 +105,17 @@ class StoredLiteQueues:
             if len(call.messages) >= limit:
                 looked = at
                 break
-            if call.lease_from(table, queue):
+            try:
+                if call.lease_from(table, queue):
+                    changed.append(table)
+            except (OSError, StoreError) as error:
+                call.error = error
                 changed.append(table)
-        result = LiteLeaseResult(call.messages, call.pop_ms, looked)
+        result: LiteLeaseResult | Failure = LiteLeaseResult(call.messages, call.pop_ms, looked)
+        if call.error is not None:
+            self._events.unreadable(call.error)
+            if not call.messages:
+                result = Failure(ErrorCode.INTERNAL, f"{parent} holds a message that cannot be read: {call.error}")
         for table in changed:
             last = table is changed[-1]
             self._ledger.changed(table)
@@ -135,15 +149,21 @@ class StoredLiteQueues:
 
     def newest_ms(self, parent: str, lite_topic: str) -> int:
         """LiteQueues.newest_ms."""
-        queue = self._queue(parent, lite_topic)
+        try:
+            queue = self._queue(parent, lite_topic)
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
+            return 0
         return 0 if queue is None else self.time_at(parent, lite_topic, queue.visible - 1)
 
     def time_at(self, parent: str, lite_topic: str, offset: int) -> int:
         """LiteQueues.time_at."""
-        queue = self._queue(parent, lite_topic)
-        if queue is None or not queue.first <= offset < queue.visible:
+        try:
+            queue = self._queue(parent, lite_topic)
+            rows = [] if queue is None or not queue.first <= offset < queue.visible else self._index.rows(queue, offset, 1)
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
             return 0
-        rows = self._index.rows(queue, offset, 1)
         return rows[0][3] if rows else 0
 
     def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: lite.Done) -> None:

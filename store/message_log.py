@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain import limits
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import SYS_PREPARED, Message
 from domain.ports import Clock
 from domain.store_ports import ReadResult, StateChange, StoreListener
@@ -130,16 +130,20 @@ class StoredLog:
 
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageLog.bounds."""
-        queue = self._index.queue(topic, queue_id)
-        done((0, 0) if queue is None else (queue.first, queue.visible))
+        done(self._reading.bounds(topic, queue_id))
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """MessageLog.is_hot."""
         if self._held.holding:
             self._held.add(self.is_hot, topic, queue_id, done)
             return
-        queue = self._index.queue(topic, queue_id)
-        done(queue is None or queue.next == 0 or self._hot.contains(queue))
+        try:
+            queue = self._index.queue(topic, queue_id)
+            hot = queue is None or queue.next == 0 or self._hot.contains(queue)
+        except (OSError, StoreError) as error:
+            done(Failure(ErrorCode.INTERNAL, f"the index of {topic} queue {queue_id} cannot be read: {error}"))
+            return
+        done(hot)
 
     def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
         """MessageLog.search."""

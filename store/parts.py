@@ -9,6 +9,7 @@ from store.append import Appender
 from store.checkpoint import Checkpointer
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
+from store.events import StoreEvents
 from store.keys.index import KeyIndex
 from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
@@ -41,6 +42,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
+    events               what the store tells its owner
     recovered            what opening has read of the log
     """
 
@@ -58,4 +60,5 @@ class StoreParts:
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention
+    events: StoreEvents
     recovered: Recovered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
@@ -9,11 +10,13 @@ from domain.filter.filter import Filter
 from domain.record import Record, check
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
+from store.events import StoreEvents
 from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import rows_within
+from store.queue.row import Row, rows_within
+from store.readable import readable
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -26,7 +29,8 @@ READ_BYTES_MAX: Final = 512 * 1024
 class Reading:
     """Reads readable messages. A record that the index has and the log has not is the failure INTERNAL, never an exception."""
 
-    def __init__(self, index: QueueIndex, reader: RecordReader, commit: GroupCommit) -> None:
+    def __init__(self, index: QueueIndex, reader: RecordReader, commit: GroupCommit, events: StoreEvents) -> None:
+        self._events = events
         self._commit = commit
         self._index = index
         self._reader = reader
@@ -34,7 +38,10 @@ class Reading:
     def read(self, request: ReadRequest) -> ReadResult | Failure:
         """MessageLog.read."""
         topic, queue_id, offset = request.topic, request.queue_id, request.offset
-        queue = self._index.queue(topic, queue_id)
+        try:
+            queue = self._index.queue(topic, queue_id)
+        except (OSError, StoreError) as error:
+            return self._unreadable(topic, queue_id, offset, error)
         if queue is None:
             return ReadResult("EMPTY" if offset == 0 else "TOO_LARGE", [], 0, 0, 0)
         first, end = queue.first, queue.visible
@@ -47,13 +54,26 @@ class Reading:
         try:
             if request.wanted is None:
                 rows = self._index.rows(queue, offset, min(request.limit, end - offset))
-                records = self._reader.fetch(rows_within(rows, request.max_bytes))
+                records = self._readable(rows_within(rows, request.max_bytes), True)
                 following = offset + len(records)
             else:
                 records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
-            return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
+            return self._unreadable(topic, queue_id, offset, error)
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
+
+    def _unreadable(self, topic: str, queue_id: int, offset: int, error: OSError | StoreError) -> Failure:
+        self._events.unreadable(error)
+        return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
+
+    def _readable(self, rows: Sequence[Row], first: bool) -> list[bytes]:
+        """The records of `rows` up to one that cannot be read. Raises its error when it is the `first` of an answer."""
+        found, error = readable(self._reader.fetch, rows)
+        if error is not None:
+            self._events.unreadable(error)
+            if first and not found:
+                raise error
+        return found
 
     def _filtered(self, queue: Queue, request: ReadRequest, wanted: Filter) -> tuple[list[bytes], int]:
         """(records that match `wanted`, next offset). Filters by tag hashes in the index first, then by properties."""
@@ -72,7 +92,8 @@ class Reading:
                 last = places[limit - len(found)]
                 places = places[: limit - len(found)]
             part = rows_within([rows[at] for at in places], READ_BYTES_MAX)
-            for at, record in zip(places, self._reader.fetch(part), strict=False):
+            records = self._readable(part, offset == request.offset and not found)
+            for at, record in zip(places, records, strict=False):
                 scanned += len(record)
                 if not wanted.matches(Record(record).properties):
                     continue
@@ -80,6 +101,8 @@ class Reading:
                     return found, offset + at
                 size += len(record)
                 found.append(record)
+            if len(records) < len(part):
+                return found, offset + places[len(records)]
             offset += places[len(part)] if len(part) < len(places) else last
         return found, offset
 
@@ -91,18 +114,33 @@ class Reading:
         """The readable record at log position `position`; MESSAGE_NOT_FOUND, INTERNAL."""
         try:
             data = self._reader.at(position, self._commit.written)
-        except OSError as error:
+            if data is not None and check(data):
+                record = Record(data)
+                queue = self._index.queue(record.topic, record.queue_id)
+                if record.physical_offset == position and queue is not None and _holds(queue, record):
+                    return data
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
             return Failure(ErrorCode.INTERNAL, f"the log cannot be read at {position}: {error}")
-        if data is not None and check(data):
-            record = Record(data)
-            queue = self._index.queue(record.topic, record.queue_id)
-            if record.physical_offset == position and queue is not None and _holds(queue, record):
-                return data
         return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message begins at {position}")
 
-    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool) -> int:
+    def bounds(self, topic: str, queue_id: int) -> tuple[int, int] | Failure:
+        """MessageLog.bounds."""
+        try:
+            queue = self._index.queue(topic, queue_id)
+        except (OSError, StoreError) as error:
+            return self._unreadable(topic, queue_id, 0, error)
+        return (0, 0) if queue is None else (queue.first, queue.visible)
+
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool) -> int | Failure:
         """MessageLog.search. A time before the first message gives its offset, a time after the last one the end of the queue,
         or for `upper` the last offset."""
+        try:
+            return self._search(topic, queue_id, timestamp_ms, upper)
+        except (OSError, StoreError) as error:
+            return self._unreadable(topic, queue_id, 0, error)
+
+    def _search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool) -> int:
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return 0

@@ -12,6 +12,7 @@ from typing import Final
 
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
+from domain.store_event import Report
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
@@ -27,6 +28,7 @@ from gateway.node.config import Config, Known
 from gateway.node.protocols import Adapters, Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.observe.counters import CounterRegistry
+from gateway.observe.store_log import log_store_event
 from gateway.usecase.catalog.modes import Modes
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
@@ -102,6 +104,7 @@ def compose(
     entropy: Entropy,
     hot_bytes: int,
     protocols: Protocols | None = None,
+    report: Report = log_store_event,
 ) -> Parts:
     """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
@@ -109,9 +112,11 @@ def compose(
     host        host name or address that routes and offset ids carry
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
+    report      gets the events of the store
     """
     protocols = protocols or installed()
-    store = _open_store(config, disk, clock, protocols.store_host(host, ports), hot_bytes)
+    given = {"broker": config.broker, "store_host": protocols.store_host(host, ports), "durability": config.durability}
+    store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
     routes = RouteTable()
@@ -170,11 +175,6 @@ def _dispatcher(config: Config, policy: NodePolicy, store: MessageStore, clock: 
 
 def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
     return lambda: {**store.figures(), **handler.counters.figures()}
-
-
-def _open_store(config: Config, disk: Disk, clock: Clock, store_host: bytes, hot_bytes: int) -> MessageStore:
-    given = {"broker": config.broker, "store_host": store_host, "durability": config.durability}
-    return engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given))
 
 
 def access_of(config: Config) -> AccessConfig:

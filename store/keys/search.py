@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, final
 
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.record import Record
 from domain.store_request import KeyQuery
 from store.keys import row
@@ -65,7 +65,7 @@ class KeySearch:
                     found.append(record.data)
                     if len(found) >= query.limit:
                         return found
-        except OSError as error:
+        except (OSError, StoreError) as error:
             return Failure(ErrorCode.INTERNAL, f"the key index cannot be read: {error}")
         return found
 

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from domain import limits
 from domain.delivery.priority import again_first, by_priority
+from domain.errors import StoreError
 from domain.event import Leased
 from domain.filter.filter import Filter
 from domain.receipt import Receipt
@@ -16,12 +17,15 @@ from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
+from store.readable import readable
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
 """Index rows, and bytes of rejected records, after which a call ends `unfinished`."""
 READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
+UNREADABLE_MS: Final = 30_000
+"""A record that cannot be read is leased to nobody for this long, so that it does not hold back the messages behind it."""
 EVERYTHING: Final = 0
 NEW: Final = 1
 REDELIVERIES: Final = 2
@@ -42,7 +46,7 @@ class RecordSource(Protocol):
     """What a lease call needs of the store."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows."""
+        """Records of rows. Raises StoreError and OSError when one of them cannot be read."""
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
         """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit."""
@@ -58,14 +62,15 @@ class LeaseCall:
     remaining      about how many more messages are free in the queues that were visited
     unfinished     True when the call has ended at SCAN_ROWS_MAX or SCAN_BYTES_MAX
     revive_queue   the revive queue id of receipts: ORDERED_REVIVE_QUEUE in ordered calls
+    error          why a record could not be read, None when all could
     _rows          index rows scanned so far
     _bytes         bytes of rejected records read so far
     _broker        broker name of receipts
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_index", "_rows", "_source", "fleeting", "invisible_ms", "limit", "messages", "now", "pop_ms",
-        "remaining", "revive_queue", "unfinished", "wanted",
+        "_broker", "_bytes", "_index", "_rows", "_source", "error", "fleeting", "invisible_ms", "limit", "messages", "now",
+        "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
@@ -81,6 +86,7 @@ class LeaseCall:
         self.pop_ms = now
         self.remaining = 0
         self.unfinished = False
+        self.error: OSError | StoreError | None = None
         self._rows = 0
         self._bytes = 0
         self._broker = broker
@@ -138,7 +144,12 @@ class LeaseCall:
         """
         for offset in offsets:
             rows = self._index.rows(queue, offset, 1)
-            records = self._source.records(rows)
+            records = self._readable(rows)
+            if len(records) < len(rows):
+                if not may_move:
+                    break  # of an ordered group: nothing may overtake it
+                self._hide(table, offset)
+                continue
             if not records or not self._wants(records[0]):
                 table.skip(offset)
                 continue
@@ -174,8 +185,11 @@ class LeaseCall:
             if not rows:
                 break
             if self.wanted is None:
-                for place, record in enumerate(self._source.records(rows), offset):
+                records = self._readable(rows)
+                for place, record in enumerate(records, offset):
                     self._lease_record(table, queue, place, record)
+                if len(records) < len(rows):
+                    self._hide(table, table.head)
                 self._rows += len(rows)
             else:
                 self._lease_matching(table, queue, rows, room, self.wanted)
@@ -185,7 +199,10 @@ class LeaseCall:
         """Lease at most `room` of `rows` that match `wanted`, and skip the rows before and between them."""
         offset = table.head
         picked, last = self._rows_to_read(rows, room, wanted.hashes)
-        for at, record in zip(picked, self._source.records([rows[at] for at in picked]), strict=True):
+        records = self._readable([rows[at] for at in picked])
+        if len(records) < len(picked):
+            last = picked[len(records)]
+        for at, record in zip(picked, records, strict=False):
             if room == 0:
                 last = at
                 break
@@ -197,6 +214,22 @@ class LeaseCall:
                 self._bytes += len(record)
         self._rows += last
         table.skip_to(offset + last)
+        if len(records) < len(picked) and last == picked[len(records)]:
+            self._hide(table, table.head)
+
+    def _readable(self, rows: Sequence[Row]) -> list[bytes]:
+        """The records of `rows` up to the first one that cannot be read; `error` is then set."""
+        found, error = readable(self._source.records, rows)
+        if error is not None:
+            self.error = error
+        return found
+
+    def _hide(self, table: LeaseTable, offset: int) -> None:
+        """Lease the unreadable `offset`, which is free or `head`, to nobody. It is no delivery."""
+        fresh = offset == table.head
+        lease = table.lease(offset, self.pop_ms, self.now + UNREADABLE_MS, False)
+        if fresh:
+            lease.attempts = 0
 
     def _lease_record(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
         table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms).fleeting = self.fleeting

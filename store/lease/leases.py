@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain.delivery.priority import by_priority, lowest_first
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.ports import Clock
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
+from store.events import StoreEvents
 from store.held import HeldCalls
 from store.lease.call import LeaseCall, RecordSource, steps
 from store.lease.ledger import LeaseLedger
@@ -33,6 +34,7 @@ class StoredLeases:
         held: HeldCalls,
         clock: Clock,
         broker: str,
+        events: StoreEvents,
     ) -> None:
         """`broker` is the broker name in receipts."""
         self._ledger = ledger
@@ -42,6 +44,7 @@ class StoredLeases:
         self._held = held
         self._clock = clock
         self._broker = broker
+        self._events = events
 
     def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
         """Leases.lease."""
@@ -63,17 +66,34 @@ class StoredLeases:
         queues = self._queues_to_lease_from(group, request.topic, queue_id)
         if by_priority(queue_id):
             for queue in queues:
-                call.prepare(ledger.table(group, queue, from_first), queue)
+                try:
+                    call.prepare(ledger.table(group, queue, from_first), queue)
+                except (OSError, StoreError) as error:
+                    call.error = error
         for step in steps(queue_id):
             for queue in queues:
-                table = ledger.table(group, queue, from_first)
+                try:
+                    table = ledger.table(group, queue, from_first)
+                except (OSError, StoreError) as error:
+                    call.error = error
+                    continue
                 table.last_receive_ms = now
                 if not table.shared:
                     ledger.share(table, queue, now)
-                if call.lease_step(step, table, queue):
+                try:
+                    changed = call.lease_step(step, table, queue)
+                except (OSError, StoreError) as error:
+                    call.error = error
+                    changed = True  # what was leased before the error is in the answer
+                if changed:
                     wrote = True
                     ledger.changed(table)
-        result = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
+        result: LeaseResult | Failure = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
+        if call.error is not None:
+            self._events.unreadable(call.error)
+            if not call.messages:
+                text = f"{request.topic} holds a message that cannot be read: {call.error}"
+                result = Failure(ErrorCode.INTERNAL, text)
         if wrote:
             ledger.turn.when_written(done, result)
         else:
@@ -114,7 +134,7 @@ class StoredLeases:
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
             self._ledger.turn.mark_changed(table)
             unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
-        self._ledger.turn.when_durable(topic, done, outcomes)
+        self._ledger.turn.when_durable((topic,), done, outcomes)
         if unblocked:
             self._ledger.freed(group, topic)
 
@@ -160,7 +180,7 @@ class StoredLeases:
                     receipt.physical_offset,
                 )
             )
-        self._ledger.turn.when_durable(topic, done, outcomes)
+        self._ledger.turn.when_durable((topic,), done, outcomes)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
         """Leases.withdraw."""

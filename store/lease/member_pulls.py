@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, final
 
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.ports import Clock
 from domain.store_ports import ReadResult
 from domain.store_request import PullRequest
+from store.events import StoreEvents
 from store.held import HeldCalls
 from store.lease import late_returns
 from store.lease.call import RecordSource
@@ -51,6 +52,7 @@ class StoredMemberPulls:
         source: RecordSource,
         held: HeldCalls,
         clock: Clock,
+        events: StoreEvents,
     ) -> None:
         self._ledger = ledger
         self._positions = positions
@@ -59,6 +61,7 @@ class StoredMemberPulls:
         self._source = source
         self._held = held
         self._clock = clock
+        self._events = events
 
     def pull(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
         """MemberPulls.pull."""
@@ -86,7 +89,6 @@ class StoredMemberPulls:
         if failure is not None:
             done(failure)
             return
-        ledger.table(group, queue, True)
         now = self._clock.wall_ms()
         freed = table.puller not in ("", member) and table.release_puller(now)
         if table.puller != member:
@@ -99,11 +101,20 @@ class StoredMemberPulls:
         elif now - table.renewed_ms >= RENEW_MS:
             table.renew(now, now + PULL_LEASE_MS)
         retry_topic = request.retry_topic
-        moved = bool(retry_topic) and self._move_late_returns(table, queue, offset, retry_topic, now)
         call = PullCall(self._index, self._source, table, queue, now, read)
-        result = call.run(offset, not retry_topic)
-        table.pull_offset = result.next_offset
-        if call.changed or freed or moved or result.pop_ms:
+        moved = False
+        try:
+            ledger.table(group, queue, True)
+            moved = bool(retry_topic) and self._move_late_returns(table, queue, offset, retry_topic, now)
+            result = call.run(offset, not retry_topic)
+        except (OSError, StoreError) as error:
+            call.error = error
+            result = Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} holds a message that cannot be read: {error}")
+        if call.error is not None:
+            self._events.unreadable(call.error)
+        if not isinstance(result, Failure):
+            table.pull_offset = result.next_offset
+        if call.changed or freed or moved or (not isinstance(result, Failure) and result.pop_ms):
             ledger.changed(table)
             ledger.turn.when_written(done, result)
         else:
@@ -142,10 +153,13 @@ class StoredMemberPulls:
                     plain.append((topic, queue_id, offset))
             elif failure is None:
                 self._report(table, offset, now)
-        if plain or failure is not None:
+        if failure is not None:
             self._positions.commit(group, plain, done)
-        elif done is not None:
-            ledger.turn.when_durable(offsets[-1][0] if offsets else "", done, None)
+            return
+        if plain:
+            self._positions.commit(group, plain, None)
+        if done is not None:
+            ledger.turn.when_durable([place[0] for place in offsets], done, None)
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)

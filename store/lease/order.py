@@ -123,7 +123,9 @@ class OrderedCall(LeaseCall):
             rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
             if not rows:
                 break
-            for record in self._source.records(rows_within(rows, READ_BYTES_MAX)):
+            chosen = rows_within(rows, READ_BYTES_MAX)
+            records = self._readable(chosen)
+            for record in records:
                 if len(self.messages) >= self.limit or deferred >= DEFERRED_MAX:
                     break
                 self._rows += 1
@@ -139,6 +141,8 @@ class OrderedCall(LeaseCall):
                     table.defer()
                 else:
                     break
+            if len(records) < len(chosen):
+                break  # nothing may overtake the message that cannot be read
         return table.head != began
 
     def _key(self, table: LeaseTable, queue: Queue, offset: int) -> bytes:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import final
 
 from domain import lite
+from domain.errors import StoreError
 from domain.ports import Clock
 from domain.store_request import LeaseRequest
+from store.events import StoreEvents
 from store.lease.call import LeaseCall, RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
@@ -19,12 +21,13 @@ from store.queue.queue import Queue
 class LeasePeek:
     """The `domain.store_ports.Outlook` port over the lease tables. Creates and changes no table."""
 
-    __slots__ = ("_clock", "_index", "_ledger", "_source")
+    __slots__ = ("_clock", "_events", "_index", "_ledger", "_source")
 
-    def __init__(self, ledger: LeaseLedger, index: QueueIndex, clock: Clock, source: RecordSource) -> None:
+    def __init__(self, ledger: LeaseLedger, index: QueueIndex, clock: Clock, source: RecordSource, events: StoreEvents) -> None:
         self._ledger = ledger
         self._index = index
         self._clock = clock
+        self._events = events
         self._source = source
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
@@ -37,7 +40,14 @@ class LeasePeek:
         kind = OrderedCall if ordered else LeaseCall
         call = kind(self._index, self._source, "", now, request)
         queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
-        return any(queue is not None and self._can_lease(group, queue, call) for queue in queues)
+        for queue in queues:
+            try:
+                if queue is not None and self._can_lease(group, queue, call):
+                    return True
+            except (OSError, StoreError) as error:
+                self._events.unreadable(error)
+                return True  # the caller asks, and gets the error
+        return False
 
     def places(self) -> Sequence[tuple[str, str, int]]:
         """Outlook.places."""

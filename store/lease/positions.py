@@ -37,7 +37,6 @@ class StoredPositions:
             if done is not None:
                 done(failure)
             return
-        topic = ""
         for topic, queue_id, offset in offsets:
             key = (group, topic, queue_id)
             table = self._ledger.tables.get(key)
@@ -47,7 +46,7 @@ class StoredPositions:
                 table.commit(max(offset, 0))
             self._ledger.turn.mark_changed(table)
         if done is not None:
-            self._ledger.turn.when_durable(topic, done, None)
+            self._ledger.turn.when_durable([place[0] for place in offsets], done, None)
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.reset."""

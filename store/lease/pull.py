@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain import limits
+from domain.errors import StoreError
 from domain.record import Record, with_reconsume_times
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
@@ -13,7 +15,8 @@ from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import rows_within
+from store.queue.row import Row, rows_within
+from store.readable import readable
 from store.reading import READ_BYTES_MAX
 
 _STEP: Final = 64
@@ -24,13 +27,14 @@ class PullCall:
     """One pull: the request, and the records leased so far.
 
     changed    True when the table has changed and has to be journaled
+    error      why a record could not be read, None when all could
     _pop_ms    pop time of the leases
     _records   records of the answer, `_size` bytes together
     """
 
     __slots__ = (
         "_index", "_limit", "_max_bytes", "_now", "_pop_ms", "_queue", "_records", "_size", "_source", "_table", "_wanted",
-        "changed",
+        "changed", "error",
     )  # fmt: skip
 
     def __init__(
@@ -54,10 +58,12 @@ class PullCall:
         self._records: list[bytes] = []
         self._size = 0
         self.changed = False
+        self.error: OSError | StoreError | None = None
 
     def run(self, offset: int, backward: bool) -> ReadResult:
         """Lease from `offset` on what no other member holds; `pop_ms` of the result is 0 when nothing was leased.
 
+        Raises StoreError and OSError when the first message cannot be read; an answer ends before a later one that cannot.
         With `backward`, late returns come first, in an answer of their own (late_returns.py).
         """
         table, queue = self._table, self._queue
@@ -96,7 +102,11 @@ class PullCall:
         self._pop_ms = table.next_pop_ms(self._now)
         taken: list[int] = []
         for at in late:
-            record = self._record_or_skip(at)
+            try:
+                record = self._record_or_skip(at)
+            except (OSError, StoreError) as error:
+                self.error = error
+                continue
             if record is None:
                 continue
             if not self._add(record, at, True):
@@ -113,7 +123,13 @@ class PullCall:
         for offset in sorted([each for each, lease in table.leases.items() if each >= at and (lease.free or lease.pulled)]):
             if len(self._records) >= self._limit:
                 return offset
-            record = self._record_or_skip(offset)
+            try:
+                record = self._record_or_skip(offset)
+            except (OSError, StoreError) as error:
+                self.error = error
+                if not self._records:
+                    raise
+                return offset
             if record is not None and not self._add(record, offset, not table.leases[offset].pulled):
                 return offset
         return -1
@@ -139,14 +155,27 @@ class PullCall:
             rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
             if not rows:
                 break
-            for record in self._source.records(rows_within(rows, READ_BYTES_MAX)):
+            chosen = rows_within(rows, READ_BYTES_MAX)
+            records = self._readable(chosen)
+            for record in records:
                 if len(self._records) >= self._limit:
                     break
                 if not self._wants(record):
                     self._skip(table.head)
                 elif not self._add(record, table.head, True):
                     return table.head
+            if len(records) < len(chosen):
+                break  # the next pull begins at the message that cannot be read, and gets the error
         return max(table.head, at)
+
+    def _readable(self, rows: Sequence[Row]) -> list[bytes]:
+        """The records of `rows` up to one that cannot be read; raises its error when the answer would be empty."""
+        found, error = readable(self._source.records, rows)
+        if error is not None:
+            self.error = error
+            if not found and not self._records:
+                raise error
+        return found
 
     def _wants(self, record: bytes) -> bool:
         return self._wanted is None or self._wanted.matches(Record(record).properties)

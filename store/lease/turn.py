@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
 from typing import Any, Protocol, final
@@ -10,6 +10,7 @@ from typing import Any, Protocol, final
 from domain.errors import Failure
 from domain.message import Placed
 from domain.store_ports import StateChange
+from store.events import StoreEvents
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
@@ -40,8 +41,9 @@ class TurnJournal:
     _when_synced    (callback, result) to call when it is durable
     """
 
-    def __init__(self, index: QueueIndex, writer: JournalWriter) -> None:
+    def __init__(self, index: QueueIndex, writer: JournalWriter, events: StoreEvents) -> None:
         self._index = index
+        self._events = events
         self._writer = writer
         self.anchors: Anchors[LeaseTable] = Anchors()
         self.tables = LeaseTables(self.mark_changed)
@@ -62,7 +64,7 @@ class TurnJournal:
         self._dirty.clear()
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
-        self._writer.journal(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
+        self._writer.journal(changes, self._answers(page) if page else None, self._answers(flushed) if flushed else None)
 
     def drop(self, table: LeaseTable) -> None:
         """Leave `table`, which is being removed, out of the journal."""
@@ -104,9 +106,10 @@ class TurnJournal:
         """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed before."""
         self._when_written.append((done, result))
 
-    def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
-        """Call `done(result)` when the journal of this turn has reached the durability level of `topic`."""
-        (self._when_synced if self._index.flushed(topic) else self._when_written).append((done, result))
+    def when_durable(self, topics: Iterable[str], done: Callable[[Any], None], result: object) -> None:
+        """Call `done(result)` when the journal of this turn has reached the strictest durability level among `topics`."""
+        flushed = any(self._index.flushed(topic) for topic in topics)
+        (self._when_synced if flushed else self._when_written).append((done, result))
         self._writer.schedule_journal()
 
     def mark_changed(self, table: LeaseTable) -> None:
@@ -115,12 +118,11 @@ class TurnJournal:
             self._dirty[table] = None
             self._writer.schedule_journal()
 
+    def _answers(self, waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
+        """One callback for all (callback, result) of `waiting`; a failure replaces the results."""
 
-def _answers(waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
-    """One callback for all (callback, result) of `waiting`; a failure replaces the results."""
+        def answer(result: list[Placed] | Failure) -> None:
+            for done, value in waiting:
+                self._events.run("the answer to a lease call", done, result if isinstance(result, Failure) else value)
 
-    def answer(result: list[Placed] | Failure) -> None:
-        for done, value in waiting:
-            done(result if isinstance(result, Failure) else value)
-
-    return answer
+        return answer

@@ -14,6 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.ports import Clock, Timer
 from store.config import StoreConfig
+from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Writer
 from store.log.cache import TailCache
@@ -51,6 +52,7 @@ class GroupCommit:
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
+        events: StoreEvents,
     ) -> None:  # fmt: skip
         """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
         `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way."""
@@ -61,6 +63,7 @@ class GroupCommit:
         self._reached = reached
         self._before_write = before_write
         self._index_keys = index_keys
+        self._events = events
         self._open: OpenBatch | None = None
         self._sealed: list[OpenBatch | None] = []
         self._unsynced: deque[tuple[int, Effects]] = deque()
@@ -72,7 +75,7 @@ class GroupCommit:
         self._sync_delay = SyncDelay()
         self._delay_timer: Timer | None = None  # ends the delay before a sync
         self._waiting = 0
-        self._sync_waiters = SyncWaiters()
+        self._sync_waiters = SyncWaiters(events)
         self.broken: Failure | None = None
         self.end = segments.end
         self.written = segments.end
@@ -190,8 +193,8 @@ class GroupCommit:
             if current is None:
                 continue
             if self.broken is not None:
-                current.page.fail(self.broken)
-                current.flushed.fail(self.broken)
+                current.page.fail(self.broken, self._events)
+                current.flushed.fail(self.broken, self._events)
                 continue
             if current.flushed.pending or current.flushed.arrivals:
                 self._unsynced.append((current.end, current.flushed))
@@ -317,14 +320,14 @@ class GroupCommit:
         if self._syncing:
             self._timeout_timer = self._clock.call_at(now + limit // 4, self._answer_timeouts)
         for done in overdue:
-            done(failure)
+            self._events.run("the answer to an append", done, failure)
 
     def _stop_writing(self, what: str, error: OSError) -> None:
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
         for _, effects in self._unsynced:
-            effects.fail(self.broken)
+            effects.fail(self.broken, self._events)
         self._unsynced.clear()
         self._waiting = 0
         self._sync_waiters.clear()

@@ -9,6 +9,7 @@ from domain import record
 from domain.errors import Failure
 from domain.message import Message, Placed
 from domain.store_ports import StateChange
+from store.events import StoreEvents
 from store.log import batch
 from store.queue.queue import Queue
 from store.state import change
@@ -56,12 +57,12 @@ class Effects:
         self.arrivals: dict[Queue, list[bytes]] = {}
         self.pending: list[Pending] = []
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: Failure, events: StoreEvents) -> None:
         """Answer all pending appends with `failure`: the batch never reaches the level."""
         for pending in self.pending:
             done, pending.done = pending.done, None
             if done is not None:
-                done(failure)
+                events.run("the answer to an append", done, failure)
 
 
 @final

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import final
 
+from store.events import StoreEvents
+
 
 @final
 class SyncWaiters:
     """Callbacks by the log position that they wait for."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_events", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, events: StoreEvents) -> None:
+        self._events = events
         self._waiting: list[tuple[int, Callable[[], None]]] = []
 
     def add(self, position: int, done: Callable[[], None]) -> None:
@@ -24,7 +27,7 @@ class SyncWaiters:
         ready = [done for wanted, done in self._waiting if wanted <= position]
         self._waiting = [waiter for waiter in self._waiting if waiter[0] > position]
         for done in ready:
-            done()
+            self._events.run("work that waits for a sync", done)
         return bool(self._waiting)
 
     def clear(self) -> None:

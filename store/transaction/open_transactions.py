@@ -206,10 +206,10 @@ class OpenTransactions:
     def topic(self, group: str, message_id: str, offset: int) -> str:
         """Transactions.topic."""
         at = self._find(group, message_id, offset)
-        row = self._row(at) if at >= 0 else None
-        if row is None:
-            return ""
         try:
+            row = self._row(at) if at >= 0 else None
+            if row is None:
+                return ""
             (data,) = self._reader.fetch([row])
         except (OSError, StoreError):
             return ""
@@ -295,8 +295,8 @@ class OpenTransactions:
     def _repeat_checks(self, names: Sequence[tuple[str, str]]) -> None:
         """Repeat checks without counting them. The next regular check is due one interval from now."""
         offsets = [self._by_name[name] for name in names if name in self._by_name]
-        rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
         try:
+            rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
             records = self._reader.fetch([row for _, row in rows])
         except (OSError, StoreError):
             return

@@ -11,6 +11,7 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Timer
 from domain.record import Record
+from domain.store_event import StoreEvent, StoreEventKind
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
@@ -94,6 +95,7 @@ class World:
         self.life: Lifetime | None = None
         self.parts: Parts | None = None
         self.kills = 0
+        self.events: list[StoreEvent] = []
         self._connection_context: ConnectionContext | None = None
         self._links: list[Link] = []
         self._port = 20_000
@@ -102,9 +104,16 @@ class World:
         """Compose a node with the files on the disk."""
         self.life = Lifetime(self.clock)
         disk = self.disk = self.disk.killed(self.life)
-        self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
+        entropy = SeededEntropy(self.chance)
+        self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
         self._connection_context = ConnectionContext(Traced(self, self.parts), self.life, CounterRegistry(), 10_000)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
+
+    def _heard(self, event: StoreEvent) -> None:
+        """An event of the store: no callback may raise."""
+        self.events.append(event)
+        if event.kind is StoreEventKind.FAULT and event.error is not None:
+            raise event.error
 
     def dial(self, protocol: str, party: Party) -> None:
         """Connect `party`. While the node is down, `party` is told at once that the link is lost, and tries again."""

@@ -11,6 +11,7 @@ from domain.filter.tag import TagFilter
 from domain.message import Message, Placed
 from domain.record import Record
 from domain.storage_engine import StorageEngine
+from domain.store_event import StoreEvent, StoreEventKind
 from domain.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
@@ -36,14 +37,26 @@ class Driver:
         disk: MemoryDisk | None = None,
         clock: VirtualClock | None = None,
         engine: StorageEngine = LOG,
+        faults: bool = False,
     ) -> None:
-        """`config`: the engine's settings, None for its defaults."""
+        """`config`: the engine's settings, None for its defaults. `faults`: callbacks of the test raise on purpose."""
+        self.events: list[StoreEvent] = []
+        self.faults = faults
         self.engine = engine
         self.config = config if config is not None else engine.settings()
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.disk = disk if disk is not None else MemoryDisk(self.clock)
         # Tests of the bundled engine look at its parts; those of the contract use the ports alone.
-        self.store = cast(LogStore, engine.open(self.disk, self.clock, self.config))
+        self.store = cast(LogStore, engine.open(self.disk, self.clock, self.config, self._report))
+
+    def _report(self, event: StoreEvent) -> None:
+        self.events.append(event)
+        if event.kind is StoreEventKind.FAULT and event.error is not None and not self.faults:
+            raise event.error
+
+    def told(self, kind: StoreEventKind) -> list[StoreEvent]:
+        """The events of one kind so far."""
+        return [event for event in self.events if event.kind is kind]
 
     def call(self, function: Callable[..., None], *arguments: Any) -> Any:
         """Call a port's method whose last argument is `done`; its answer."""

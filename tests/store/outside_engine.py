@@ -61,9 +61,9 @@ class Folder:
         return self._disk.free_ratio()
 
 
-def open_in_folder(disk, clock, settings):
+def open_in_folder(disk, clock, settings, report):
     config = StoreConfig(settings.broker, settings.store_host, settings.durability)
-    return open_store(Folder(disk, settings.folder), clock, config)
+    return open_store(Folder(disk, settings.folder), clock, config, report)
 
 
 ENGINE = StorageEngine(InFolderSettings, open_in_folder)

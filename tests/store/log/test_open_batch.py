@@ -5,7 +5,9 @@ from __future__ import annotations
 from domain.errors import ErrorCode, Failure
 from domain.message import LOCAL_HOST, Placed
 from domain.record import Record
+from domain.store_event import unheard
 from domain.store_ports import StateChange
+from store.events import StoreEvents
 from store.log import batch
 from store.log.open_batch import Effects, OpenBatch, Pending
 from store.state import change
@@ -59,8 +61,8 @@ def test_a_failed_level_answers_every_append_once() -> None:
     effects = Effects(BASE)
     effects.pending += [Pending(answers.append, [], (), flushed, 0) for flushed in (True, False)]
     effects.pending.append(Pending(None, [], (), True, 0))
-    effects.fail(BROKEN)
-    effects.fail(BROKEN)
+    effects.fail(BROKEN, StoreEvents(unheard))
+    effects.fail(BROKEN, StoreEvents(unheard))
     assert answers == [BROKEN, BROKEN]
 
 
@@ -70,8 +72,8 @@ def test_an_append_made_while_others_are_refused_is_not_answered_twice() -> None
 
     def refused(answer: list[Placed] | Failure) -> None:
         answers.append(answer)
-        effects.fail(BROKEN)
+        effects.fail(BROKEN, StoreEvents(unheard))
 
     effects.pending += [Pending(refused, [], (), True, 0), Pending(answers.append, [], (), True, 0)]
-    effects.fail(BROKEN)
+    effects.fail(BROKEN, StoreEvents(unheard))
     assert answers == [BROKEN, BROKEN]

@@ -1,0 +1,52 @@
+"""What a store tells about itself: a disk that fails or is full, damage, and what it did about that."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class StoreEventKind(enum.Enum):
+    """What has happened. The value is the stable name in metrics."""
+
+    STOPPED = "stopped"
+    """No writes are taken until a restart."""
+    FULL = "full"
+    """No writes are taken until there is room."""
+    RESUMED = "resumed"
+    """Writes are taken again."""
+    DAMAGED = "damaged"
+    """Bytes that were durable are wrong or missing."""
+    REBUILT = "rebuilt"
+    """Damage was made good from an older copy, or from the log."""
+    UNREADABLE = "unreadable"
+    """A reader was refused, because what it asked for is damaged."""
+    FAULT = "fault"
+    """A callback raised an exception; everything else went on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEvent:
+    """One event: one line in the log.
+
+    kind     what has happened
+    file     name within the data directory; "" when it concerns no single file
+    cause    what is wrong, and what was done about it
+    remedy   what a person has to do; "" when there is nothing to do
+    error    the exception behind it
+    """
+
+    kind: StoreEventKind
+    file: str
+    cause: str
+    remedy: str = ""
+    error: BaseException | None = None
+
+
+Report = Callable[[StoreEvent], None]
+"""Takes an event; it must not call the store."""
+
+
+def unheard(event: StoreEvent) -> None:
+    """A Report that drops all events."""

@@ -1,0 +1,24 @@
+"""Reading around a record that is damaged: what stands before it is answered, and the next reader gets the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from domain.errors import StoreError
+from store.queue.row import Row
+
+
+def readable(
+    fetch: Callable[[Sequence[Row]], list[bytes]], rows: Sequence[Row]
+) -> tuple[list[bytes], OSError | StoreError | None]:
+    """(records of `rows` up to the first one that `fetch` cannot read, why it cannot; None when it has read all)."""
+    try:
+        return fetch(rows), None
+    except (OSError, StoreError):
+        found: list[bytes] = []
+    for row in rows:
+        try:
+            found += fetch((row,))
+        except (OSError, StoreError) as error:
+            return found, error
+    return found, None
