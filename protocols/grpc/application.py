@@ -45,7 +45,7 @@ METHODS: Final[dict[bytes, Method]] = {
 _GRPC: Final = (b"content-type", b"application/grpc")
 _RESPONSE: Final[Headers] = [(b":status", b"200"), _GRPC, (b"grpc-accept-encoding", b"identity,gzip")]
 _TRAILERS_OK: Final[Headers] = [(b"grpc-status", b"0")]
-_CANCEL: Final = 0x8
+_NOT_POST: Final[Headers] = [(b":status", b"405"), (b"allow", b"POST"), (b"content-length", b"0")]
 _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIENT_START
 
 
@@ -97,6 +97,11 @@ class GrpcApplication:
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
         """A stream has begun: find its method, client and principal. Refused calls are answered at once."""
         fields = dict(headers)
+        if fields.get(b":method") != b"POST":
+            # Intermediaries may repeat a GET or PUT, or answer it from a cache (PROTOCOL-HTTP2: requests are POST).
+            self.setting.refused("grpc", framing.REFUSALS[framing.UNIMPLEMENTED])
+            self._reply.respond(stream_id, _NOT_POST, True)
+            return ()
         method = METHODS.get(fields.get(b":path", b""))
         encoding = fields.get(b"grpc-encoding", b"identity")
         if method is None:

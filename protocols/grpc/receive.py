@@ -27,6 +27,8 @@ MARGIN_NS: Final = 100 * limits.MILLISECOND_NS
 """Time from the answer to the caller's deadline, so that an empty answer arrives before the deadline."""
 INVISIBLE_MS_MIN: Final = 10_000
 
+_FILTER_TYPES: Final = {pb.FILTER_TYPE_UNSPECIFIED: TAG, pb.TAG: TAG, pb.SQL: SQL92}
+
 _OK: Final = framing.frame(status.STATUS_OK)
 _NONE: Final = framing.frame(status.status(pb.MESSAGE_NOT_FOUND, "no new message"))
 _HOSTS = translate_out.Hosts()
@@ -163,7 +165,8 @@ def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[L
 
 def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
     """The filter of an expression, None when it matches everything. An expression without a type is of type TAG."""
-    found = context.sessions.filters.compile(SQL92 if expression.type == pb.SQL else TAG, expression.expression)
+    kind = _FILTER_TYPES.get(expression.type) or f"number {expression.type}"
+    found = context.sessions.filters.compile(kind, expression.expression)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 
 

@@ -39,7 +39,9 @@ HELD_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of answers held back by the peer's windows at which new streams are refused."""
 
 TICK_NS: Final = limits.SECOND_NS
-REQUEST_NS: Final = 30 * limits.SECOND_NS
+REQUEST_NS: Final = 10 * limits.SECOND_NS
+"""Time for the body of a request, without the time that its bytes earn."""
+UPLOAD_BYTES_PER_SECOND: Final = 32 * 1024
 STALL_NS: Final = 60 * limits.SECOND_NS
 IDLE_NS: Final = 120 * limits.SECOND_NS
 SILENCE_NS: Final = 60 * limits.SECOND_NS
@@ -60,7 +62,7 @@ class _Stream:
     complete      True: the whole request has arrived
     answered      True: the response has begun
     received      bytes of the body of an incomplete, unanswered request
-    deadline      monotonic ns by which the request must be complete or answered
+    deadline      monotonic ns by which the request must be complete or answered; bytes of its body move it
     """
 
     __slots__ = ("answered", "application", "complete", "deadline", "received")
@@ -72,6 +74,10 @@ class _Stream:
         self.received = 0
         self.deadline = deadline
 
+    def due(self) -> int:
+        """Monotonic ns at which the request is given up: later by a second for every 32 KiB that have arrived."""
+        return self.deadline + self.received * limits.SECOND_NS // UPLOAD_BYTES_PER_SECOND
+
 
 @final
 class Http2Connection:
@@ -79,8 +85,8 @@ class Http2Connection:
 
     __slots__ = (
         "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
-        "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent", "_stalls",
-        "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
+        "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent",
+        "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
@@ -93,6 +99,7 @@ class Http2Connection:
         self._now = self._opened_at = self._heard_at = self._idle_at = self._budget_at = self._inside_at = now
         self._inside_count = 0  # frames before the one that is incomplete since _inside_at
         self._pinged = False  # True: no bytes since a PING was sent
+        self._served = False  # True: a whole request has arrived, or one was answered
         self._queued = self._sent = self._uploads_bytes = 0
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
@@ -133,7 +140,7 @@ class Http2Connection:
             if kind == EVENT_DATA:
                 self._data(stream_id, stream, cast(bytes, payload), now, commands)
             elif kind == EVENT_ENDED:
-                stream.complete = True
+                stream.complete = self._served = True
                 self._uploads_bytes -= stream.received
                 stream.received = 0
                 commands += stream.application.ended(stream_id, now)
@@ -204,7 +211,7 @@ class Http2Connection:
         stream = self._streams.get(stream_id)
         if stream is None:
             return
-        stream.answered = True
+        stream.answered = self._served = True
         self._uploads_bytes -= stream.received
         stream.received = 0
         self._engine.respond(stream_id, headers, end)
@@ -257,6 +264,7 @@ class Http2Connection:
             if application.accepts(headers):
                 self.spoken = self.spoken or name
                 self._streams[stream_id] = _Stream(application, end, now + REQUEST_NS)
+                self._served = self._served or end
                 commands += application.opened(stream_id, headers, now)
                 if end:
                     if stream_id in self._streams:
@@ -327,18 +335,20 @@ class Http2Connection:
     def _tick(self, now: int, commands: list[Command]) -> Sequence[Command]:
         outline = self._outline
         stuck = outline.inside and outline.work + outline.control == self._inside_count
-        if not outline.settled:
-            if now - self._opened_at >= limits.HANDSHAKE_NS:
-                return self._end(SETTINGS_TIMEOUT, "handshake-timeout", commands)
-        elif stuck and now - self._inside_at >= limits.FRAME_NS:
+        if not outline.acknowledged and now - self._opened_at >= limits.HANDSHAKE_NS:
+            return self._end(SETTINGS_TIMEOUT, "handshake-timeout", commands)
+        if stuck and now - self._inside_at >= limits.FRAME_NS:
             return self._end(PROTOCOL_ERROR, "frame-timeout", commands)
         for stream_id, stream in list(self._streams.items()):
-            if not (stream.complete or stream.answered) and stream.deadline <= now:
+            if not (stream.complete or stream.answered) and stream.due() <= now:
                 self._cancel(stream_id, stream, CANCEL, now, commands)
         if self._engine.held or self._stalls:
             self._end_stalls(now, commands)
-        if not self._streams and now - self._idle_at >= IDLE_NS:
-            return self._end(NO_ERROR, "idle", commands, clean=True)
+        if not self._streams:
+            if not self._served and now - self._opened_at >= limits.HANDSHAKE_NS:
+                return self._end(NO_ERROR, "handshake-timeout", commands)
+            if now - self._idle_at >= IDLE_NS:
+                return self._end(NO_ERROR, "idle", commands, clean=True)
         if now - self._heard_at >= SILENCE_NS + PING_NS:
             return self._end(NO_ERROR, "ping-timeout", commands)
         if now - self._heard_at >= SILENCE_NS and not self._pinged:
@@ -352,10 +362,12 @@ class Http2Connection:
             return now + TICK_NS
         earliest = self._heard_at + (SILENCE_NS + PING_NS if self._pinged else SILENCE_NS)
         for stream in self._streams.values():
-            if not (stream.complete or stream.answered) and stream.deadline < earliest:
-                earliest = stream.deadline
+            if not (stream.complete or stream.answered):
+                earliest = min(earliest, stream.due())
         if not self._streams:
             earliest = min(earliest, self._idle_at + IDLE_NS)
+        if not (self._outline.acknowledged and self._served):
+            earliest = min(earliest, self._opened_at + limits.HANDSHAKE_NS)
         return max(earliest, now + TICK_NS)
 
     def _end_stalls(self, now: int, commands: list[Command]) -> None:

@@ -14,6 +14,7 @@ SETTINGS: Final = 0x4
 CONTINUATION: Final = 0x9
 
 END_STREAM: Final = 0x1
+ACK: Final = 0x1
 END_HEADERS: Final = 0x4
 PREFACE_BYTES: Final = 24
 FRAME_HEAD_BYTES: Final = 9
@@ -35,7 +36,7 @@ class FrameOutline:
     control          all other frames, RST_STREAM and empty DATA included
     resets           RST_STREAM frames
     inside           True: a frame, a header block or the preface is incomplete
-    settled          True: a SETTINGS frame has begun, which must follow the preface
+    acknowledged     True: a SETTINGS frame with ACK has begun, which must answer this node's SETTINGS
     _skip            bytes to skip to the next frame header
     _head            part of a frame header
     _open            True: a header block is incomplete
@@ -43,7 +44,7 @@ class FrameOutline:
     _block           bytes of the current header block
     """
 
-    __slots__ = ("_block", "_continuations", "_head", "_open", "_skip", "control", "inside", "resets", "settled", "work")
+    __slots__ = ("_block", "_continuations", "_head", "_open", "_skip", "acknowledged", "control", "inside", "resets", "work")
 
     def __init__(self) -> None:
         self._skip: int = PREFACE_BYTES
@@ -55,7 +56,7 @@ class FrameOutline:
         self.control: int = 0
         self.resets: int = 0
         self.inside: bool = True
-        self.settled: bool = False
+        self.acknowledged: bool = False
 
     def follow(self, data: bytes) -> int:
         """Take the next bytes -> 0, or the error code with which to close the connection.
@@ -95,8 +96,8 @@ class FrameOutline:
                 self.control += 1
                 if kind == RST_STREAM:
                     self.resets += 1
-                elif kind == SETTINGS:
-                    self.settled = True
+                elif kind == SETTINGS and flags & ACK:
+                    self.acknowledged = True
         if at < size:
             self._head = data[at:]
             self._skip = 0

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -243,6 +245,7 @@ RECEIVES: tuple[tuple[Callable[[pb.ReceiveMessageRequest], None], str], ...] = (
     (lambda asked: setattr(asked.invisible_duration, "seconds", 12 * 3_600 + 1), "ILLEGAL_INVISIBLE_TIME"),
     (lambda asked: asked.filter_expression.CopyFrom(sql("a >")), "ILLEGAL_FILTER_EXPRESSION"),
     (lambda asked: asked.filter_expression.CopyFrom(sql("")), "ILLEGAL_FILTER_EXPRESSION"),
+    (lambda asked: asked.filter_expression.MergeFromString(b"\x08\x63\x12\x01*"), "ILLEGAL_FILTER_EXPRESSION"),  # type 99
 )
 
 
@@ -256,3 +259,20 @@ def test_a_receive_is_refused(channel: grpc.Channel, change_: Callable[[pb.Recei
     parts = list(raw(wanting(change_), metadata=(("x-mq-client-id", "stub-1"), ("x-mq-language", "PYTHON")), timeout=10))
     assert pb.Code.Name(parts[0].status.code) == code
     assert not any(part.HasField("message") for part in parts)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("verb", ["GET", "PUT"])
+def test_a_method_other_than_post_is_405(node: Node, verb: str) -> None:
+    url = f"http://127.0.0.1:{node.port('grpc')}/apache.rocketmq.v2.MessagingService/QueryRoute"
+    asked = ["-H", "content-type: application/grpc", "-H", "x-mq-client-id: stub-1", "--data-binary", "@-", url]
+    done = subprocess.run(
+        ["curl", "-si", "--http2-prior-knowledge", "-X", verb, *asked],
+        input=bytes(5),
+        capture_output=True,
+        check=True,
+        timeout=20,
+    )
+    first, *fields = done.stdout.decode().splitlines()
+    assert first.split()[1] == "405"
+    assert "allow: POST" in fields

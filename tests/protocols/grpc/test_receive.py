@@ -9,9 +9,10 @@ from domain.command import Extend, Receive
 from domain.event import Extended, Received
 from domain.limits import UNREAD_BYTES_MAX
 from domain.topic import Group
+from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
-from tests.protocols.grpc.stage import WALL_MS, Stage, leased, poll, with_settings
+from tests.protocols.grpc.stage import SERVICE, WALL_MS, Stage, leased, poll, prefixed, with_settings
 from tests.protocols.http2.peer import both_engines
 
 
@@ -35,6 +36,34 @@ def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None
     assert (two.system_properties.delivery_attempt, two.system_properties.queue_offset) == (3, 8)
     assert told[3].delivery_timestamp.ToMilliseconds() == WALL_MS
     assert stage.grpc_status(stream) == (0, "")
+
+
+@both_engines
+@pytest.mark.parametrize("kind", [3, 99, -1])
+def test_a_filter_of_an_unknown_type_is_refused(engine: EngineFactory, kind: int) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.MergeFromString(b"\x08" + wire.varint(kind & (1 << 64) - 1) + b"\x12\x01*")
+    stream = stage.call("ReceiveMessage", request)
+    (told,) = [pb.ReceiveMessageResponse.FromString(part) for part in stage.messages(stream)]
+    assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
+    assert stage.commands == []
+
+
+@both_engines
+@pytest.mark.parametrize("method", [b"GET", b"PUT", b"HEAD"])
+def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -> None:
+    stage, _ = with_settings(engine)
+    h2 = stage.client.connection
+    stream = h2.get_next_available_stream_id()
+    path = (SERVICE + "ReceiveMessage").encode()
+    fields = [(b":method", method), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", path)]
+    h2.send_headers(stream, fields + stage.headers())
+    h2.send_data(stream, prefixed(poll().SerializeToString()), end_stream=True)
+    stage.client.exchange()
+    headers = stage.client.responses(stream)
+    assert (headers[b":status"], headers[b"allow"]) == (b"405", b"POST")
+    assert stage.commands == []
 
 
 @both_engines

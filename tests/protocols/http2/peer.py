@@ -31,6 +31,7 @@ PEER = Peer("127.0.0.1", 50000, b"\x7f\x00\x00\x01\x00\x00\xc3\x50")
 SECOND = 1_000_000_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+SETTINGS_ACK = b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"
 
 
 def engines() -> dict[str, EngineFactory]:

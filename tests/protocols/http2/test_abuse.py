@@ -15,6 +15,7 @@ from tests.protocols.http2.peer import (
     PEER,
     PREFACE,
     SECOND,
+    SETTINGS_ACK,
     Notebook,
     Notebooks,
     both_engines,
@@ -23,13 +24,13 @@ from tests.protocols.http2.peer import (
 )
 
 REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-FRAME_SIZE_ERROR, PROTOCOL_ERROR, COMPRESSION_ERROR, STREAM_CLOSED, CALM = 6, 1, 9, 5, 0xB
+FRAME_SIZE_ERROR, PROTOCOL_ERROR, COMPRESSION_ERROR, STREAM_CLOSED, SETTINGS_TIMEOUT, CALM = 6, 1, 9, 5, 4, 0xB
 
 
 def fresh(engine: EngineFactory) -> tuple[Http2Connection, Notebook]:
     factory = Notebooks()
     server = Http2Connection(engine, [factory], PEER, 0)
-    server.receive(PREFACE + EMPTY_SETTINGS, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS + SETTINGS_ACK, 0)
     server.outgoing()
     return server, factory.last
 
@@ -230,7 +231,7 @@ def test_silence_before_the_preface_ends_at_the_handshake_deadline(engine: Engin
 @both_engines
 def test_half_a_frame_ends_after_ten_seconds(engine: EngineFactory) -> None:
     server, _ = fresh(engine)
-    server.receive(headers(1)[:-1], SECOND)
+    server.receive(headers(1) + headers(3)[:-1], SECOND)
     commands: list[Command] = []
     at = SECOND
     while not server.closed:
@@ -241,17 +242,74 @@ def test_half_a_frame_ends_after_ten_seconds(engine: EngineFactory) -> None:
 
 
 @both_engines
+def test_settings_that_are_never_acknowledged_end_the_connection_after_ten_seconds(engine: EngineFactory) -> None:
+    server = Http2Connection(engine, [Notebooks()], PEER, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS + headers(1), 0)
+    server.outgoing()
+    commands: list[Command] = []
+    at = 0
+    while not server.closed:
+        at = max(server.deadline() or 0, at + SECOND // 2)
+        commands += server.expire(at)
+        if not server.closed:
+            server.receive(frame(6, 0, 0, bytes(8)), at)
+    assert reason(commands) == "handshake-timeout"
+    assert goodbye(server) == SETTINGS_TIMEOUT
+    assert at <= 11 * SECOND
+
+
+@both_engines
+def test_connection_without_a_request_ends_after_ten_seconds(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    commands: list[Command] = []
+    at = 0
+    while not server.closed:
+        at = max(server.deadline() or 0, at)
+        commands += server.expire(at)
+    assert reason(commands) == "handshake-timeout"
+    assert at <= 11 * SECOND
+
+
+@both_engines
 def test_request_that_never_ends_is_reset_and_costs_only_itself(engine: EngineFactory) -> None:
     server, notes = fresh(engine)
-    server.receive(headers(1, 0x4), 0)
+    server.receive(headers(1) + headers(3, 0x4), 0)
     at = 0
-    while not notes.told or notes.told[-1] != ("cancelled", 1):
+    while notes.told[-1] != ("cancelled", 3):
         at = max(server.deadline() or 0, at)
         server.expire(at)
         assert at <= limits.REQUEST_NS + 2 * SECOND
         server.receive(frame(6, 0, 0, bytes(8)), at)
     assert not server.closed
-    assert frame(3, 0, 1, b"\x00\x00\x00\x08") in b"".join(server.outgoing())
+    assert frame(3, 0, 3, b"\x00\x00\x00\x08") in b"".join(server.outgoing())
+
+
+@both_engines
+def test_connection_whose_only_request_never_ends_is_closed(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(1, 0x4), 0)
+    commands: list[Command] = []
+    at = 0
+    while not server.closed:
+        at = max(server.deadline() or 0, at + SECOND // 2)
+        commands += server.expire(at)
+        if not server.closed:
+            server.receive(frame(0, 0, 1, b"x"), at)
+    assert notes.told[-1] == ("cancelled", 1)
+    assert reason(commands) == "handshake-timeout"
+    assert at <= 12 * SECOND
+
+
+@both_engines
+def test_large_upload_has_a_second_for_every_32_kib(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(1, 0x4), 0)
+    for at in range(1, 60):
+        server.receive(frame(0, 0, 1, bytes(16_384)) * 2, at * SECOND)
+        server.expire(max(server.deadline() or 0, at * SECOND))
+        server.outgoing()
+    server.receive(frame(0, 1, 1), 60 * SECOND)
+    assert [told[0] for told in notes.told] == ["opened", "ended"]
 
 
 @both_engines
@@ -290,7 +348,9 @@ def test_upload_beyond_the_limit_is_reset(engine: EngineFactory) -> None:
 
 @both_engines
 def test_idle_connection_is_closed_with_a_word(engine: EngineFactory) -> None:
-    server, _ = fresh(engine)
+    server, notes = fresh(engine)
+    server.receive(headers(1), 0)
+    server.answer(LatestValue((notes, 1), b"y"), 0)
     commands: list[Command] = []
     at = 0
     while not server.closed:

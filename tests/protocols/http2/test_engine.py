@@ -134,7 +134,7 @@ def test_outline_is_the_same_for_any_split(cuts: list[int]) -> None:
     for piece in split(CONVERSATION, cuts):
         assert outline.follow(piece) == 0
     assert (outline.work, outline.control, outline.resets) == (11, 4, 1)
-    assert outline.settled
+    assert not outline.acknowledged
     assert not outline.inside
 
 
