@@ -145,11 +145,10 @@ class DataDirectory:
             os.fsync(handle)
         finally:
             os.close(handle)
-        self._make_folder(target.parent)
+        folders = _made_folders(target.parent)
         os.replace(source, target)
-        _sync_folder(target.parent)
-        if source.parent != target.parent:
-            _sync_folder(source.parent)
+        for folder in dict.fromkeys((*folders, target.parent, source.parent)):
+            sync_folder(folder)
 
     def remove(self, name: str) -> None:
         """Delete a file; a thread makes that durable. Does nothing when it does not exist.

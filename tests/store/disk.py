@@ -158,20 +158,15 @@ class MemoryDisk:
         self._refuse_beyond(len(data) - len(self.files[name].data if name in self.files else b""))
         self._rename(name, {name: Content(data)})
 
-    def rename(self, name: str, to: str) -> None:
-        """Give a file another name, in place of the file that had it; durable on return."""
-        self._refuse_torn()
-        self.began(Operation("rename", name))
-        self._rename(name, {to: self.files[name], name: None})
-
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, over `new` if that exists; content and names are durable then."""
-        if self.torn_at == 0:
-            raise OSError(errno.EIO, "Input/output error")
+        """Sync the content of a file, then give it another name, in place of the file that had it; durable on return."""
+        self._refuse_torn()
         if old not in self.files:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
-        content = self.files[new] = self.files.pop(old)
-        content.synced = len(content.data)
+        self.began(Operation("rename", old))
+        content = self.files[old]
+        content.flushed(len(content.data))
+        self._rename(old, {new: content, old: None})
 
     def remove(self, name: str) -> None:
         """Delete. The folder is not synced: after a power failure the file may be back."""
