@@ -120,6 +120,9 @@ class Pump:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
+        if not self._paused and not self._connection.reading:
+            # Now, not at the end of the turn: the loop may read the socket many times in one turn.
+            self._set_reading(False)
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: keep the socket open for the connection's answers."""

@@ -88,7 +88,7 @@ class HttpConnection:
     @property
     def reading(self) -> bool:
         """False while bytes are not parsed yet, and while EXCHANGES_MAX requests or HELD_BYTES_MAX of content wait."""
-        return not self._reader.rest and self._may_parse
+        return not self._reader.behind and self._may_parse
 
     @property
     def _may_parse(self) -> bool:
@@ -113,8 +113,6 @@ class HttpConnection:
         begun, current = reader.begun, reader.current
         if not data:
             reader.resume()
-        elif reader.rest and not self._may_parse:
-            reader.rest += data
         else:
             reader.feed(data)
         commands: list[Command] = []
@@ -198,12 +196,12 @@ class HttpConnection:
             if self._reader.expects:
                 self._reader.expects = False
                 self._out.append(CONTINUE)
-            self.closed = self.closed or (self._half_closed and not self._reader.rest)
+            self.closed = self.closed or (self._half_closed and not self._reader.behind)
 
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
         waiting = any(one.handler is not None and one.handler.long_poll for one in self._exchanges)
-        if (self._exchanges or self._reader.rest) and not waiting:
+        if (self._exchanges or self._reader.behind) and not waiting:
             return ()
         self.closed = True
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
@@ -218,9 +216,9 @@ class HttpConnection:
         if self.closed:
             return None
         reader = self._reader
-        if self._undo_commands or (reader.rest and self._may_parse):
+        if self._undo_commands or (reader.behind and self._may_parse):
             return 0
-        if reader.rest:
+        if reader.behind:
             return None
         if reader.current is not None:
             return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
@@ -237,7 +235,7 @@ class HttpConnection:
         if self._undo_commands:
             undo_commands, self._undo_commands = self._undo_commands, []
             return undo_commands
-        if self._reader.rest and self._may_parse:
+        if self._reader.behind and self._may_parse:
             return self._parse(b"")
         if self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))

@@ -8,6 +8,7 @@ A peer decides how many requests one segment has. `feed` parses some of them, an
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final, final
 
 from httptools import (
@@ -51,7 +52,8 @@ class Reader:
     current           the request whose head has arrived and whose content is not complete
     expects           True: the client waits for 100 (Continue)
     size              bytes of content of the current request so far
-    rest              bytes for `resume`: further requests or chunks of the last segment
+    _segments         bytes for `resume`: further requests or chunks
+    _at               position in the first of them
     _parser           llhttp for heads, calling the `on_` methods
     _router           finds handlers
     _peer             address and certificate of the client
@@ -69,8 +71,9 @@ class Reader:
     """
 
     __slots__ = (
-        "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes", "_length",
-        "_parser", "_peer", "_router", "_tail", "_target", "begun", "current", "done", "expects", "rest", "size", "stopped",
+        "_at", "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes",
+        "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects", "size",
+        "stopped",
     )  # fmt: skip
 
     def __init__(self, router: Router, peer: Peer) -> None:
@@ -93,20 +96,44 @@ class Reader:
         self.current: Exchange | None = None
         self.expects = False
         self.done: list[Exchange] = []
-        self.rest = b""
+        self._segments: deque[bytes] = deque()
+        self._at = 0
         self.stopped = False
 
+    @property
+    def behind(self) -> bool:
+        """True when bytes wait for `resume`."""
+        return len(self._segments) > 0
+
     def feed(self, data: bytes) -> None:
-        """Parse bytes. Never raises for bytes of a peer; bytes after the last request are discarded."""
+        """Parse bytes, or keep them while others wait. Never raises for bytes of a peer.
+
+        Bytes after the last request are discarded.
+        """
         if self.stopped or self._ended:
             return
-        self.rest += data
-        self.resume()
+        self._segments.append(data)
+        if len(self._segments) == 1:
+            self.resume()
 
     def resume(self) -> None:
-        """Parse the rest, up to REQUESTS_PER_TURN_MAX requests or the chunks of one call."""
-        data, at = self.rest, 0
-        while at < len(data) and len(self.done) < REQUESTS_PER_TURN_MAX:
+        """Parse bytes that wait, up to REQUESTS_PER_TURN_MAX requests or the chunks of one call."""
+        segments = self._segments
+        while segments and len(self.done) < REQUESTS_PER_TURN_MAX:
+            data = segments[0]
+            at = self._parse(data, self._at)
+            if self.stopped or self._ended:
+                segments.clear()
+                return
+            if at < len(data):
+                self._at = at
+                return
+            segments.popleft()
+            self._at = 0
+
+    def _parse(self, data: bytes, at: int) -> int:
+        """Parse `data` from `at` on, and return where a later turn goes on."""
+        while at < len(data) and len(self.done) < REQUESTS_PER_TURN_MAX and not self.stopped and not self._ended:
             if self._chunks is not None:
                 at = self._take_chunks(self._chunks, data, at)
                 if self._chunks is not None:
@@ -117,9 +144,7 @@ class Reader:
                 at = end
             else:
                 at = self._take_head(data, at)
-            if self.stopped or self._ended:
-                at = len(data)
-        self.rest = data[at:]
+        return at
 
     def _take_head(self, data: bytes, at: int) -> int:
         """Pass bytes up to the end of the head to llhttp."""
@@ -199,7 +224,6 @@ class Reader:
         self.current = None
         self._chunks = None
         self._body = b""
-        self.rest = b""
         self.begun = self.expects = False
         self.stopped = True
         self.done.append(exchange)

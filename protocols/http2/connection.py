@@ -5,6 +5,7 @@ The engine handles frames and windows, applications handle requests; the connect
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, cast, final
 
@@ -27,7 +28,7 @@ from protocols.http2.engine import (
     SETTINGS_TIMEOUT,
     EngineFactory,
 )
-from protocols.http2.frame import FrameOutline
+from protocols.http2.frame import FrameOutline, pieces
 
 STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
@@ -84,9 +85,10 @@ class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
-        "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
-        "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent",
-        "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
+        "_applications", "_eof", "_later", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at",
+        "_inside_at", "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base",
+        "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading",
+        "spoken",
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
@@ -100,6 +102,8 @@ class Http2Connection:
         self._inside_count = 0  # frames before the one that is incomplete since _inside_at
         self._pinged = False  # True: no bytes since a PING was sent
         self._served = False  # True: a whole request has arrived, or one was answered
+        self._later: deque[bytes] = deque()  # bytes for later turns, at most TURN_WEIGHT_MAX of frames each
+        self._eof = False  # True: the peer has sent all its bytes
         self._queued = self._sent = self._uploads_bytes = 0
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
@@ -115,7 +119,8 @@ class Http2Connection:
         if self.closed:
             return ()
         if not data:
-            return self._end(None, "eof", [])
+            self._eof = True
+            return () if self._later else self._end(None, "eof", [])
         self._now = self._heard_at = now
         self._pinged = False
         commands: list[Command] = []
@@ -127,6 +132,16 @@ class Http2Connection:
             outline.control - self._control_base > CONTROL_FRAMES_MAX or outline.resets - self._resets_base > RESETS_MAX
         ) and self._flooded(now):
             return self._end(ENHANCE_YOUR_CALM, "flood", commands)
+        if outline.cuts or self._later:
+            first = not self._later
+            self._later.extend(pieces(data, outline.cuts))
+            self.reading = False
+            return self._take(self._later.popleft(), now, commands) if first else commands
+        return self._take(data, now, commands)
+
+    def _take(self, data: bytes, now: int, commands: list[Command]) -> Sequence[Command]:
+        """Handle the frames of one turn."""
+        outline = self._outline
         streams = self._streams
         for kind, stream_id, payload, end in self._engine.receive(data):
             if kind == EVENT_HEADERS:
@@ -172,16 +187,18 @@ class Http2Connection:
         """The bytes to write, as the peer's windows allow."""
         data = self._engine.outgoing()
         self._queued = 0
-        self.reading = True
+        self.reading = not self._later
         if self._engine.held and self._tick_at > self._now + TICK_NS:
             self._tick_at = self._now + TICK_NS
         self._sent += len(data)
         return (data,) if data else ()
 
     def deadline(self) -> int | None:
-        """The earliest deadline of the applications and of the next check of the peer, monotonic ns."""
+        """The earliest deadline of the applications and of the next check of the peer, monotonic ns; 0 while bytes wait."""
         if self.closed:
             return None
+        if self._later and self._queued <= OUTPUT_BYTES_MAX:
+            return 0
         earliest = self._tick_at
         for application in self._applications:
             at = application.deadline()
@@ -190,11 +207,18 @@ class Http2Connection:
         return earliest
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Call applications whose deadline has passed; check the peer when its check is due."""
+        """Handle bytes that wait; call applications whose deadline has passed; check the peer when its check is due."""
         self._now = now
         commands: list[Command] = []
         if self.closed:
             return commands
+        if self._later and self._queued <= OUTPUT_BYTES_MAX:
+            self._take(self._later.popleft(), now, commands)
+            self._heard_at = now
+            if self._eof and not self._later and not self.closed:
+                self._end(None, "eof", commands)
+            if self.closed:
+                return commands
         for application in self._applications:
             at = application.deadline()
             if at is not None and at <= now:
@@ -302,6 +326,7 @@ class Http2Connection:
         if code is not None:
             self._engine.goaway(code)
         self.closed = True
+        self._later.clear()
         streams, self._streams = self._streams, {}
         for stream_id, stream in streams.items():
             commands += stream.application.cancelled(stream_id, self._now)

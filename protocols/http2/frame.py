@@ -24,6 +24,8 @@ CONTINUATIONS_MAX: Final = 64
 """CONTINUATION frames of one header block."""
 HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
 """Compressed bytes of one header block."""
+TURN_WEIGHT_MAX: Final = 256
+"""Weight of the frames of one connection that are handled in one turn: requests weigh 4, other frames 1, and more by their size."""
 FRAME_SIZE_ERROR: Final = 0x6
 ENHANCE_YOUR_CALM: Final = 0xB
 
@@ -37,6 +39,7 @@ class FrameOutline:
     resets           RST_STREAM frames
     inside           True: a frame, a header block or the preface is incomplete
     acknowledged     True: a SETTINGS frame with ACK has begun, which must answer this node's SETTINGS
+    cuts             positions in the bytes of the last `follow` at which the frames of a turn end
     _skip            bytes to skip to the next frame header
     _head            part of a frame header
     _open            True: a header block is incomplete
@@ -44,7 +47,10 @@ class FrameOutline:
     _block           bytes of the current header block
     """
 
-    __slots__ = ("_block", "_continuations", "_head", "_open", "_skip", "acknowledged", "control", "inside", "resets", "work")
+    __slots__ = (
+        "_block", "_continuations", "_head", "_open", "_skip", "acknowledged", "control", "cuts", "inside", "resets",
+        "work",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._skip: int = PREFACE_BYTES
@@ -52,6 +58,7 @@ class FrameOutline:
         self._open: bool = False
         self._continuations: int = 0
         self._block: int = 0
+        self.cuts: list[int] = []
         self.work: int = 0
         self.control: int = 0
         self.resets: int = 0
@@ -65,10 +72,13 @@ class FrameOutline:
         ENHANCE_YOUR_CALM: a header block of more than 64 KiB, or with more than 64 CONTINUATION frames.
         """
         at = self._skip
-        if self._head:
+        self.cuts = []
+        known = len(self._head)
+        if known:
             data = self._head + data
             self._head = b""
         size = len(data)
+        weight = 0
         while at + FRAME_HEAD_BYTES <= size:
             length = data[at] << 16 | data[at + 1] << 8 | data[at + 2]
             kind = data[at + 3]
@@ -77,27 +87,34 @@ class FrameOutline:
             if length > FRAME_BYTES_MAX:
                 return FRAME_SIZE_ERROR
             if kind == DATA:
+                weight += 1 + (length >> 12)
                 if length > 0 or flags & END_STREAM:
                     self.work += 1
                 else:
                     self.control += 1
             elif kind == HEADERS:
+                weight += 4 + (length >> 4)
                 self.work += 1
                 self._open = not flags & END_HEADERS
                 self._continuations = 0
                 self._block = length
             elif kind == CONTINUATION:
+                weight += 1 + (length >> 4)
                 self._continuations += 1
                 self._block += length
                 if self._continuations > CONTINUATIONS_MAX or self._block > HEADER_BLOCK_BYTES_MAX:
                     return ENHANCE_YOUR_CALM
                 self._open = not flags & END_HEADERS
             else:
+                weight += 1 + (length >> 4)
                 self.control += 1
                 if kind == RST_STREAM:
                     self.resets += 1
                 elif kind == SETTINGS and flags & ACK:
                     self.acknowledged = True
+            if weight >= TURN_WEIGHT_MAX and at < size:
+                self.cuts.append(at - known)
+                weight = 0
         if at < size:
             self._head = data[at:]
             self._skip = 0
@@ -106,3 +123,14 @@ class FrameOutline:
             self._skip = at - size
             self.inside = at > size or self._open
         return 0
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    """`data` cut at these positions."""
+    found: list[bytes] = []
+    start: int = 0
+    for cut in cuts:
+        found.append(data[start:cut])
+        start = cut
+    found.append(data[start:])
+    return found

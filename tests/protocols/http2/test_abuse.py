@@ -10,6 +10,7 @@ from domain.event import LatestValue
 from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.http2.frame import TURN_WEIGHT_MAX, FrameOutline
 from tests.protocols.http2.peer import (
     EMPTY_SETTINGS,
     PEER,
@@ -393,3 +394,57 @@ def test_goodbye_of_a_peer_that_has_nothing_open_ends_the_connection(engine: Eng
     commands = server.receive(frame(7, 0, 0, bytes(8)), 0)
     assert server.closed
     assert reason(commands) == "goaway"
+
+
+@both_engines
+def test_requests_of_one_segment_are_handled_over_turns(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    handled = [len(list(server.receive(b"".join([headers(2 * at + 1) for at in range(100)]), 1)))]
+    while server.deadline() == 0:
+        assert not server.reading
+        handled.append(len(list(server.expire(1))))
+        server.outgoing()
+    assert server.reading
+    assert sum(handled) == 100
+    assert max(handled) <= TURN_WEIGHT_MAX // 4
+    assert not server.closed
+
+
+@both_engines
+@pytest.mark.parametrize("shape", ["data", "fields", "settings"])
+def test_frames_of_one_segment_are_handled_over_turns(engine: EngineFactory, shape: str) -> None:
+    """Thousands of one-byte DATA frames, of indexed fields, or of settings, in one read of the socket."""
+    server, _ = fresh(engine)
+    if shape == "data":
+        segment = headers(1, 0x4) + frame(0, 0, 1, b"x") * 20_000
+    elif shape == "fields":
+        block = Encoder().encode(REQUEST, huffman=False) + b"\x90" * 900
+        segment = b"".join([frame(1, 0x5, 2 * at + 1, block) for at in range(100)])
+    else:
+        segment = frame(4, 0, 0, b"\x00\x04\x00\x01\x00\x00" * 2_000) * 20
+    outline = FrameOutline()
+    outline.follow(PREFACE)
+    outline.follow(segment)
+    server.receive(segment, 1)
+    turns = 1
+    while server.deadline() == 0:
+        assert not server.reading
+        server.expire(1)
+        server.outgoing()
+        turns += 1
+    if server.closed:
+        assert shape == "settings", "nghttp2 takes no SETTINGS of so many entries"
+        return
+    assert turns == len(outline.cuts) + 1
+    assert turns >= 10
+
+
+@both_engines
+def test_a_peer_that_hangs_up_has_its_requests_carried_out(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    commands = list(server.receive(b"".join([headers(2 * at + 1) for at in range(100)]), 1))
+    commands += server.receive(b"", 1)
+    while server.deadline() == 0:
+        commands += server.expire(1)
+    assert sum(told[0] == "ended" for told in notes.told) == 100
+    assert reason(commands) == "eof"
