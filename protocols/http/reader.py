@@ -72,8 +72,8 @@ class Reader:
 
     __slots__ = (
         "_at", "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes",
-        "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects", "size",
-        "stopped",
+        "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects",
+        "size", "stopped",
     )  # fmt: skip
 
     def __init__(self, router: Router, peer: Peer) -> None:

@@ -25,7 +25,7 @@ CONTINUATIONS_MAX: Final = 64
 HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
 """Compressed bytes of one header block."""
 TURN_WEIGHT_MAX: Final = 256
-"""Weight of the frames of one connection that are handled in one turn: requests weigh 4, other frames 1, and more by their size."""
+"""Weight of the frames that one turn handles of a connection: a request weighs 4, another frame 1, large ones more."""
 FRAME_SIZE_ERROR: Final = 0x6
 ENHANCE_YOUR_CALM: Final = 0xB
 

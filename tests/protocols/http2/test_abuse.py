@@ -398,7 +398,7 @@ def test_goodbye_of_a_peer_that_has_nothing_open_ends_the_connection(engine: Eng
 
 @both_engines
 def test_requests_of_one_segment_are_handled_over_turns(engine: EngineFactory) -> None:
-    server, notes = fresh(engine)
+    server, _ = fresh(engine)
     handled = [len(list(server.receive(b"".join([headers(2 * at + 1) for at in range(100)]), 1)))]
     while server.deadline() == 0:
         assert not server.reading
