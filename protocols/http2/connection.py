@@ -85,10 +85,10 @@ class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
-        "_applications", "_eof", "_later", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at",
-        "_inside_at", "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base",
-        "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading",
-        "spoken",
+        "_applications", "_budget_at", "_control_base", "_engine", "_eof", "_finished", "_heard_at", "_idle_at",
+        "_inside_at", "_inside_count", "_later", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued",
+        "_resets_base", "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed",
+        "reading", "spoken",
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
