@@ -126,7 +126,7 @@ class StoredLiteQueues:
 
     def uncount(self, group: str, name: str, offset: int) -> None:
         """LiteQueues.uncount."""
-        table = self._ledger.tables.get((group, name, 0))
+        table = self._ledger.tables.get((group, name, 0)) if self._ledger.broken() is None else None
         lease = table.leases.get(offset) if table is not None else None
         if table is not None and lease is not None and lease.attempts > 0:
             lease.attempts -= 1
@@ -168,14 +168,23 @@ class StoredLiteQueues:
 
     def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: lite.Done) -> None:
         """LiteQueues.drop."""
-        changes: list[StateChange] = []
-        for each in names[:DROPS_MAX]:
-            queue = self._queue(parent, each)
-            if queue is not None and queue.visible == queue.next:
+
+        def drop() -> list[StateChange]:
+            changes: list[StateChange] = []
+            for queue in found:
                 changes += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
                 changes.append(self._compaction.drop_lite_queue(queue))
+            return changes
+
+        try:
+            queues = [self._queue(parent, each) for each in dict.fromkeys(names[:DROPS_MAX])]
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
+            done(Failure(ErrorCode.INTERNAL, f"the index of {parent} cannot be read: {error}"))
+            return
+        found = [queue for queue in queues if queue is not None and queue.visible == queue.next]
 
         def dropped(result: list[Placed] | Failure) -> None:
             done(result if isinstance(result, Failure) else None)
 
-        self._writer.append_changes(changes, dropped)
+        self._writer.append_made(drop, dropped)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from domain.address import HALF_TOPIC
@@ -39,6 +39,15 @@ class StoreWriter:
         failure = self._admission.refusal()
         if failure is None:
             self._appender.add((), changes, done, self._flushed_default)
+        elif done is not None:
+            done(failure)
+
+    def append_made(self, make: Callable[[], Sequence[StateChange]], done: Done | None) -> None:
+        """Append the changes that `make` returns, at the store's default level. `make` changes memory with the changes that it
+        makes, so it is called only when the store takes them: memory never forgets what the log still has."""
+        failure = self._admission.refusal()
+        if failure is None:
+            self._appender.add((), make(), done, self._flushed_default)
         elif done is not None:
             done(failure)
 

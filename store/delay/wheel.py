@@ -18,10 +18,12 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Message, Placed
 from domain.ports import Clock, Timer
 from domain.record import Record
+from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers
+from store.events import StoreEvents
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -57,7 +59,9 @@ class Wheel:
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly
+    _kept_ms            due time whose bucket, and all later ones, the index still has
     _accepted           position -> due ms of timers that are not durable yet
+    _reload_due         True when memory is ahead of the stored progress: `_reload` before the next delivery
     _busy               True while a delivery is being written, while paused, and after `stop`
     """
 
@@ -69,6 +73,7 @@ class Wheel:
         state: StateView,
         writer: StoreWriter,
         change: Callable[[bytes, bytes | None], StateChange],
+        events: StoreEvents,
     ) -> None:
         """`change(key, value)` makes a change of the state space of timers."""
         self._index = index
@@ -88,6 +93,9 @@ class Wheel:
         self.paused = False
         self.levels = DelayLevels(index, change)
         self._busy = False
+        self._kept_ms = 0
+        self._reload_due = False
+        self._events = events
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.parked = self.delivered = 0
@@ -108,6 +116,7 @@ class Wheel:
                 self._bucket(queue.id)
         if self.last_delivered[0]:
             self._open_buckets(self.last_delivered[0])
+        self._kept_ms = self.last_delivered[0]
         self._arm()
 
     def due_min_ms(self) -> int:
@@ -152,10 +161,14 @@ class Wheel:
         return level_ms if level_ms and (found == 0 or level_ms < found) else found
 
     def _arm(self, pause_ms: int = 0) -> None:
-        due = self._next_ms()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        try:
+            due = 1 if self._reload_due else self._next_ms()
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
+            due, pause_ms = 1, _RECHECK_MS
         if due:
             wait = max(min(max(due - self._clock.wall_ms(), 0), _RECHECK_MS), pause_ms)
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
@@ -166,10 +179,14 @@ class Wheel:
             return
         now = self._clock.wall_ms()
         try:
+            if self._reload_due:
+                self._reload()
             self._open_buckets(now)
             messages, changes = self._due(now)
-        except (OSError, StoreError):
-            self._arm(_PAUSE_MS)
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
+            self._reload_due = True  # timers that were taken out of the heap are read again
+            self._arm(_RECHECK_MS)
             return
         if not changes:
             pause = _PAUSE_MS if self._accepted and self._next_ms() <= now else 0
@@ -183,8 +200,10 @@ class Wheel:
         self.recalled.removal_written(not isinstance(result, Failure))
         if not isinstance(result, Failure):
             self.delivered += len(result)
+            _drop_buckets(self._index, self._kept_ms, self.last_delivered[0])
+            self._kept_ms = self.last_delivered[0]
         elif result.code is not ErrorCode.FLUSH_TIMEOUT:
-            self._reload()
+            self._reload_due = True
             self._arm(_PAUSE_MS)
             return
         self._arm()
@@ -197,6 +216,7 @@ class Wheel:
         self._opened = 0
         self.last_delivered = (0, -1)
         self.start()
+        self._reload_due = False
 
     def stop(self) -> None:
         """Stop delivering: the store is closed."""
@@ -259,7 +279,6 @@ class Wheel:
                 taken += size
             last = (due, position)
         if last != self.last_delivered:
-            _drop_buckets(self._index, self.last_delivered[0], last[0])
             self.last_delivered = last
             changes.append(self._change(LAST_DELIVERED_KEY, last[0].to_bytes(8, "big") + last[1].to_bytes(8, "big")))
         for level in range(len(parking.LEVELS_MS)):
@@ -271,8 +290,24 @@ class Wheel:
                 rows += due_rows
                 taken += sum(row[1] for row in due_rows)
                 changes.append(self.levels.progress(level))
-        messages = [parking.delivered(data) for data in self._reader.fetch(rows)]
+        messages = [parking.delivered(data) for data in self._records(rows)]
         return [message for message in messages if self._index.has_topic(message.topic)], changes
+
+    def _records(self, rows: Sequence[Row]) -> list[bytes]:
+        """The records of due messages. A damaged one is told and left out: it would hold back all others. Raises OSError."""
+        try:
+            return self._reader.fetch(rows)
+        except StoreError:
+            found: list[bytes] = []
+        for row in rows:
+            try:
+                found += self._reader.fetch((row,))
+            except StoreError as error:
+                cause = f"the delayed message at {row[0]} of the log is damaged and is not delivered: {error}"
+                self._events.tell(
+                    StoreEventKind.DAMAGED, error.file, cause, "run `headgate check` on the data directory", error
+                )
+        return found
 
     def is_pending(self, due_ms: int, position: int) -> bool:
         """True when the timer at `position` is still to be delivered."""

@@ -175,6 +175,8 @@ class StoredMemberPulls:
 
     def renew(self, group: str, member: str, reconnected: bool) -> None:
         """MemberPulls.renew."""
+        if self._ledger.broken() is not None:
+            return
         now = self._clock.wall_ms()
         for place in self._ledger.pull_progress.queues_of(group, member):
             table = self._ledger.tables.get(place)
@@ -192,6 +194,8 @@ class StoredMemberPulls:
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """MemberPulls.release."""
         ledger = self._ledger
+        if ledger.broken() is not None:
+            return
         now = self._clock.wall_ms()
         for place in ledger.pull_progress.queues_of(group, member):
             if place[1] in kept:

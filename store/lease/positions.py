@@ -50,16 +50,20 @@ class StoredPositions:
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.reset."""
-        for topic, queue_id, offset in offsets:
+        for topic, queue_id, offset in [] if self._ledger.broken() is not None else offsets:
             key = (group, topic, queue_id)
             self._ledger.pull_progress.drop(key)
             table = self._ledger.tables.get(key)
-            if table is not None and self._ledger.broken() is None:
+            if table is not None:
                 table.reset(max(offset, 0))
         self.commit(group, offsets, done)
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.drop_group."""
+        failure = self._ledger.broken()
+        if failure is not None:
+            done(failure)
+            return
         changes = self._ledger.drop([key for key in self._ledger.tables.places() if key[0] == group])
 
         def answer(result: list[Placed] | Failure) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, final
 
@@ -11,7 +11,10 @@ from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import Failure
 from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
+from store.log.open_batch import Done
 from store.state.view import GROUP, TOPIC, Append, failure_only
+
+AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 
 
 def encode_topic(topic: Topic) -> bytes:
@@ -51,10 +54,16 @@ def decode_group(value: bytes) -> Group:
 class Catalogue:
     """The `Metadata` port."""
 
-    def __init__(self, durability: Durability, append: Append, drop_topic: Callable[[str], list[StateChange]]) -> None:
-        """`drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log."""
+    def __init__(
+        self, durability: Durability, append: Append, append_made: AppendMade, drop_topic: Callable[[str], list[StateChange]]
+    ) -> None:
+        """`append_made(make, done)` appends what `make` returns and calls it only when the store takes it.
+
+        `drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log.
+        """
         self._durability = durability
         self._append = append
+        self._append_made = append_made
         self._drop_topic = drop_topic
         self._topics: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
@@ -72,9 +81,9 @@ class Catalogue:
         self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], failure_only(done))
 
     def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete a topic and the index of its messages. Its queues are empty from this call on."""
-        changes = self._drop_topic(name)
-        self._append([StateChange(TOPIC, name.encode(), None), *changes], failure_only(done))
+        """Delete a topic and the index of its messages. Its queues are empty from this call on, unless it is refused."""
+        gone = StateChange(TOPIC, name.encode(), None)
+        self._append_made(lambda: [gone, *self._drop_topic(name)], failure_only(done))
 
     def group(self, name: str) -> Group | None:
         """One group."""
