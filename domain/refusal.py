@@ -48,6 +48,7 @@ class Ending(enum.Enum):
     REVOKED = "revoked"
     ADAPTER_FAULT = "adapter-fault"
     DATAGRAM_DROPPED = "datagram-dropped"
+    DATAGRAM_FLOOD = "datagram-flood"
     DATAGRAM_NOT_SENT = "datagram-not-sent"
 
     # A connection has ended as connections do.

@@ -15,9 +15,13 @@ from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
+from gateway.runtime.inbox import Inbox
 from protocols.adapter import Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 128
+"""Datagrams that are handled in one turn of the loop."""
+READ_PER_TURN: Final = 1_024
+"""Datagrams that are read in one turn: more than are handled, so that one peer's flood does not hide the others behind it."""
 DATAGRAM_BYTES_MAX: Final = 65_535
 PEERS_CACHED_MAX: Final = 4_096
 UNSENT_MAX: Final = 4_096
@@ -49,6 +53,8 @@ class DatagramPump:
         self._loop = loop
         self._local: tuple[str, int] = bound.getsockname()[:2]
         self._peers: dict[tuple[str, int], Peer] = {}
+        self._inbox = Inbox()
+        self._working = False  # `_work` will run in the next turn
         self._unsent: deque[tuple[bytes, tuple[str, int]]] = deque()
         self._deadline_timer: Timer | None = None
         self._timer_at = 0
@@ -126,9 +132,10 @@ class DatagramPump:
             self._deadline_timer = self._clock.call_at(deadline, self._deadline_due)
 
     def _readable(self) -> None:
-        now = self._clock.monotonic_ns()
+        """Read what has come. Up to DATAGRAMS_PER_TURN are handled in order; of more, each peer has its turn in the inbox."""
+        read: list[tuple[bytes, tuple[str, int]]] = []
         receive = self._socket.recvfrom
-        for _ in range(DATAGRAMS_PER_TURN):
+        for _ in range(READ_PER_TURN):
             try:
                 data, address = receive(DATAGRAM_BYTES_MAX)
             except (BlockingIOError, InterruptedError):
@@ -136,9 +143,33 @@ class DatagramPump:
             except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
                 continue
             self._counters.bytes_in += len(data)
+            read.append((data, address[:2]))
+        inbox = self._inbox
+        if not inbox.count and len(read) <= DATAGRAMS_PER_TURN:
+            self._receive(read)
+            return
+        for data, address in read:
+            if not inbox.add(data, address):
+                self._counters.refused("datagram-flood")
+        if not self._working:
+            self._work()
+
+    def _work(self) -> None:
+        """Handle the next datagrams of the inbox, and go on in the next turn of the loop."""
+        self._working = False
+        inbox = self._inbox
+        self._receive([inbox.take() for _ in range(min(DATAGRAMS_PER_TURN, inbox.count))])
+        if inbox.count and self._open:
+            self._working = True
+            self._loop.call_soon(self._work)
+
+    def _receive(self, datagrams: list[tuple[bytes, tuple[str, int]]]) -> None:
+        if not self._open:
+            return
+        now = self._clock.monotonic_ns()
+        for data, address in datagrams:
             try:
-                commands = self._endpoint.receive(data, self._peer(address[:2]), now)
-                for command in commands:
+                for command in self._endpoint.receive(data, self._peer(address), now):
                     self._handle(command)
             except Exception:  # as in `answer`
                 self._fault("receive")

@@ -22,14 +22,17 @@ class CoapConfig:
     block1_peer_bytes_max   unfinished bodies of one peer together; the oldest are dropped first
     block1_total_bytes_max  unfinished bodies of all peers together; the oldest are dropped first
     pinned_bytes_max        values that are kept so that all their Block2 blocks are of one version
-    answers_max             entries of the duplicate table
-    answers_bytes_max       bytes of the responses in the duplicate table
+    answers_bytes_max       memory of the duplicate table; when it is full, new requests are answered 5.03 for some seconds
     peers_max               addresses remembered at once; idle ones are forgotten first
     observers_max           observations of all peers
+    observers_network_max   observations of one IPv4 address or IPv6 /64, whatever their ports
     observers_peer_max      observations of one peer
-    backlog_max             notifications that wait for one observer; the oldest are dropped first
-    backlog_bytes_max       bytes of the notifications that wait for one observer; the oldest are dropped first
+    observers_path_max      observations of one peer on one path
+    backlog_max             values of one path that wait for its observers; the oldest are dropped first
+    backlog_bytes_max       bytes of the values of one path that wait for its observers; the oldest are dropped first
+    backlogs_bytes_max      bytes of the values of all paths that wait for observers; the largest lose their oldest first
     requests_max            requests in execution; more are answered 5.03
+    requests_peer_max       requests of one peer in execution; more are answered 5.03
     receipts_max            leases handed out with `group=` that wait for their DELETE
     ack_delay_ms            a confirmable request that takes longer gets an empty ACK, then a separate response
     amplification           an unverified address gets at most this many times the bytes that it has sent; 0: no limit
@@ -41,14 +44,17 @@ class CoapConfig:
     block1_peer_bytes_max: Count = 4 * 1024 * 1024
     block1_total_bytes_max: Count = 64 * 1024 * 1024
     pinned_bytes_max: Count = 32 * 1024 * 1024
-    answers_max: Count = 1_048_576
-    answers_bytes_max: Count = 128 * 1024 * 1024
+    answers_bytes_max: Count = 64 * 1024 * 1024
     peers_max: Count = 131_072
     observers_max: Count = 100_000
+    observers_network_max: Count = 25_000
     observers_peer_max: Count = 1_024
+    observers_path_max: Count = 8
     backlog_max: Count = 1_024
     backlog_bytes_max: Count = 4 * 1024 * 1024
+    backlogs_bytes_max: Count = 32 * 1024 * 1024
     requests_max: Count = 65_536
+    requests_peer_max: Count = 4_096
     receipts_max: Count = 65_536
     ack_delay_ms: Count = 1_000
     amplification: Annotated[int, Meta(ge=0)] = 3

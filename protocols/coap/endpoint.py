@@ -27,7 +27,8 @@ from protocols.coap.responder import Check
 from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
-SILENCE_NS: Final = 3_600_000_000_000
+NOTIFIED_MAX: Final = 256
+"""Observers that get a notification in one turn of the loop."""
 KNOWN_OPTIONS_MAX: Final = 8_192
 KNOWN_OPTION_BYTES_MAX: Final = 512
 
@@ -49,13 +50,26 @@ class CoapEndpoint:
     outcomes       turns events into responses
     resources      turns requests into commands
     awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
-    silence_ns     monotonic ns at which silent observers are checked next
+    notified       observers that got a notification in this turn of the loop
     sweep_ns       monotonic ns at which old entries are removed next
     """
 
     __slots__ = (
-        "ack_delay_ns", "assemblies", "authority", "awaiting_ack", "config", "known", "observations", "outcomes", "pinned",
-        "remotes", "replier", "resources", "silence_ns", "sweep_ns", "transmitter",
+        "ack_delay_ns",
+        "assemblies",
+        "authority",
+        "awaiting_ack",
+        "config",
+        "known",
+        "notified",
+        "observations",
+        "outcomes",
+        "pinned",
+        "remotes",
+        "replier",
+        "resources",
+        "sweep_ns",
+        "transmitter",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
@@ -70,9 +84,9 @@ class CoapEndpoint:
         self.replier = Replier(config, setting.entropy)
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
-        self.resources = Resources(self.replier, self.outcomes)
+        self.resources = Resources(self.replier, self.outcomes, self._identity)
+        self.notified = 0
         self.awaiting_ack: deque[tuple[int, Exchange]] = deque()
-        self.silence_ns = now + SILENCE_NS
         self.sweep_ns = now + SWEEP_NS
 
     # The endpoint as the shell sees it
@@ -111,7 +125,7 @@ class CoapEndpoint:
             return self._format_error(remote, kind, mid)
         exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
         exchange.size = size
-        self.replier.executing += 1
+        self.replier.begin(exchange)
         commands = self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
         if self.authority is not None:
             self._sign(commands, remote)
@@ -126,6 +140,13 @@ class CoapEndpoint:
             for command in commands:
                 command.principal = principal
 
+    def _identity(self, remote: Remote) -> str:
+        """The name of the principal that commands of this remote have; "" when they have none."""
+        if self.authority is None:
+            return ""
+        principal = self.authority.authenticate(None, remote.address[0])
+        return principal.user if isinstance(principal, Principal) else ""
+
     @property
     def counts(self) -> Mapping[str, int]:
         """Number of dropped and refused datagrams and requests by reason: malformed, format-error, duplicate, stray, 4.02, …"""
@@ -134,17 +155,28 @@ class CoapEndpoint:
     def answer(self, event: Event, now: int) -> None:
         """Send the response or the notification for an event. Ignores events whose ticket is not of this endpoint."""
         self.outcomes.answered(event, now)
+        if self.observations.ready:
+            self._notify(now)
+
+    def _notify(self, now: int) -> None:
+        """Send notifications, to at most NOTIFIED_MAX observers in one turn of the loop; `expire` goes on in the next."""
+        if self.notified < NOTIFIED_MAX:
+            self.notified += self.outcomes.notify(NOTIFIED_MAX - self.notified, now)
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
         """Take the (datagram, address) pairs to be sent, in order."""
+        self.notified = 0
         out = self.transmitter.out
         if out:
             self.transmitter.out = []
         return out
 
     def deadline(self) -> int | None:
-        """Monotonic ns of the next empty ACK, retransmission or sweep; 0 while commands are pending; None for never."""
-        if self.outcomes.later:
+        """Monotonic ns of the next empty ACK, retransmission or sweep; None for never.
+
+        0 while commands are pending, or notifications: at once, but in another turn of the loop.
+        """
+        if self.outcomes.later or self.observations.ready:
             return 0
         waiting = self.awaiting_ack
         while waiting and waiting[0][1].settled:
@@ -169,9 +201,12 @@ class CoapEndpoint:
         for remote, owner in self.transmitter.expire(now):
             self.replier.count("unanswered")
             if isinstance(owner, Exchange):
-                self.outcomes.undelivered(owner)
+                self.outcomes.undelivered(owner, now)
             else:
-                commands.extend(self.outcomes.cancel(gone, now) for gone in self.observations.all_of(remote))
+                for gone in self.observations.all_of(remote):
+                    commands.extend(self.outcomes.cancel(gone, now))
+        if self.observations.ready:
+            self._notify(now)
         if self.sweep_ns <= now:
             commands.extend(self._sweep(now))
         commands.extend(self.outcomes.later)
@@ -200,7 +235,7 @@ class CoapEndpoint:
         if exchange.size > self.config.datagram_bytes_max:
             self.outcomes.fault(exchange, Fault(message.TOO_LARGE, "use Block1"), now)
             return ()
-        if self.replier.executing > self.config.requests_max:
+        if self.replier.executing > self.config.requests_max or exchange.remote.executing > self.config.requests_peer_max:
             self.replier.overload(exchange, "requests", now)
             return ()
         if options.echo and self.replier.echoes.proves(exchange.remote, options.echo, now):
@@ -268,16 +303,23 @@ class CoapEndpoint:
         if kind == message.ACK and remote.stray < STRAY_ACKS_MAX:
             remote.verified_ns = now + VERIFIED_NS
         owner = outstanding.owner
+        proven = kind == message.ACK and remote.verified_ns > now
+        observation = owner if isinstance(owner, Observation) else None
+        if isinstance(owner, Exchange) and proven and isinstance(owner.intent, Observation):
+            owner.intent.proven = True
+        if observation is not None and not observation.cancelled and kind == message.ACK and not observation.refused:
+            observation.confirmed_ns = now
+            observation.proven = observation.proven or proven
+            if observation.waiting:
+                self.transmitter.confirm(remote, observation, now)
+            else:
+                self.observations.settled(observation)
         self.transmitter.acknowledged(remote, now)
-        if not isinstance(owner, Observation) or owner.cancelled:
-            if isinstance(owner, Exchange) and kind == message.RST:
-                self.outcomes.undelivered(owner)
-            return ()
-        if kind == message.RST or (owner.ending and not owner.backlog):
-            return (self.outcomes.cancel(owner, now),)
-        owner.confirmed_ns = now
-        if owner.backlog:
-            self.transmitter.confirm(remote, owner, now)
+        if isinstance(owner, Exchange):
+            if kind == message.RST:
+                self.outcomes.undelivered(owner, now)
+        elif observation is not None and not observation.cancelled and (kind == message.RST or observation.refused):
+            return self.outcomes.cancel(observation, now)
         return ()
 
     def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
@@ -296,8 +338,5 @@ class CoapEndpoint:
         self.sweep_ns = now + SWEEP_NS
         for table in (self.replier.recent_con, self.replier.recent_non, self.assemblies, self.pinned):
             table.expire(now)
-        if now < self.silence_ns:
-            return []
-        self.silence_ns = now + SILENCE_NS
         silent = self.observations.silent(now - observe.CHECK_NS, now)
-        return [QueryLatest(Check(observation), observation.path) for observation in silent]
+        return [QueryLatest(Check(observation), observation.feed.key[0]) for observation in silent]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, final
 
+from protocols.coap.dedup import network_of
 from protocols.coap.option import Options
 
 ACK_TIMEOUT_NS: Final = 2_000_000_000
@@ -30,6 +31,10 @@ LAPS: Final = 16
 class Outbound(Protocol):
     """Source of confirmable messages to one remote, which are sent one at a time (NSTART is 1)."""
 
+    @property
+    def proven(self) -> bool:
+        """True when the address has acknowledged a message of this source, so that it is not somebody else's."""
+
     def datagram(self, mid: int, now: int, /) -> bytes | None:
         """Encode the message with message id `mid` when it can be sent; None when there is nothing to send any more."""
 
@@ -47,31 +52,36 @@ class Remote:
     stray          ACK and RST messages that match no message to it: possibly guessed
     outstanding    the confirmable message that waits for its ACK, None: none
     waiting        sources of the next confirmable messages, in order
+    network        its network (`network_of`): bounds of a network count all its ports and hosts
+    executing      number of its requests in execution
     observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
     """
 
     __slots__ = (
-        "address", "born_host", "credit", "key", "laps", "mid", "observers", "outstanding", "stray", "verified_ns", "waiting",
+        "address", "born_host", "credit", "executing", "key", "laps", "mid", "network", "observers", "outstanding", "stray",
+        "verified_ns", "waiting",
     )  # fmt: skip
 
     def __init__(self, address: tuple[str, int], born_host: bytes, mid: int) -> None:
         self.address = address
         self.born_host = born_host
         self.key = int.from_bytes(born_host, "big") << 16
+        self.network = network_of(self.key)
+        self.executing = 0
         self.mid = mid
         self.credit = 0
         self.verified_ns = 0
         self.stray = 0
         self.outstanding: Transmission | None = None
-        self.waiting: list[Outbound] = []
+        self.waiting: dict[Outbound, None] = {}
         self.observers = 0
         self.laps: list[int] = []
 
     @property
     def idle(self) -> bool:
-        """True when the remote has no outstanding message, none waiting, and no observation: it may be forgotten."""
-        return self.outstanding is None and not self.waiting and not self.observers
+        """True when the remote has no outstanding message, none waiting, no observation and no request: it may be forgotten."""
+        return self.outstanding is None and not self.waiting and not self.observers and not self.executing
 
     def next_mid(self, now: int) -> int:
         """The next unused message id, or -1 when all have been used within the last 247 s (section 4.4)."""
@@ -154,6 +164,11 @@ class Exchange:
         self.size = 0
         self.intent: object = None
         self.separate: tuple[int, bytes, bytes] | None = None
+
+    @property
+    def proven(self) -> bool:
+        """False: only the address as a whole can be verified."""
+        return False
 
     def datagram(self, mid: int, _now: int, /) -> bytes | None:
         """The separate response, as a confirmable message (section 5.2.2)."""

@@ -4,11 +4,15 @@
     notifying --Observe 1, RST, a CON never acknowledged--> gone
 
 Every message on the path becomes a notification. Notifications are confirmable and sent in order, one at a time to each peer.
+The values of a path are kept once for all its observers, until each of them has sent its ACK for them. When they are too many,
+the oldest go: an observer that is slow skips to newer ones.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, final
 
 from protocols.coap import blockwise, message, option, translate
@@ -19,49 +23,91 @@ from protocols.coap.option import Options
 from protocols.coap.translate import Representation
 
 CHECK_NS: Final = 86_400_000_000_000
+CHECKS_MAX: Final = 256
+"""Observations that one call of `silent` examines."""
 UNVERIFIED_EXPONENT: Final = 0
-UNACCEPTABLE: Final = Representation(b"", option.ABSENT, 0, b"")
-"""In a backlog: the error response that ends the observation (4.06, or `Observation.refusal`)."""
+VALUE_BYTES: Final = 256
+"""Memory of a value besides its body."""
+COMPARED: Final = 16
+"""Feeds of which the largest loses values when all feeds together have too many bytes."""
+
+
+@final
+class Feed:
+    """One path with its observers, for one principal. It is the ticket of its Watch.
+
+    key          (path, name of the principal): the observers of a feed have the same rights
+    observers    its observations
+    idle         those that have sent their ACK for every value
+    values       values that some observer still needs, in order
+    first        number of values before `values[0]` since the feed began
+    bytes        memory of `values`
+    """
+
+    __slots__ = ("bytes", "first", "idle", "key", "observers", "values")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key
+        self.observers: dict[Observation, None] = {}
+        self.idle: dict[Observation, None] = {}
+        self.values: deque[Representation] = deque()
+        self.first = 0
+        self.bytes = 0
+
+    @property
+    def end(self) -> int:
+        """The number of the next value."""
+        return self.first + len(self.values)
 
 
 @final
 class Observation:
-    """One observer of one path. It is the ticket of its Watch.
+    """One observer of one path.
 
     registry       the observations of the endpoint
+    feed           the path, with its values
     remote         the observer's address
     token          token of the registration; every notification carries it
-    path           the MQTT topic observed
     options        options of the registration: Accept and Block2 apply to notifications
+    next           number of the next value in the feed to be sent
     started        the 2.05 to the registration was sent: further messages become notifications
     cancelled      the observation was removed
+    proven         the observer has acknowledged something: its address is real for as long as the observation lasts
     format         Content-Format of the first value that declared one; ABSENT before
-    ending         an error response is at the end of the backlog; nothing is queued after it
-    refusal        response code of that error: 4.06 for a value of another format, or the code of the gateway's refusal
+    refusal        response code of the error that ends the observation; 0: none. 4.06 for a value of another format, or that of
+                   the gateway's refusal
+    refused        that error was sent
+    check          a value for this observer alone, which asks whether it is still there; None: there is none
     confirmed_ns   monotonic ns of its last acknowledgement, or of the registration
-    backlog        values that wait to be sent, in order
-    backlog_bytes  bytes of the bodies in the backlog
     """
 
     __slots__ = (
-        "backlog", "backlog_bytes", "cancelled", "confirmed_ns", "ending", "format", "options", "path", "refusal", "registry",
+        "cancelled", "check", "confirmed_ns", "feed", "format", "next", "options", "proven", "refusal", "refused", "registry",
         "remote", "started", "token",
     )  # fmt: skip
 
-    def __init__(self, registry: Observations, remote: Remote, token: bytes, path: str, options: Options, now: int) -> None:
+    def __init__(self, registry: Observations, feed: Feed, remote: Remote, token: bytes, options: Options, now: int) -> None:
         self.registry = registry
-        self.format = option.ABSENT
-        self.ending = False
-        self.refusal = message.NOT_ACCEPTABLE
+        self.feed = feed
         self.remote = remote
         self.token = token
-        self.path = path
         self.options = options
+        self.next = feed.end
         self.started = False
         self.cancelled = False
+        self.proven = False
+        self.format = option.ABSENT
+        self.refusal = 0
+        self.refused = False
+        self.check: Representation | None = None
         self.confirmed_ns = now
-        self.backlog: list[Representation] = []
-        self.backlog_bytes = 0
+
+    @property
+    def waiting(self) -> bool:
+        """True when there is something to be sent."""
+        if self.refusal:
+            return not self.refused
+        return self.check is not None or self.next < self.feed.end
 
     def agrees(self, value: Representation) -> bool:
         """False when `value` declares another Content-Format than earlier values did (section 4.2). Keeps the first one."""
@@ -73,26 +119,61 @@ class Observation:
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
         """Encode the next notification (section 4.2), or its first block (RFC 7959 section 2.6); None when none waits."""
-        if self.cancelled or not self.backlog:
+        if self.cancelled or self.refused:
             return None
-        value = self.backlog.pop(0)
-        self.backlog_bytes -= len(value.body)
-        if value is UNACCEPTABLE:
+        value = None if self.refusal else self._take()
+        if value is not None and not (translate.accepts(self.options, value) and self.agrees(value)):
+            self.refusal = message.NOT_ACCEPTABLE
+        if self.refusal:
+            self.refused = True
             return message.encode(message.CON, self.refusal, mid, self.token, b"", b"")
-        return self.registry.notification(self, value, mid, now)
+        return None if value is None else self.registry.notification(self, value, mid, now)
+
+    def _take(self) -> Representation | None:
+        value, self.check = self.check, None
+        if value is not None:
+            return value
+        feed = self.feed
+        if self.next < feed.first:
+            self.registry.lost += feed.first - self.next
+            self.next = feed.first
+        if self.next >= feed.end:
+            return None
+        self.next += 1
+        return feed.values[self.next - 1 - feed.first]
 
 
 @final
 class Observations:
-    """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4)."""
+    """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4).
 
-    __slots__ = ("by_remote", "config", "count", "lost", "pinned", "sequence", "wall_ms")
+    by_remote    key of a remote -> token -> observation
+    feeds        the paths that are observed, by their key
+    networks     network -> number of its observations
+    ready        observations to which a new value is to be sent
+    behind       feeds with values, by when they began to have some
+    checks       (monotonic ns, observation): when it was last known to be there, about in order
+    bytes        memory of the values of all feeds
+    count        number of observations
+    lost         values that observers skipped
+    """
+
+    __slots__ = (
+        "behind", "by_remote", "bytes", "checks", "config", "count", "feeds", "lost", "networks", "pinned", "ready", "sequence",
+        "wall_ms",
+    )  # fmt: skip
 
     def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int]) -> None:
         self.config = config
         self.pinned = pinned
         self.wall_ms = wall_ms
         self.by_remote: dict[int, dict[bytes, Observation]] = {}
+        self.feeds: dict[tuple[str, str], Feed] = {}
+        self.networks: dict[int, int] = {}
+        self.ready: deque[Observation] = deque()
+        self.behind: dict[Feed, None] = {}
+        self.checks: deque[tuple[int, Observation]] = deque()
+        self.bytes = 0
         self.count = 0
         self.lost = 0
         self.sequence = 0
@@ -105,89 +186,180 @@ class Observations:
         """All observations of this peer."""
         return list(self.by_remote.get(remote.key, {}).values())
 
-    def add(self, remote: Remote, token: bytes, path: str, options: Options, now: int) -> Observation | None:
-        """Add an observation; None at `observers_peer_max` or `observers_max`: the GET is answered as one without Observe."""
-        if self.count >= self.config.observers_max or remote.observers >= self.config.observers_peer_max:
+    def add(self, remote: Remote, token: bytes, key: tuple[str, str], options: Options, now: int) -> Observation | None:
+        """Add an observation; None when a bound is reached: the GET is answered as one without Observe.
+
+        The bounds are `observers_max` in all, `observers_network_max`, `observers_peer_max`, and `observers_path_max` of a peer
+        on one path. The first observation of a feed needs a Watch.
+        """
+        config = self.config
+        feed = self.feeds.get(key)
+        in_network = self.networks.get(remote.network, 0)
+        if self.count >= config.observers_max or in_network >= config.observers_network_max:
             return None
-        observation = Observation(self, remote, token, path, options, now)
-        self.by_remote.setdefault(remote.key, {})[token] = observation
+        if remote.observers >= config.observers_peer_max:
+            return None
+        mine = self.by_remote.get(remote.key, {})
+        if len(mine) >= config.observers_path_max:
+            same = sum(1 for other in mine.values() if other.feed is feed)
+            if same >= config.observers_path_max:
+                return None
+        if feed is None:
+            feed = self.feeds[key] = Feed(key)
+        observation = Observation(self, feed, remote, token, options, now)
+        feed.observers[observation] = None
+        self.by_remote.setdefault(remote.key, mine)[token] = observation
+        self.networks[remote.network] = in_network + 1
+        self.checks.append((now, observation))
         remote.observers += 1
         self.count += 1
         return observation
 
-    def remove(self, observation: Observation) -> None:
-        """Remove an observation. Does nothing when it was removed before."""
+    def remove(self, observation: Observation) -> Feed | None:
+        """Remove an observation, unless it was removed before. Returns its feed when that has no observers any more."""
         if observation.cancelled:
-            return
+            return None
         observation.cancelled = True
-        observation.backlog.clear()
-        remote = observation.remote
+        observation.check = None
+        remote, feed = observation.remote, observation.feed
         of_remote = self.by_remote[remote.key]
         del of_remote[observation.token]
         if not of_remote:
             del self.by_remote[remote.key]
+        left = self.networks[remote.network] - 1
+        if left:
+            self.networks[remote.network] = left
+        else:
+            del self.networks[remote.network]
         remote.observers -= 1
         self.count -= 1
+        del feed.observers[observation]
+        feed.idle.pop(observation, None)
+        self._prune(feed)
+        if feed.observers:
+            return None
+        del self.feeds[feed.key]
+        return feed
 
     def next_sequence(self) -> int:
         """The Observe value of the next response or notification."""
         self.sequence = (self.sequence + 1) & 0xFFFFFF
         return self.sequence
 
-    def queue(self, observation: Observation, value: Representation) -> None:
-        """Append a value to the backlog. Above `backlog_max` or `backlog_bytes_max` the oldest are dropped and counted.
+    def queue(self, feed: Feed, value: Representation) -> None:
+        """Append a value to a feed, for all its observers. Above a bound the oldest values are dropped.
 
-        All notifications have the format of the first (section 4.2). A value of another declared format ends the observation:
-        4.06 is sent after the waiting notifications.
+        The bounds are `backlog_max` and `backlog_bytes_max` of a feed, and `backlogs_bytes_max` of all feeds.
         """
-        if observation.ending:
+        if not feed.observers:
             return
-        if not translate.accepts(observation.options, value) or not observation.agrees(value):
-            observation.ending = True
-            value = UNACCEPTABLE
-        observation.backlog.append(value)
-        observation.backlog_bytes += len(value.body)
-        while len(observation.backlog) > 1 and (
-            len(observation.backlog) > self.config.backlog_max or observation.backlog_bytes > self.config.backlog_bytes_max
-        ):
-            observation.backlog_bytes -= len(observation.backlog.pop(0).body)
-            self.lost += 1
+        feed.values.append(value)
+        feed.bytes += len(value.body) + VALUE_BYTES
+        self.bytes += len(value.body) + VALUE_BYTES
+        self.behind[feed] = None
+        if feed.idle:
+            self.ready.extend(feed.idle)
+            feed.idle.clear()
+        config = self.config
+        while len(feed.values) > 1 and (len(feed.values) > config.backlog_max or feed.bytes > config.backlog_bytes_max):
+            self._drop_oldest(feed)
+        while self.bytes > config.backlogs_bytes_max:
+            self._drop_oldest(self._largest())
+
+    def started(self, observation: Observation, value: Representation | None) -> None:
+        """The response to the registration is sent, with `value` if there was one: notifications follow that are newer."""
+        feed = observation.feed
+        observation.started = True
+        if value is not None:
+            observation.agrees(value)
+            for at in range(len(feed.values) - 1, -1, -1):
+                if feed.first + at >= observation.next and feed.values[at].etag == value.etag:
+                    observation.next = feed.first + at + 1
+                    break
+        self.settled(observation)
+
+    def settled(self, observation: Observation) -> None:
+        """Nothing that was sent to the observer waits for its ACK: what waits is sent next."""
+        if observation.cancelled:
+            return
+        if observation.waiting:
+            self.ready.append(observation)
+        elif not observation.refusal:
+            observation.feed.idle[observation] = None
+            self._prune(observation.feed)
+
+    def ask(self, observation: Observation, value: Representation) -> None:
+        """Send a value to one observer alone, to learn whether it is still there."""
+        observation.check = value
+        self._rouse(observation)
 
     def refuse(self, observation: Observation, code: int) -> None:
         """End the observation with an error response (section 4.2), which replaces the waiting notifications."""
-        if not observation.ending:
-            observation.ending = True
+        if not observation.refusal:
             observation.refusal = code
-            observation.backlog = [UNACCEPTABLE]
-            observation.backlog_bytes = 0
-
-    def drop(self, observation: Observation, etag: bytes) -> None:
-        """Remove the value with this ETag from the backlog: the response to the registration carries it."""
-        kept = [value for value in observation.backlog if value.etag != etag]
-        observation.backlog_bytes -= sum(len(value.body) for value in observation.backlog if value.etag == etag)
-        observation.backlog = kept
+            self._rouse(observation)
 
     def silent(self, since_ns: int, now: int) -> list[Observation]:
         """Observations without an acknowledgement since `since_ns`, each at most once a day (RFC 7641 section 4.5).
 
-        Takes time linear in the number of observations, so the endpoint calls it rarely.
+        Examines at most CHECKS_MAX; the next call goes on.
         """
         found: list[Observation] = []
-        for of_remote in self.by_remote.values():
-            for observation in of_remote.values():
-                if observation.confirmed_ns <= since_ns:
-                    observation.confirmed_ns = now
-                    found.append(observation)
+        for _ in range(min(CHECKS_MAX, len(self.checks))):
+            if self.checks[0][0] > since_ns:
+                break
+            observation = self.checks.popleft()[1]
+            if observation.cancelled:
+                continue
+            if observation.confirmed_ns <= since_ns:
+                observation.confirmed_ns = now
+                found.append(observation)
+            self.checks.append((observation.confirmed_ns, observation))
         return found
 
     def notification(self, observation: Observation, value: Representation, mid: int, now: int) -> bytes:
         """Encode a 2.05 as a confirmable message. An unverified address gets a block of at most 16 bytes (section 7)."""
         exponent = blockwise.exponent_of(self.config.block_bytes)
-        if observation.remote.verified_ns <= now and self.config.amplification:
+        if self.config.amplification and not observation.proven and observation.remote.verified_ns <= now:
             exponent = UNVERIFIED_EXPONENT
         if observation.options.block2 != option.ABSENT:
             exponent = min(exponent, observation.options.block2 & 7)
         pairs, payload = translate.content(value, self.next_sequence(), 0, exponent, self.wall_ms())
         if len(payload) < len(value.body):
-            self.pinned.put((observation.remote.key, observation.path), value, len(value.body), now)
+            self.pinned.put((observation.remote.key, observation.feed.key[0]), value, len(value.body), now)
         return message.encode(message.CON, message.CONTENT, mid, observation.token, message.join(pairs), payload)
+
+    def postpone(self, observation: Observation) -> None:
+        """Nothing can be sent to this peer now: the observation waits for the next value of its feed."""
+        if not observation.cancelled:
+            observation.feed.idle[observation] = None
+
+    def _rouse(self, observation: Observation) -> None:
+        if observation in observation.feed.idle:
+            del observation.feed.idle[observation]
+            self.ready.append(observation)
+
+    def _prune(self, feed: Feed) -> None:
+        """Drop the values of a feed when all its observers have got them."""
+        if feed.values and len(feed.idle) == len(feed.observers):
+            feed.first = feed.end
+            self.bytes -= feed.bytes
+            feed.bytes = 0
+            feed.values.clear()
+            del self.behind[feed]
+
+    def _drop_oldest(self, feed: Feed) -> None:
+        size = len(feed.values.popleft().body) + VALUE_BYTES
+        feed.first += 1
+        feed.bytes -= size
+        self.bytes -= size
+        if not feed.values:
+            del self.behind[feed]
+
+    def _largest(self) -> Feed:
+        """The largest of the COMPARED feeds that have been behind for longest; they are compared last the next time."""
+        compared = list(islice(self.behind, COMPARED))
+        for feed in compared:
+            del self.behind[feed]
+            self.behind[feed] = None
+        return max(compared, key=lambda feed: feed.bytes)

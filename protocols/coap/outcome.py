@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.command import Command, DeleteLatest, Extend, Send, Unwatch
@@ -15,7 +15,7 @@ from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Exchange
 from protocols.coap.message import Pairs
-from protocols.coap.observe import Observation, Observations
+from protocols.coap.observe import Feed, Observation, Observations
 from protocols.coap.option import Fault
 from protocols.coap.responder import Check, Condition, Lease, Responder
 from protocols.coap.translate import Publication, Reception, Representation
@@ -31,7 +31,7 @@ class Outcomes:
     later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
 
-    __slots__ = ("_record", "_seen", "config", "later", "leases", "observations", "pinned", "responder", "wall_ms")
+    __slots__ = ("config", "later", "leases", "observations", "pinned", "responder", "wall_ms")
 
     def __init__(
         self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
@@ -43,15 +43,13 @@ class Outcomes:
         self.wall_ms = wall_ms
         self.later: list[Command] = []
         self.leases: OrderedDict[bytes, Lease] = OrderedDict()
-        self._record = b""
-        self._seen: Representation | None = None
 
     def answered(self, event: Event, now: int) -> None:
         """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
         if isinstance(event, Sent):
             self._sent(event, now)
         elif isinstance(event, WatchedMessages):
-            self._delivered(event, now)
+            self._delivered(event)
         elif isinstance(event, LatestValue):
             self._value(event, now)
         elif isinstance(event, Received):
@@ -68,11 +66,28 @@ class Outcomes:
             else:
                 self._failure(event.ticket, failure, now)
 
-    def undelivered(self, exchange: Exchange) -> None:
-        """A separate response was never acknowledged: end the lease of the message in it at once, so that it is redelivered."""
-        lease = exchange.intent
-        if isinstance(lease, Lease):
-            self.later.append(Extend(exchange, lease.group, lease.topic, [lease.receipt], 0))
+    def undelivered(self, exchange: Exchange, now: int) -> None:
+        """A separate response was never acknowledged, or refused.
+
+        The lease of the message in it ends at once, so that it is redelivered; the observation that it has begun ends.
+        """
+        intent = exchange.intent
+        if isinstance(intent, Lease):
+            self.later.append(Extend(exchange, intent.group, intent.topic, [intent.receipt], 0))
+        elif isinstance(intent, Observation):
+            self.later.extend(self.cancel(intent, now))
+
+    def notify(self, most: int, now: int) -> int:
+        """Send notifications to at most `most` observers that are ready for them. Returns how many there were."""
+        ready = self.observations.ready
+        done = 0
+        while ready and done < most:
+            observation = ready.popleft()
+            done += 1
+            if not observation.cancelled and not self.responder.notify(observation, now):
+                self.responder.count("unsendable")
+                self.observations.postpone(observation)
+        return done
 
     def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
         """The command that stores `body`. A NON request that waives every response (No-Response) ends here."""
@@ -83,11 +98,11 @@ class Outcomes:
             return Send(exchange, [stored], False)
         return Send(exchange, [stored])
 
-    def cancel(self, observation: Observation, now: int) -> Unwatch:
-        """Remove an observation and its waiting notifications. Returns the command that ends it in the gateway."""
-        self.observations.remove(observation)
+    def cancel(self, observation: Observation, now: int) -> Sequence[Command]:
+        """Remove an observation and its waiting notifications. Returns the command that ends the Watch when it was the last."""
+        feed = self.observations.remove(observation)
         self.responder.abandon(observation, now)
-        return Unwatch(observation)
+        return () if feed is None else (Unwatch(feed),)
 
     def _sent(self, event: Sent, now: int) -> None:
         exchange = event.ticket
@@ -114,8 +129,7 @@ class Outcomes:
         value = None if event.record is None else translate.representation(event.record, self.wall_ms())
         if isinstance(ticket, Check):
             if not ticket.observation.cancelled:
-                self.observations.queue(ticket.observation, value if value is not None else translate.NOTHING)
-                self.responder.notify(ticket.observation, now)
+                self.observations.ask(ticket.observation, value if value is not None else translate.NOTHING)
             return
         if not isinstance(ticket, Exchange):
             return
@@ -144,27 +158,16 @@ class Outcomes:
 
     def _registered(self, exchange: Exchange, observation: Observation, value: Representation | None, now: int) -> None:
         self.content(exchange, value if value is not None else translate.NOTHING, self.observations.next_sequence(), now)
-        if observation.cancelled:
-            return
-        if value is not None:
-            self.observations.drop(observation, value.etag)
-            observation.agrees(value)
-        observation.started = True
-        if observation.backlog:
-            self.responder.notify(observation, now)
+        if not observation.cancelled and not observation.started:
+            self.observations.started(observation, value)
 
-    def _delivered(self, event: WatchedMessages, now: int) -> None:
-        observation = event.ticket
-        if not isinstance(observation, Observation) or observation.cancelled:
-            return
-        for record in event.records:
-            if record is not self._record:
-                self._record = record
-                self._seen = translate.representation(record, self.wall_ms())
-            if self._seen is not None:
-                self.observations.queue(observation, self._seen)
-        if observation.started and observation.backlog:
-            self.responder.notify(observation, now)
+    def _delivered(self, event: WatchedMessages) -> None:
+        feed = event.ticket
+        if isinstance(feed, Feed):
+            for record in event.records:
+                value = translate.representation(record, self.wall_ms())
+                if value is not None:
+                    self.observations.queue(feed, value)
 
     def _received(self, event: Received, now: int) -> None:
         exchange = event.ticket
@@ -185,14 +188,15 @@ class Outcomes:
     def _refused(self, event: Refused, now: int) -> None:
         if isinstance(event.ticket, Exchange):
             self._failure(event.ticket, event.failure, now)
-        elif isinstance(event.ticket, Observation):
-            self._revoked(event.ticket, event.failure, now)
+            self._end(event.ticket, now)
+        elif isinstance(event.ticket, Feed):
+            for observation in list(event.ticket.observers):
+                self._revoked(observation, event.failure)
 
-    def _revoked(self, observation: Observation, failure: Failure, now: int) -> None:
+    def _revoked(self, observation: Observation, failure: Failure) -> None:
         """The gateway has ended or refused a Watch: send an error response if the observation has started."""
-        if observation.started and not observation.cancelled:
+        if observation.started:
             self.observations.refuse(observation, status.CODES[failure.code])
-            self.responder.notify(observation, now)
         else:
             self.observations.remove(observation)
 
@@ -244,6 +248,8 @@ class Outcomes:
         pairs, payload = fitting
         if len(payload) < len(value.body):
             self.pinned.put((exchange.remote.key, exchange.path), value, len(value.body), now)
+        if self._registers(exchange, now):
+            self.responder.separate(exchange)
         self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
 
     def _fit(
@@ -254,6 +260,8 @@ class Outcomes:
         A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
         """
         room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
+        if self._registers(exchange, now):
+            room -= message.HEADER_BYTES
         pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
         while len(message.join(pairs)) + len(payload) > room:
             if pairs and pairs[-1][0] == option.SIZE2:
@@ -266,7 +274,14 @@ class Outcomes:
                 return None
         return pairs, payload
 
+    def _registers(self, exchange: Exchange, now: int) -> bool:
+        """True when the response begins an observation of an address that must be verified before it gets notifications.
+
+        The response is a confirmable message then: nothing more is sent before its ACK (RFC 7641 section 7).
+        """
+        return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
+
     def _end(self, exchange: Exchange, now: int) -> None:
         """An error response ends an observation (RFC 7641 section 4.2)."""
         if isinstance(exchange.intent, Observation):
-            self.later.append(self.cancel(exchange.intent, now))
+            self.later.extend(self.cancel(exchange.intent, now))

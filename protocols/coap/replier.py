@@ -16,6 +16,8 @@ from protocols.coap.transmitter import Transmitter
 
 UDP_PAYLOAD_MAX: Final = 65_507
 BLOCK_OVERHEAD: Final = 48
+NON_SHARE: Final = 8
+"""One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
 
 
 @final
@@ -33,9 +35,10 @@ class Replier:
         self.counts: dict[str, int] = {}
         self.executing = 0
         self.echoes = Echoes(entropy.token(16))
-        self.transmitter = Transmitter(entropy)
-        self.recent_con = Answers(EXCHANGE_LIFETIME_S, config.answers_max - config.answers_max // 8, config.answers_bytes_max)
-        self.recent_non = Answers(NON_LIFETIME_S, max(1, config.answers_max // 8), config.answers_bytes_max)
+        self.transmitter = Transmitter(entropy, config.amplification > 0)
+        of_non = config.answers_bytes_max // NON_SHARE
+        self.recent_con = Answers(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
+        self.recent_non = Answers(NON_LIFETIME_S, of_non)
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
@@ -56,8 +59,7 @@ class Replier:
         """As `reply`, with encoded options: piggybacked, separate or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
         if exchange.settled:
             return
-        exchange.settled = True
-        self.executing -= 1
+        self._settle(exchange)
         remote = exchange.remote
         if exchange.options.no_response and exchange.options.no_response >> (code >> 5) - 1 & 1:
             if exchange.confirmable and not exchange.acknowledged:
@@ -107,9 +109,9 @@ class Replier:
         """True when the address is verified, or when `amplification` is 0."""
         return remote.verified_ns > now or not self.config.amplification
 
-    def notify(self, observation: Observation, now: int) -> None:
-        """Queue the next notification of an observation."""
-        self.transmitter.confirm(observation.remote, observation, now)
+    def notify(self, observation: Observation, now: int) -> bool:
+        """Queue the next notification of an observation. False: too much waits for this peer, or in all."""
+        return self.transmitter.confirm(observation.remote, observation, now)
 
     def abandon(self, observation: Observation, now: int) -> None:
         """The observation was removed: drop its queued and outstanding notifications."""
@@ -127,8 +129,23 @@ class Replier:
     def release(self, exchange: Exchange) -> None:
         """End the exchange without a response."""
         if not exchange.settled:
-            exchange.settled = True
-            self.executing -= 1
+            self._settle(exchange)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Count a request in execution."""
+        self.executing += 1
+        exchange.remote.executing += 1
+
+    def _settle(self, exchange: Exchange) -> None:
+        exchange.settled = True
+        self.executing -= 1
+        exchange.remote.executing -= 1
+
+    def separate(self, exchange: Exchange) -> None:
+        """Make the response a confirmable message of its own, also for a NON request: its ACK verifies the address."""
+        if exchange.confirmable and not exchange.acknowledged:
+            self.acknowledge(exchange)
+        exchange.acknowledged = True
 
     def acknowledge(self, exchange: Exchange) -> None:
         """Send an empty ACK; a separate response follows (section 5.2.2)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from protocols.coap import blockwise, media, message, option, translate, wellknown
-from protocols.coap.exchange import Exchange
+from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.responder import Condition, Responder
@@ -16,11 +16,15 @@ from protocols.coap.translate import Publication, Reception, Representation
 
 @final
 class Resources:
-    """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once."""
+    """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
-    __slots__ = ("observations", "outcomes", "pinned", "responder")
+    identity   the name of the principal that a remote is; observers of one path with the same one share a Watch
+    """
 
-    def __init__(self, responder: Responder, outcomes: Outcomes) -> None:
+    __slots__ = ("identity", "observations", "outcomes", "pinned", "responder")
+
+    def __init__(self, responder: Responder, outcomes: Outcomes, identity: Callable[[Remote], str]) -> None:
+        self.identity = identity
         self.responder = responder
         self.outcomes = outcomes
         self.observations = outcomes.observations
@@ -118,14 +122,18 @@ class Resources:
     def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:
         commands: list[Command] = []
         known = self.observations.find(exchange.remote, exchange.token)
-        if known is not None and (exchange.options.observe == 1 or known.path != path):
-            commands.append(self.outcomes.cancel(known, now))
+        if known is not None and (exchange.options.observe == 1 or known.feed.key[0] != path):
+            commands.extend(self.outcomes.cancel(known, now))
             known = None
         if exchange.options.observe == 0:
             if known is None:
-                known = self.observations.add(exchange.remote, exchange.token, path, exchange.options, now)
-                if known is not None:
-                    commands.append(Watch(known, path))
+                key = (path, self.identity(exchange.remote))
+                fresh = key not in self.observations.feeds
+                known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+                if known is None:
+                    self.responder.count("observers")
+                elif fresh:
+                    commands.append(Watch(known.feed, path))
             else:
                 known.options = exchange.options
             exchange.intent = known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, final
 
 from domain.receipt import Receipt
-from protocols.coap.exchange import Exchange
+from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
 
@@ -34,8 +34,14 @@ class Responder(Protocol):
     def count(self, why: str) -> None:
         """Count a refusal under a reason."""
 
-    def notify(self, observation: Observation, now: int) -> None:
-        """The backlog of the observation has a value to send."""
+    def proved(self, remote: Remote, now: int) -> bool:
+        """True when the address is verified, or when no address has to be."""
+
+    def separate(self, exchange: Exchange) -> None:
+        """Make the response a confirmable message of its own, whose ACK verifies the address."""
+
+    def notify(self, observation: Observation, now: int) -> bool:
+        """The observation has a value to send. False: it cannot be sent, too much waits already."""
 
     def abandon(self, observation: Observation, now: int) -> None:
         """The observation was removed: drop its notifications."""

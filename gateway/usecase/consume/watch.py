@@ -53,7 +53,7 @@ class Watches:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._routes: SubscriberRoutes[Watcher, list[Watcher]] = SubscriberRoutes(list)
-        self._of_connection: dict[ClientConnection, list[Watcher]] = {}
+        self._of_connection: dict[ClientConnection, dict[object, Watcher]] = {}
         self._waiting: list[Watcher] = []
         self.dropped = 0
 
@@ -69,6 +69,8 @@ class Watches:
     def watch(self, connection: ClientConnection, command: Watch) -> None:
         """Answer Watched and deliver from now on. Refused FILTER_ILLEGAL, or QUOTA beyond WATCHES_PER_CONNECTION_MAX.
 
+        The adapter of a connection that peers share bounds the watches of each peer.
+
         A second watch under the same ticket takes the place of the first.
         """
         if not is_filter(command.pattern):
@@ -77,14 +79,14 @@ class Watches:
         self._end(connection, command.ticket)
         mine = self._of_connection.get(connection)
         if mine is None:
-            mine = self._of_connection[connection] = []
+            mine = self._of_connection[connection] = {}
             connection.on_close.append(lambda: self._close(connection))
-        if len(mine) >= WATCHES_PER_CONNECTION_MAX:
+        if len(mine) >= WATCHES_PER_CONNECTION_MAX and not connection.shared:
             failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_CONNECTION_MAX} watches")
             connection.answer(Refused(command.ticket, failure))
             return
         watcher = Watcher(connection, command)
-        mine.append(watcher)
+        mine[command.ticket] = watcher
         self._routes.insert(command.pattern, watcher)
         connection.answer(WatchStarted(command.ticket))
 
@@ -95,7 +97,7 @@ class Watches:
     def review(self, check: RightsCheck) -> None:
         """End and refuse the watches that `check` forbids: rights have changed."""
         for connection, watchers in list(self._of_connection.items()):
-            for watcher in list(watchers):
+            for watcher in list(watchers.values()):
                 failure = check(connection, watcher.command)
                 if failure is not None:
                     self._end(connection, watcher.ticket)
@@ -132,17 +134,14 @@ class Watches:
                 watcher.connection.answer(WatchedMessages(watcher.ticket, records))
 
     def _end(self, connection: ClientConnection, ticket: object) -> None:
-        mine = self._of_connection.get(connection, [])
-        for at, watcher in enumerate(mine):
-            if watcher.ticket == ticket:
-                del mine[at]
-                self._drop(watcher)
-                return
+        watcher = self._of_connection.get(connection, {}).pop(ticket, None)
+        if watcher is not None:
+            self._drop(watcher)
 
     def _drop(self, watcher: Watcher) -> None:
         self._routes.remove(watcher.pattern, watcher)
         watcher.pending.clear()
 
     def _close(self, connection: ClientConnection) -> None:
-        for watcher in self._of_connection.pop(connection, []):
+        for watcher in self._of_connection.pop(connection, {}).values():
             self._drop(watcher)

@@ -7,9 +7,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.address import host_bytes
 from protocols.coap import message, option
-from protocols.coap.dedup import Answers
-from protocols.coap.observe import Observation
+from protocols.coap.dedup import ENTRY_BYTES, EXPIRED_MAX, KEY_PORT_BITS, Answers, network_of
+from protocols.coap.observe import Feed
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
 
 
@@ -80,10 +81,12 @@ def test_message_id_may_be_used_again_after_its_lifetime() -> None:  # 7252-4.8.
 
 
 def test_full_table_refuses_rather_than_forget_what_is_young() -> None:
-    stage = Stage(answers_max=16)  # 14 confirmable, 2 not
+    stage = Stage()
+    stage.endpoint.replier.recent_con = Answers(247, 14 * ENTRY_BYTES)
     codes = [message.name(stage.request(message.POST, "mq/t", b"1")[0].code) for _ in range(20)]
-    assert codes == ["2.01"] * 14 + ["5.03"] * 6
-    assert len(stage.log) == 14
+    stored = len(stage.log)
+    assert codes == ["2.01"] * stored + ["5.03"] * (20 - stored)
+    assert 5 < stored < 14
     [answer] = stage.request(message.POST, "mq/t", b"1")
     assert values(answer, option.MAX_AGE)
     stage.advance(44)
@@ -95,7 +98,8 @@ def test_full_table_refuses_rather_than_forget_what_is_young() -> None:
 
 
 def test_full_table_still_answers_duplicates_and_reads() -> None:
-    stage = Stage(answers_max=8)
+    stage = Stage()
+    stage.endpoint.replier.recent_con = Answers(247, 8 * ENTRY_BYTES)
     data = stage.build(message.PUT, "mq/t", b"1")
     first = stage.raw(data)
     for _ in range(20):
@@ -105,46 +109,81 @@ def test_full_table_still_answers_duplicates_and_reads() -> None:
 
 
 def test_full_table_drops_non_confirmable_requests() -> None:
-    stage = Stage(answers_max=8)
+    stage = Stage()
+    stage.endpoint.replier.recent_non = Answers(145, ENTRY_BYTES)
     answers = [stage.request(message.POST, "mq/t", b"1", kind=message.NON) for _ in range(3)]
     assert [len(answer) for answer in answers] == [1, 0, 0]
     assert stage.endpoint.replier.executing == 0
 
 
 def test_bytes_of_answers_are_bounded() -> None:
-    table = Answers(247, 100, 1000)
+    table = Answers(247, 10 * (ENTRY_BYTES + 100))
     for key in range(50):
-        if not table.begin(key, 0):
+        if not table.begin(of_network(key, key), 0):
             break
-        table.settle(key, b"x" * 100)
+        table.settle(of_network(key, key), b"x" * 100)
     assert len(table.answers) == 10
-    assert table.begin(99, 50 * SECOND)
-    assert table.bytes == 900
+    assert table.begin(of_network(99, 99), 50 * SECOND)
+    assert table.bytes == 9 * (ENTRY_BYTES + 100) + ENTRY_BYTES
+
+
+def of_network(network: int, number: int) -> int:
+    """A key of a request from the network."""
+    return network << KEY_PORT_BITS | number
+
+
+def test_one_network_leaves_room_for_the_others() -> None:
+    table = Answers(247, 800 * ENTRY_BYTES)
+    taken = sum(table.begin(of_network(1, number), 0) for number in range(1_000))
+    assert taken == 600
+    others = [sum(table.begin(of_network(network, number), 0) for number in range(1_000)) for network in (2, 3, 4)]
+    assert others == [100, 100, 0], "each has its share while there is any room"
+    table.expire(300 * SECOND)
+    assert (table.bytes, table.networks, len(table.order)) == (0, {}, 0)
+
+
+def test_a_network_of_ipv6_is_its_first_half() -> None:
+    keys = [int.from_bytes(host_bytes(host, port), "big") << 16 for host, port in [
+        ("2001:db8::1", 1), ("2001:db8::ffff:1", 2), ("2001:db8:0:1::1", 1), ("10.0.0.1", 1), ("10.0.0.1", 9),
+    ]]  # fmt: skip
+    networks = [network_of(key) for key in keys]
+    assert networks[0] == networks[1] != networks[2]
+    assert networks[3] == networks[4]
+
+
+def test_old_entries_go_in_slices() -> None:
+    table = Answers(247, 1 << 30)
+    for number in range(3 * EXPIRED_MAX):
+        assert table.begin(of_network(number, number), 0)
+    table.expire(300 * SECOND)
+    assert len(table.order) == 2 * EXPIRED_MAX
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60), st.integers(0, 50)), max_size=200))
 def test_table_against_a_plain_list(steps: list[tuple[int, int, int]]) -> None:
-    table = Answers(247, 20, 10_000)
+    table = Answers(247, 20 * ENTRY_BYTES)
     plain: list[tuple[int, int, int]] = []
     now = 0
     for key, seconds, size in steps:
         now += seconds
-        if key in table.answers:
+        if of_network(key, key) in table.answers:
             continue
         table.expire(now * SECOND)
         plain = [entry for entry in plain if entry[1] + 247 > now]
-        accepted = table.begin(key, now * SECOND)
-        if accepted and len(plain) >= 20:
+        full = table.bytes >= table.bytes_max
+        accepted = table.begin(of_network(key, key), now * SECOND)
+        if accepted and full:
             assert plain.pop(0)[1] + 45 <= now
         elif not accepted:
-            assert len(plain) >= 20
+            assert full
             assert plain[0][1] + 45 > now
             continue
-        table.settle(key, b"x" * size)
+        table.settle(of_network(key, key), b"x" * size)
         plain.append((key, now, size))
-        assert list(table.order) == [entry[0] for entry in plain]
-        assert table.bytes == sum(entry[2] for entry in plain)
+        assert list(table.order) == [of_network(entry[0], entry[0]) for entry in plain]
+        assert table.bytes == sum(entry[2] + ENTRY_BYTES for entry in plain)
+        assert sum(table.networks.values()) == len(plain)
         assert sum(second[1] for second in table.seconds) == len(plain)
 
 
@@ -180,8 +219,9 @@ def test_lossy_network_loses_and_doubles_nothing() -> None:
                             heard.append(packet.payload)
                         outbox.append(message.empty(message.ACK, packet.mid))
 
-        [answer] = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+        _, answer = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
         assert values(answer, option.OBSERVE)
+        stage.push(message.empty(message.ACK, answer.mid))
         requests = {1000 + number: stage.build(message.POST, "mq/t", b"%d" % number, mid=1000 + number) for number in range(40)}
         for mid, data in requests.items():
             for attempt in range(200):
@@ -206,7 +246,7 @@ def test_lossy_network_loses_and_doubles_nothing() -> None:
             outbox.clear()
             tick(stage)
         assert heard == bodies[: len(heard)]
-        assert len(heard) == 40 or not any(isinstance(watch.ticket, Observation) for watch in stage.watches)
+        assert len(heard) == 40 or not any(isinstance(watch.ticket, Feed) for watch in stage.watches)
 
 
 def tick(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from domain.event import WatchedMessages
 from protocols.coap import message, option
 from protocols.coap.blockwise import block
 from protocols.coap.peers import Remotes
-from tests.protocols.coap.stage import Dice, Stage, peer, values
+from tests.protocols.coap.stage import SECOND, Dice, Stage, peer, values
 
 datagrams = st.one_of(
     st.binary(max_size=80),
@@ -128,32 +129,77 @@ def test_what_it_sent_counts_for_an_address() -> None:
     assert stage.request(message.GET, "mq/t")[0].payload == b"x" * 900
 
 
-def test_acknowledged_notification_proves_an_observer() -> None:  # 7641-7
+def test_an_observer_proves_its_address_before_it_gets_notifications() -> None:  # 7641-7
     stage = Stage()
-    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
-    stage.publish("t", b"x" * 1000)
-    stage.publish("t", b"y" * 1000)
-    [note] = stage.out()
-    assert note.payload == b"x" * 16
-    [note] = stage.push(message.empty(message.ACK, note.mid))
-    assert note.payload == b"y" * 1000
+    stage.publish("t/u/v", b"v" * 1000, retain=True)
+    accepted, answer = stage.request(message.GET, "mq/t/u/v", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    assert (accepted.kind, message.name(accepted.code)) == (message.ACK, "0.00")
+    assert (answer.kind, answer.payload, answer.token) == (message.CON, b"v" * 16, b"ob")
+    stage.publish("t/u/v", b"x" * 1000)
+    assert stage.out() == []
+    [note] = stage.push(message.empty(message.ACK, answer.mid))
+    assert note.payload == b"x" * 1000
+
+
+def test_an_observer_that_is_not_confirmable_proves_its_address_too() -> None:
+    stage = Stage()
+    [answer] = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob", kind=message.NON)
+    assert answer.kind == message.CON
+    stage.publish("t", b"1")
+    [note] = stage.push(message.empty(message.ACK, answer.mid))
+    assert note.payload == b"1"
+
+
+@pytest.mark.parametrize("kind", [message.CON, message.NON])
+@pytest.mark.parametrize("path", ["mq/t", "mq/t/a-path-with-more-bytes"])
+@pytest.mark.parametrize("value", [b"", b"1", b"v" * 5000])
+def test_a_forged_observer_costs_its_address_three_times_its_bytes(kind: int, path: str, value: bytes) -> None:
+    """Nobody acknowledges: however many messages come, and however often the server repeats itself."""
+    stage = Stage()
+    stage.publish(path[3:], value, retain=True)
+    asked = stage.build(message.GET, path, pairs=[(option.OBSERVE, b"")], token=b"", kind=kind)
+    sent = stage.raw(asked)
+    for number in range(20):
+        stage.publish(path[3:], b"%d" % number * 100)
+        sent += stage.out_raw()
+        due = stage.now + 20 * SECOND
+        while (at := stage.endpoint.deadline()) is not None and at <= due:
+            stage.now = max(stage.now, at)
+            stage._run(stage.endpoint.expire(stage.now))
+            sent += stage.out_raw()
+        stage.now = due
+    assert sum(len(data) for data in sent) <= 3 * len(asked)
+    assert stage.endpoint.observations.count == 0, "an observer that never acknowledges is forgotten"
+    assert stage.watches == []
+
+
+def test_a_proven_observer_gets_notifications_after_hours_of_silence() -> None:
+    stage = Stage()
+    _, answer = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    stage.push(message.empty(message.ACK, answer.mid))
+    for _ in range(5):
+        stage.advance(5 * 3600)
+        stage.publish("t", b"x" * 1000)
+        [note] = stage.out()
+        assert note.payload == b"x" * 1000
+        assert stage.advance(10) != [], "an unacknowledged notification is sent again"
+        stage.push(message.empty(message.ACK, note.mid))
 
 
 def test_guessed_acknowledgements_prove_nothing() -> None:
     stage = Stage()
-    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
-    stage.publish("t", b"x" * 1000)
-    stage.publish("t", b"y" * 1000)
-    [note] = stage.out()
+    _, answer = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
     for guess in range(5):
-        stage.push(message.empty(message.ACK, note.mid ^ 0x100 + guess))
-    [note] = stage.push(message.empty(message.ACK, note.mid))
-    assert note.payload == b"y" * 16
+        stage.push(message.empty(message.ACK, answer.mid ^ 0x100 + guess))
+    stage.publish("t", b"x" * 1000)
+    [note] = stage.push(message.empty(message.ACK, answer.mid))
+    assert note.payload == b"x" * 16, "within the credit of what it has sent"
 
 
 def test_doubled_acknowledgement_is_no_guess() -> None:
     stage = Stage()
-    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    _, answer = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    stage.push(message.empty(message.ACK, answer.mid))
     for _ in range(5):
         stage.publish("t", b"1")
         [note] = stage.out()
@@ -209,7 +255,8 @@ def test_unknown_response_is_reset_or_ignored() -> None:  # 7252-4.2, 5.3.2
 
 def test_silent_addresses_are_forgotten_and_observers_kept() -> None:
     stage = Stage(peers_max=20)
-    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob", source=peer(1))
+    _, answer = stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob", source=peer(1))
+    stage.push(message.empty(message.ACK, answer.mid), peer(1))
     for port in range(2, 200):
         stage.push(bytes.fromhex("40000001"), peer(port))
     remotes = stage.endpoint.remotes

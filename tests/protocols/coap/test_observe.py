@@ -8,9 +8,11 @@ import pytest
 
 from domain.command import QueryLatest, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
+from domain.event import Refused, WatchedMessages
 from protocols.coap import message, option
+from protocols.coap.endpoint import NOTIFIED_MAX
 from protocols.coap.message import Packet
+from protocols.coap.observe import VALUE_BYTES
 from tests.protocols.coap.stage import Stage, peer, values
 
 A = "mq/sensors/a"
@@ -19,9 +21,12 @@ CANCEL = [(option.OBSERVE, b"\x01")]
 
 
 def registered(stage: Stage, token: bytes = b"ob", port: int = 40_000) -> Packet:
-    [answer] = stage.request(message.GET, A, pairs=REGISTER, token=token, source=peer(port))
+    """Register, and verify the address by the ACK for the response when the server asks for that."""
+    *_, answer = stage.request(message.GET, A, pairs=REGISTER, token=token, source=peer(port))
     assert message.name(answer.code) == "2.05"
     assert len(values(answer, option.OBSERVE)) == 1
+    if answer.kind == message.CON:
+        assert acknowledge(stage, answer, port) == []
     return answer
 
 
@@ -45,7 +50,7 @@ def test_registration_without_a_value_is_empty_and_has_no_etag() -> None:
     stage = Stage()
     answer = registered(stage)
     assert (answer.payload, values(answer, option.ETAG)) == (b"", [])
-    assert stage.commands[0].pattern == "sensors/a"  # type: ignore[attr-defined]
+    assert stage.watches[0].pattern == "sensors/a"
 
 
 def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_09, 7641-4.2; NSTART 1, 7252-4.7
@@ -76,6 +81,7 @@ def test_a_watch_that_is_ended_is_told_so_and_nothing_after_that(code: ErrorCode
     stage.publish("sensors/a", b"2")
     (ticket,) = [watch.ticket for watch in stage.watches]
     stage.endpoint.answer(Refused(ticket, Failure(code, "no more")), stage.now)
+    assert stage.out() == [], "one confirmable message at a time"
     [note] = acknowledge(stage, first)
     assert (note.kind, message.name(note.code), note.token, values(note, option.OBSERVE)) == (message.CON, word, b"ob", [])
     stage.publish("sensors/a", b"3")
@@ -158,7 +164,8 @@ def test_message_between_watch_and_answer_comes_once_and_after() -> None:
     stage.publish("sensors/a", b"2")
     assert stage.out() == []
     stage._handle(latest)
-    answer, note = stage.out()
+    _, answer = stage.out()
+    [note] = acknowledge(stage, answer)
     assert (answer.payload, note.payload) == (b"1", b"2")
     assert sequence(note) > sequence(answer)
 
@@ -212,8 +219,9 @@ def test_another_format_ends_the_observation() -> None:  # TD_COAP_OBS_08, 7641-
 
 def test_another_format_than_accepted_ends_the_observation() -> None:
     stage = Stage()
-    [answer] = stage.request(message.GET, A, pairs=[*REGISTER, (option.ACCEPT, bytes([50]))])
+    _, answer = stage.request(message.GET, A, pairs=[*REGISTER, (option.ACCEPT, bytes([50]))])
     assert message.name(answer.code) == "2.05"
+    acknowledge(stage, answer)
     stage.publish("sensors/a", b"{}", stored=b"HG_CONTENT_TYPE\x01application/json\x02")
     [note] = stage.out()
     assert note.payload == b"{}"
@@ -260,3 +268,106 @@ def test_message_ids_do_not_come_again_within_their_lifetime() -> None:  # 7252-
     assert 61_440 <= count <= 65_536
     [note, *_] = stage.advance(250)
     assert note.kind == message.CON
+
+
+def observers(stage: Stage, count: int, path: str = A) -> None:
+    """Registered and verified observers on ports of their own; their networks differ."""
+    for number in range(count):
+        source = peer(40_000, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+        *_, answer = stage.request(message.GET, path, pairs=REGISTER, token=b"ob", source=source)
+        assert values(answer, option.OBSERVE)
+        stage.push(message.empty(message.ACK, answer.mid), source)
+
+
+def test_observers_of_a_path_share_one_watch() -> None:
+    stage = Stage()
+    registered(stage, b"o1")
+    registered(stage, b"o2")
+    registered(stage, b"o3", 40_001)
+    assert len(stage.watches) == 1
+    for token, port in ((b"o1", 40_000), (b"o3", 40_001)):
+        stage.request(message.GET, A, pairs=CANCEL, token=token, source=peer(port))
+    assert len(stage.watches) == 1
+    stage.publish("sensors/a", b"1")
+    assert [note.token for note in stage.out()] == [b"o2"]
+    stage.request(message.GET, A, pairs=CANCEL, token=b"o2")
+    assert stage.watches == []
+    assert not stage.endpoint.observations.feeds
+
+
+def test_a_peer_registers_few_times_on_one_path() -> None:
+    stage = Stage()
+    registered(stage, b"o0")
+    answers = [stage.request(message.GET, A, pairs=REGISTER, token=b"o%d" % number)[-1] for number in range(20)]
+    assert [bool(values(answer, option.OBSERVE)) for answer in answers] == [True] * 8 + [False] * 12
+    assert stage.endpoint.counts["observers"] == 12
+
+
+def test_one_network_leaves_observations_to_the_others() -> None:
+    stage = Stage(observers_network_max=5, observers_max=8)
+    answers = [stage.request(message.GET, A, pairs=REGISTER, source=peer(port))[-1] for port in range(1, 21)]
+    assert sum(bool(values(answer, option.OBSERVE)) for answer in answers) == 5
+    [*_, other] = stage.request(message.GET, A, pairs=REGISTER, source=peer(1, "10.0.0.77"))
+    assert values(other, option.OBSERVE)
+
+
+def test_notifications_of_a_turn_are_few_and_all_come() -> None:
+    stage = Stage()
+    observers(stage, 3 * NOTIFIED_MAX)
+    record = stage.publish("elsewhere", b"1")
+    stage.endpoint.answer(WatchedMessages(stage.watches[0].ticket, [record]), stage.now)
+    turns = [len(stage.out())]
+    while stage.endpoint.deadline() == 0:
+        assert stage.endpoint.expire(stage.now) == []
+        turns.append(len(stage.out()))
+    assert turns == [NOTIFIED_MAX] * 3
+
+
+def test_messages_cost_nothing_for_each_observer_that_is_behind() -> None:
+    stage = Stage(backlog_max=10)
+    observers(stage, 100)
+    stage.publish("sensors/a", b"first")
+    stage.settle()
+    assert len(stage.out()) == 100
+    for number in range(1_000):
+        record = stage.publish("elsewhere", b"%d" % number)
+        stage.endpoint.answer(WatchedMessages(stage.watches[0].ticket, [record]), stage.now)
+        assert not stage.endpoint.observations.ready
+    assert stage.out() == []
+    [feed] = stage.endpoint.observations.feeds.values()
+    assert len(feed.values) == 10
+
+
+def test_values_are_kept_once_and_freed_when_all_have_them() -> None:
+    stage = Stage()
+    observers(stage, 10)
+    body = b"v" * 1_000
+    stage.publish("sensors/a", body)
+    notes = stage.out()
+    stage.publish("sensors/a", body)
+    observations = stage.endpoint.observations
+    assert observations.bytes == 2 * (len(body) + VALUE_BYTES)
+    for number, note in enumerate(notes):
+        source = peer(40_000, f"10.0.0.{number}")
+        [again] = stage.push(message.empty(message.ACK, note.mid), source)
+        assert stage.push(message.empty(message.ACK, again.mid), source) == []
+    assert (observations.bytes, len(observations.behind)) == (0, 0)
+
+
+def test_paths_that_wait_for_silent_observers_do_not_take_all_memory() -> None:
+    stage = Stage(backlogs_bytes_max=40_000)
+    for number in range(50):
+        path = f"mq/sensors/{number}"
+        *_, answer = stage.request(message.GET, path, pairs=REGISTER, token=b"%d" % number)
+        stage.push(message.empty(message.ACK, answer.mid))
+    registered(stage, b"ok", 50_000)
+    seen = []
+    for at in range(200):
+        for number in range(50):
+            stage.publish(f"sensors/{number}", b"v" * 500)
+        stage.publish("sensors/a", b"%d" % at)
+        while notes := [note for note in stage.out() if note.token == b"ok"]:
+            seen += [note.payload for note in notes]
+            stage.push(message.empty(message.ACK, notes[0].mid), peer(50_000))
+        assert stage.endpoint.observations.bytes <= 40_000
+    assert seen == [b"%d" % at for at in range(200)], "the observer that keeps up loses nothing"

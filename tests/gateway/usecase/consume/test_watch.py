@@ -137,3 +137,14 @@ def test_a_flood_within_one_turn_costs_the_oldest_records() -> None:
     assert len(delivered.records) == watch.PENDING_MAX
     assert Record(delivered.records[0]).queue_offset == 3
     assert watches.dropped == 3
+
+
+def test_only_a_connection_of_one_peer_has_a_bound_of_its_own() -> None:
+    watches = Watches(Turns())
+    heard = Recorder()
+    alone, shared = ClientConnection("mqtt", heard), ClientConnection("coap", heard, shared=True)
+    for connection in (alone, shared):
+        heard.events.clear()
+        for number in range(watch.WATCHES_PER_CONNECTION_MAX + 1):
+            watches.watch(connection, Watch(number, f"t/{number}"))
+        assert sum(isinstance(event, Refused) for event in heard.events) == (0 if connection.shared else 1)
