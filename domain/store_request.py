@@ -67,7 +67,8 @@ class LeaseRequest:
     wanted         only messages that it matches, None: all; the others are settled in passing
     from_first     where a group without a position starts: True at the first message, False at the last one there is
     ordered        never past an un-settled message of the same ordering key
-    attempt_id     ordered only: a call that repeats the id of an earlier one gets the messages of that one, "": no id
+    attempt_id     a call that repeats the id of an earlier one gets the messages of that one again, while it holds them and
+                   whatever `limit` says, and no others; no delivery is counted, "": no id
     fleeting       the leases end when `Leases.lapse` is called after the next start of the store
     """
 

@@ -26,6 +26,8 @@ READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
 UNREADABLE_MS: Final = 30_000
 """A record that cannot be read is leased to nobody for this long, so that it does not hold back the messages behind it."""
+ATTEMPT_CHARS_MAX: Final = 128
+"""Length of an attempt id in characters; a longer one is ignored."""
 EVERYTHING: Final = 0
 NEW: Final = 1
 REDELIVERIES: Final = 2
@@ -56,6 +58,7 @@ class LeaseCall:
     """One lease call: the request, and the messages leased so far.
 
     limit, invisible_ms, wanted, fleeting   as in LeaseRequest
+    attempt_id     a call that repeats the id of an earlier one gets the messages of that one, and no others; "" for none
     now            wall-clock ms of the call
     messages       messages leased so far
     pop_ms         pop time of all leases of the call
@@ -69,8 +72,8 @@ class LeaseCall:
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_index", "_rows", "_source", "error", "fleeting", "invisible_ms", "limit", "messages", "now",
-        "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
+        "_broker", "_bytes", "_index", "_rows", "_source", "attempt_id", "error", "fleeting", "invisible_ms", "limit",
+        "messages", "now", "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
@@ -82,6 +85,9 @@ class LeaseCall:
         self.wanted = request.wanted
         self.revive_queue = 0
         self.fleeting = request.fleeting
+        attempt_id = request.attempt_id
+        legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
+        self.attempt_id = attempt_id if legible else ""
         self.messages: list[Leased] = []
         self.pop_ms = now
         self.remaining = 0
@@ -131,9 +137,25 @@ class LeaseCall:
         self.remaining += max(waiting - len(again) - (table.head - before), 0)
         return changed
 
+    def repeat(self, table: LeaseTable, queue: Queue) -> bool:
+        """Lease again what an earlier call of this attempt got from the queue and still holds; True when there was any.
+
+        No delivery is counted, and the receipts of the earlier call expire. Messages whose lease has ended are redelivered
+        by the ordinary way.
+        """
+        table.expire(self.now)
+        mine = table.held_by(self.attempt_id)
+        if not mine:
+            return False
+        self._redeliver(table, queue, mine, False, False)
+        table.remember_attempt(self.attempt_id)
+        return True
+
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
         """Whether `lease_from` would find a message, before filtering. Changes nothing."""
         if max(table.head, queue.first) < queue.visible:
+            return True
+        if self.attempt_id and table.held_by(self.attempt_id):
             return True
         return any(lease.free or lease.end_ms <= self.now for lease in table.leases.values())
 
@@ -161,7 +183,9 @@ class LeaseCall:
 
     def _lease_again(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
         """Lease `offset`, which was leased before; the record gets its new reconsume times."""
-        lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
+        # A withdrawn lease has no delivery that the attempt could repeat.
+        counted = attempt or table.leases[offset].attempts == 0
+        lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, counted)
         lease.fleeting = self.fleeting
         view = Record(data)
         times = view.reconsume_times + lease.attempts - 1

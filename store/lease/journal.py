@@ -1,6 +1,7 @@
 """Lease tables as state values: a value holds a whole table, or what has changed since the previous value.
 
-    flags 1 (1: whole, 2: ordered) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt ids 2 + n
+    flags 1 | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt ids 2 + n
+    flags: 1 whole, 2 ordered, 4 the attempt ids are added to those before
     a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bits: pulled, fleeting | first ms 8
     attempt ids: pop ms, blank, id; a line each
     a settled range: from 8 | to 8
@@ -19,6 +20,7 @@ from store.lease.table import Lease, LeaseTable
 
 WHOLE_FLAG: Final = 1
 _ORDERED_FLAG: Final = 2
+_ADDED_FLAG: Final = 4
 _PULLED_BIT: Final = 1 << 31
 _FLEETING_BIT: Final = 1 << 30
 _ATTEMPTS_MASK: Final = _FLEETING_BIT - 1
@@ -74,6 +76,7 @@ def changed_value(table: LeaseTable) -> tuple[bytes, bool]:
         value = _encode(table, 0, held, ranges)
     table.changed_offsets.clear()
     table.whole_due = False
+    table.fresh_attempts = 0
     return value, is_whole
 
 
@@ -92,7 +95,13 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
     attempt = b""
     if table.ordered:
         flags |= _ORDERED_FLAG
-        attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in table.attempt_pops.items()]).encode()
+    if table.attempt_pops:
+        named = list(table.attempt_pops.items())
+        if not flags & WHOLE_FLAG and not table.ordered:
+            # Members of an unordered group receive side by side: its attempts are too many to be written each time.
+            flags |= _ADDED_FLAG
+            named = named[len(named) - min(table.fresh_attempts, len(named)) :]
+        attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in named]).encode()
     front = _HEADER.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
     return b"".join((front, attempt, *runs, *(_RANGE.pack(start, end) for start, end in settled)))
 
@@ -112,10 +121,11 @@ def apply(table: LeaseTable, value: bytes) -> None:
     flags, floor, head, pop_ms, leases, ranges, length = _HEADER.unpack_from(value)
     at = _HEADER.size
     table.ordered = flags & _ORDERED_FLAG != 0
-    table.attempt_pops.clear()
+    if not flags & _ADDED_FLAG:
+        table.attempt_pops.clear()
     for line in value[at : at + length].decode().split("\n") if length else ():
         named_ms, name = line.split(" ", 1)
-        table.attempt_pops[name] = int(named_ms)
+        table.note_attempt(name, int(named_ms))
     at += length
     if flags & WHOLE_FLAG:
         table.leases.clear()
@@ -147,6 +157,7 @@ def apply(table: LeaseTable, value: bytes) -> None:
 def recovered(table: LeaseTable) -> None:
     """Rebuild the heap after the last `apply`. Leases that have ended meanwhile become free at the next `expire`."""
     table.changed_offsets.clear()
+    table.fresh_attempts = 0
     table.free_heap.clear()
     table.end_heap = [(lease.end_ms, offset) for offset, lease in table.leases.items()]
     heapify(table.end_heap)

@@ -17,6 +17,7 @@ from store.lease.call import LeaseCall, RecordSource, steps
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
 from store.lease.release import LeaseRelease
+from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
@@ -61,33 +62,50 @@ class StoredLeases:
             call: LeaseCall = OrderedCall(self._index, self._source, self._broker, now, request)
         else:
             call = LeaseCall(self._index, self._source, self._broker, now, request)
+        if call.attempt_id and not request.ordered and self._repeat(call, request):
+            self._answer(call, request, True, done)
+            return
+        queues = self._queues_to_lease_from(request.group, request.topic, request.queue_id) if request.limit > 0 else []
+        if by_priority(request.queue_id):
+            for queue in queues:
+                try:
+                    call.prepare(ledger.table(request.group, queue, request.from_first), queue)
+                except (OSError, StoreError) as error:
+                    call.error = error
         wrote = False
-        group, queue_id, from_first = request.group, request.queue_id, request.from_first
-        queues = self._queues_to_lease_from(group, request.topic, queue_id)
-        if by_priority(queue_id):
+        for step in steps(request.queue_id):
             for queue in queues:
-                try:
-                    call.prepare(ledger.table(group, queue, from_first), queue)
-                except (OSError, StoreError) as error:
-                    call.error = error
-        for step in steps(queue_id):
-            for queue in queues:
-                try:
-                    table = ledger.table(group, queue, from_first)
-                except (OSError, StoreError) as error:
-                    call.error = error
-                    continue
-                table.last_receive_ms = now
-                if not table.shared:
-                    ledger.share(table, queue, now)
-                try:
-                    changed = call.lease_step(step, table, queue)
-                except (OSError, StoreError) as error:
-                    call.error = error
-                    changed = True  # what was leased before the error is in the answer
-                if changed:
-                    wrote = True
-                    ledger.changed(table)
+                wrote = self._lease_from(call, step, queue, request) or wrote
+        self._answer(call, request, wrote, done)
+
+    def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
+        """Run one step of a call on one queue; True when its table has changed."""
+        ledger = self._ledger
+        try:
+            table = ledger.table(request.group, queue, request.from_first)
+        except (OSError, StoreError) as error:
+            call.error = error
+            return False
+        table.last_receive_ms = call.now
+        if not table.shared:
+            ledger.share(table, queue, call.now)
+        had = len(call.messages)
+        try:
+            changed = call.lease_step(step, table, queue)
+        except (OSError, StoreError) as error:
+            call.error = error
+            changed = True  # what was leased before the error is in the answer
+        if changed:
+            if call.attempt_id and not request.ordered and len(call.messages) > had:
+                table.remember_attempt(call.attempt_id)
+                ledger.attempts.add(table, call.attempt_id)
+            ledger.changed(table)
+        return changed
+
+    def _answer(
+        self, call: LeaseCall, request: LeaseRequest, wrote: bool, done: Callable[[LeaseResult | Failure], None]
+    ) -> None:
+        """Answer a call; when it `wrote`, after its journal is written."""
         result: LeaseResult | Failure = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
         if call.error is not None:
             self._events.unreadable(call.error)
@@ -95,9 +113,30 @@ class StoredLeases:
                 text = f"{request.topic} holds a message that cannot be read: {call.error}"
                 result = Failure(ErrorCode.INTERNAL, text)
         if wrote:
-            ledger.turn.when_written(done, result)
+            self._ledger.turn.when_written(done, result)
         else:
             done(result)
+
+    def _repeat(self, call: LeaseCall, request: LeaseRequest) -> bool:
+        """Lease again what an earlier call of this attempt got, all of it; False when it holds nothing any more."""
+        ledger, topic = self._ledger, request.topic
+        changed = False
+        pairs: list[tuple[LeaseTable, Queue]] = []
+        for queue_id in ledger.attempts.queues(request.group, topic, call.attempt_id):
+            if request.queue_id < 0 or request.queue_id == queue_id:
+                try:
+                    queue = self._index.queue(topic, queue_id)
+                    if queue is not None:
+                        table = ledger.table(request.group, queue, request.from_first)
+                        call.raise_pop_ms(table)
+                        pairs.append((table, queue))
+                except (OSError, StoreError) as error:
+                    call.error = error
+        for table, queue in pairs:
+            if call.repeat(table, queue):
+                changed = True
+                ledger.changed(table)
+        return changed
 
     def _queues_to_lease_from(self, group: str, topic: str, queue_id: int) -> list[Queue]:
         """The queues of a call in the order in which it visits them; `queue_id` is LeaseRequest.queue_id."""

@@ -11,6 +11,7 @@ from domain.ports import Clock
 from domain.store_ports import StateChange
 from store.hot import HotLog
 from store.lease import journal
+from store.lease.attempts import Attempts
 from store.lease.expiry import Expiry
 from store.lease.pull_progress import PullProgressTable
 from store.lease.table import LeaseTable
@@ -27,13 +28,14 @@ class LeaseLedger:
 
     tables          all tables
     turn            the journal of the tables that have changed in this turn
+    attempts        queues of attempts in unordered groups
     pull_progress   progress of members that pull from queues without receivers
     freed           call it with (group, topic) when messages can be leased again
     _round_robin    (group, topic) -> number of lease calls for any queue so far
     _expiry         the timer of all leases
     """
 
-    __slots__ = ("_commit", "_expiry", "_hot", "_index", "_round_robin", "freed", "pull_progress", "tables", "turn")
+    __slots__ = ("_commit", "_expiry", "_hot", "_index", "_round_robin", "attempts", "freed", "pull_progress", "tables", "turn")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class LeaseLedger:
         self.freed = freed
         self.turn = turn
         self.tables = turn.tables
+        self.attempts = Attempts()
         self.pull_progress = PullProgressTable()
         self._round_robin: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, freed)
@@ -139,6 +142,7 @@ class LeaseLedger:
         """Rebuild the heaps and start the timer, when recovery has applied all changes."""
         for table in self.tables.live.values():
             journal.recovered(table)
+            self.attempts.load(table)
             self._expiry.schedule(table)
 
     def stop(self) -> None:

@@ -23,8 +23,6 @@ from store.queue.row import rows_within
 
 DEFERRED_MAX: Final = 1_024
 """Deferred messages of one queue; when there are more, a call stops at the head."""
-ATTEMPT_CHARS_MAX: Final = 128
-"""Length of an attempt id in characters; a longer one is ignored."""
 _STEP: Final = 64
 """Index rows that are read at a time."""
 _KEY: Final = properties.SHARDING_KEY_START
@@ -32,19 +30,13 @@ _KEY: Final = properties.SHARDING_KEY_START
 
 @final
 class OrderedCall(LeaseCall):
-    """One lease call of an ordered group.
+    """One lease call of an ordered group: a repeated attempt gets its messages queue by queue, and no others of that queue."""
 
-    attempt_id   a call that repeats the id of an earlier one gets the messages of that one, and no others; "" for none
-    """
-
-    __slots__ = ("attempt_id",)
+    __slots__ = ()
 
     def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
         super().__init__(index, source, broker, now, request)
         self.revive_queue = ORDERED_REVIVE_QUEUE
-        attempt_id = request.attempt_id
-        legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
-        self.attempt_id = attempt_id if legible else ""
 
     def lease_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed.

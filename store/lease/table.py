@@ -13,7 +13,9 @@ FLOOR_SPAN_MAX: Final = 10_000
 FLOOR_HELD_MS_MAX: Final = 600_000
 """A free offset that was first delivered longer ago than this moves to the retry topic."""
 ATTEMPTS_MAX: Final = 32
-"""Attempt ids that one ordered queue remembers; the oldest is forgotten first."""
+"""Attempt ids that one queue of an ordered group remembers; the oldest is forgotten first."""
+ATTEMPTS_UNORDERED_MAX: Final = 100
+"""The same for other groups, whose members receive from one queue at the same time."""
 
 
 @final
@@ -58,10 +60,12 @@ class LeaseTable:
     Heaps that find the next offset; an entry that no longer matches its lease is ignored
         end_heap         (end_ms, offset) of held leases
         free_heap        offsets of free leases
+    Attempts of clients
+        attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
+        fresh_attempts   how many of them, the newest, are not in the last journal value
     Ordered groups (order.py)
         ordered          True when messages of one key are delivered one after the other
         keys             offset -> ordering key, for leased offsets whose key has been read
-        attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
     Members that pull (member_pulls.py)
         shared           True when receivers lease from this queue too: a member that pulls then leases what it reads
         puller           client id of the member that pulls, "" when unknown
@@ -78,9 +82,9 @@ class LeaseTable:
     """
 
     __slots__ = (
-        "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "group", "head", "keys",
-        "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms", "pull_offset", "puller", "queue_id", "renewed_ms",
-        "reported", "settled", "shared", "topic", "whole_due",
+        "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "fresh_attempts", "group",
+        "head", "keys", "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms", "pull_offset", "puller", "queue_id",
+        "renewed_ms", "reported", "settled", "shared", "topic", "whole_due",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -91,6 +95,7 @@ class LeaseTable:
         self.head = floor
         self.pop_ms = 0
         self.attempt_pops: dict[str, int] = {}
+        self.fresh_attempts = 0
         self.ordered = False
         self.keys: dict[int, bytes] = {}
         self.shared = False
@@ -218,10 +223,23 @@ class LeaseTable:
 
     def remember_attempt(self, attempt_id: str) -> None:
         """Note that the leases with the newest pop time were given to this attempt."""
-        self.attempt_pops.pop(attempt_id, None)
-        if len(self.attempt_pops) >= ATTEMPTS_MAX:
-            del self.attempt_pops[next(iter(self.attempt_pops))]
-        self.attempt_pops[attempt_id] = self.pop_ms
+        self.note_attempt(attempt_id, self.pop_ms)
+        self.fresh_attempts += 1
+
+    def note_attempt(self, attempt_id: str, pop_ms: int) -> None:
+        """Note that an attempt got the leases of `pop_ms`; forgets the oldest attempt beyond the bound."""
+        pops = self.attempt_pops
+        pops.pop(attempt_id, None)
+        if len(pops) >= (ATTEMPTS_MAX if self.ordered else ATTEMPTS_UNORDERED_MAX):
+            del pops[next(iter(pops))]
+        pops[attempt_id] = pop_ms
+
+    def held_by(self, attempt_id: str) -> list[int]:
+        """Offsets that the attempt holds, lowest first."""
+        pop_ms = self.attempt_pops.get(attempt_id, -1)
+        if pop_ms < 0:
+            return []
+        return sorted([at for at, lease in self.leases.items() if lease.pop_ms == pop_ms and not (lease.free or lease.pulled)])
 
     def prune(self) -> None:
         """Remove keys and heap entries of settled messages. Ordered tables need it: they never pop from `free_heap`."""
@@ -336,6 +354,7 @@ class LeaseTable:
         if not self.leases:
             self.free_heap.clear()
             self.end_heap.clear()
+            if self.attempt_pops:
+                self.attempt_pops.clear()
             if self.ordered:
                 self.keys.clear()
-                self.attempt_pops.clear()

@@ -163,7 +163,8 @@ class ReceiveCall:
             return
         self._first = result
         room = self.command.limit - len(result.messages)
-        if room == 0 or not self._lease_retries(room):
+        # A repeated attempt gets back what it holds of the retry topic, even where new messages have filled the answer.
+        if (room <= 0 and not self.command.attempt_id) or not self._lease_retries(max(room, 0)):
             self._complete(result)
 
     def _lease_retries(self, room: int) -> bool:
@@ -173,7 +174,13 @@ class ReceiveCall:
         if command.ordered or command.queue_id >= 0 or context.topics.find(retry_topic) is None:
             return False
         request = LeaseRequest(
-            command.group, retry_topic, room, command.invisible_ms, from_first=True, fleeting=command.fleeting
+            command.group,
+            retry_topic,
+            room,
+            command.invisible_ms,
+            from_first=True,
+            attempt_id=command.attempt_id,
+            fleeting=command.fleeting,
         )
         context.leases.lease(request, self._retries_leased)
         return True
