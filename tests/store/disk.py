@@ -23,7 +23,8 @@ Keep = Callable[[str, int, int], int]
 class Operation(NamedTuple):
     """One call of the disk.
 
-    kind   create, append, truncate, sync, replace, rename, remove, read, or folder: the sync of the folder after a new name
+    kind   create, append, truncate, sync, replace, rename, remove, read, or folder: the sync of the folder after a
+           new name; that of a new file comes with its first sync
     name   file
     size   bytes appended or asked for, or the size truncated to
     """
@@ -114,7 +115,7 @@ class MemoryDisk:
         self.syncs = 0
         self.writes: list[tuple[str, int]] = []
         self._crashed = False
-        self._held: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
+        self._held: list[tuple[str, Content, int, Callable[[OSError | None], None]]] = []
 
     def began(self, operation: Operation) -> None:
         """Tell the watch. Raises what it raises, and Crash for all that follows one."""
@@ -128,12 +129,12 @@ class MemoryDisk:
                 raise
 
     def open(self, name: str) -> MemoryFile:
-        """Open a file; created when it does not exist, and then its name is durable on return."""
+        """Open a file; created when it does not exist. The first sync of the file makes its name durable."""
         content = self.files.get(name)
         if content is None:
             self.began(Operation("create", name))
-            content = Content()
-            self._rename(name, {name: content})
+            content = self.files[name] = Content()
+            self.renamed.append(NameChange(_folder(name), {name: None}))
         return MemoryFile(self, name, content)
 
     def names(self, folder: str) -> list[str]:
@@ -212,17 +213,17 @@ class MemoryDisk:
             failure = error
         size = len(content.data)
         if self.hold_syncs:
-            self._held.append((content, size, done))
+            self._held.append((name, content, size, done))
             return
         due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
-        self._clock.call_at(due, lambda: self._end_sync(content, size, done, failure))
+        self._clock.call_at(due, lambda: self._end_sync(name, content, size, done, failure))
 
     def release(self) -> None:
         """Complete the hanging syncs in order; later syncs do not hang."""
         self.hold_syncs = False
         held, self._held = self._held, []
-        for content, size, done in held:
-            self._clock.call_soon(partial(self._end_sync, content, size, done))
+        for name, content, size, done in held:
+            self._clock.call_soon(partial(self._end_sync, name, content, size, done))
 
     def flip(self, name: str, at: int, bit: int = 0) -> None:
         """Flip one bit of a file at rest."""
@@ -263,7 +264,7 @@ class MemoryDisk:
         return disk
 
     def _end_sync(
-        self, content: Content, size: int, done: Callable[[OSError | None], None], failure: OSError | None = None
+        self, name: str, content: Content, size: int, done: Callable[[OSError | None], None], failure: OSError | None = None
     ) -> None:
         if self._crashed:
             raise Crash
@@ -271,9 +272,23 @@ class MemoryDisk:
             failure = OSError(errno.EIO, "Input/output error")
         if failure is None:
             content.flushed(size)
+            self._sync_name(name, content)
         else:
             content.dropped(size)
         done(failure)
+
+    def _sync_name(self, name: str, content: Content) -> None:
+        """Sync the folder of a new file."""
+        for change in self.renamed:
+            if name in change.before and change.before[name] is None and self.files.get(name) is content:
+                self._sync_folder(name)
+                return
+
+    def _sync_folder(self, name: str) -> None:
+        if self.watch is not None:
+            self.began(Operation("folder", name))
+        folder = _folder(name)
+        self.renamed = [change for change in self.renamed if change.folder != folder]
 
     def _rename(self, name: str, after: dict[str, Content | None]) -> None:
         """Change names in one step, then sync their folder."""
@@ -284,9 +299,7 @@ class MemoryDisk:
                 del self.files[each]
             else:
                 self.files[each] = content
-        if self.watch is not None:
-            self.began(Operation("folder", name))
-        self.renamed = [change for change in self.renamed if change.folder != folder]
+        self._sync_folder(name)
 
     def _bytes(self, name: str, content: Content, offset: int, size: int) -> bytes:
         end = min(offset + size, len(content.data), self.ends.get(name, len(content.data)))

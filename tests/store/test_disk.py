@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -92,11 +93,11 @@ def test_an_unsynced_truncation_may_not_have_happened() -> None:
 
 
 def test_an_unsynced_unlink_may_not_have_happened() -> None:
-    _, disk, _ = three_pages()
+    clock, disk, _ = three_pages()
     disk.remove("f")
     assert disk.read_all("f") is None
     assert {left(disk, seed) for seed in range(60)} >= {b"", b"a" * PAGE}
-    disk.open("g")
+    assert synced(clock, disk.open("g")) is None
     assert {left(disk, seed) for seed in range(60)} == {b""}, "a new file syncs its folder, and the unlink with it"
 
 
@@ -115,8 +116,12 @@ def test_a_new_name_is_durable_when_its_folder_is_synced(change: str) -> None:
                 raise Crash
 
         disk.watch = die
-        calls = {
-            "create": partial(disk.open, "new"), "rename": partial(disk.rename, "old", "new"),
+
+        def create(disk: MemoryDisk) -> None:
+            synced(clock, disk.open("new"))
+
+        calls: dict[str, Callable[[], None]] = {
+            "create": partial(create, disk), "rename": partial(disk.rename, "old", "new"),
             "replace": partial(disk.replace, "old", b"2"),
         }  # fmt: skip
         with pytest.raises(Crash):
