@@ -21,14 +21,16 @@ LOG_FOLDER: Final = "log/"
 class DiskFile:
     """One append-only file: the `File` port.
 
-    _folders   folders with new entries that lead to this file; the next sync flushes them too
+    _folders   folders whose entries lead to this file and may not be durable; the next sync flushes them too
+    _durable   folders that this process has flushed
     """
 
-    __slots__ = ("_flusher", "_folders", "_handle", "_size")
+    __slots__ = ("_durable", "_flusher", "_folders", "_handle", "_size")
 
-    def __init__(self, path: Path, flusher: Flusher, folders: Sequence[Path]) -> None:
+    def __init__(self, path: Path, flusher: Flusher, folders: Sequence[Path], durable: set[Path]) -> None:
         self._flusher = flusher
         self._folders = folders
+        self._durable = durable
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._size = os.fstat(self._handle).st_size
 
@@ -65,6 +67,7 @@ class DiskFile:
 
         def named(error: OSError | None) -> None:
             if error is None:
+                self._durable.update(self._folders)
                 self._folders = ()
             done(error)
 
@@ -81,23 +84,32 @@ class DataDirectory:
 
     _log_flusher     flushes the files of LOG_FOLDER
     _other_flusher   flushes all other files, and frees the space of deleted ones
+    _durable         folders that this process has flushed since it last made a file there
     """
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
         """Lock the folder `path`, created when absent. Raises ConfigError when it is in use or cannot be written."""
         self.path = path.absolute()
         self._lock = _take(self.path)
+        self._durable: set[Path] = set()
         self._log_flusher = Flusher(loop, "headgate-flush-log")
         self._other_flusher = Flusher(loop, "headgate-flush")
 
     def open(self, name: str) -> File:
-        """Open for reading and appending. The name of a new file is durable when its first sync has succeeded."""
+        """Open for reading and appending. The name of the file is durable when its first sync has succeeded.
+
+        That holds for a file that exists, too: the process that made it may have ended before its folder was flushed.
+        """
         path = self._path(name)
         folders: list[Path] = []
         if not path.exists():
             folders = _made_folders(path.parent)
             folders.append(path.parent)
-        return DiskFile(path, self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher, folders)
+            self._durable.discard(path.parent)
+        elif path.parent not in self._durable:
+            folders = [folder for folder in path.parents if folder.is_relative_to(self.path)]
+        flusher = self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher
+        return DiskFile(path, flusher, folders, self._durable)
 
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted, without incomplete ones."""

@@ -23,8 +23,7 @@ Keep = Callable[[str, int, int], int]
 class Operation(NamedTuple):
     """One call of the disk.
 
-    kind   create, append, truncate, sync, replace, rename, remove, read, or folder: the sync of the folder after a
-           new name; that of a new file comes with its first sync
+    kind   create, append, truncate, sync, replace, rename, remove, read, or folder: the sync of the folder of the file
     name   file
     size   bytes appended or asked for, or the size truncated to
     """
@@ -52,6 +51,7 @@ class MemoryFile:
         self._disk = disk
         self._name = name
         self._content = content
+        self._named = False
         self.closed = False
 
     def append(self, data: bytes) -> None:
@@ -72,8 +72,17 @@ class MemoryFile:
         self._content.truncate(size)
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make the file durable after the disk's `sync_ms`, or fail as the test has set up the disk."""
-        self._disk.begin_sync(self._name, self._content, done)
+        """Make the file durable after the disk's `sync_ms`, and its name the first time; or fail as the test has set it up."""
+        self._disk.begin_sync(self._name, self._content, done if self._named else partial(self._name_durable, done))
+
+    def _name_durable(self, done: Callable[[OSError | None], None], error: OSError | None) -> None:
+        if error is None:
+            try:
+                self._disk.sync_folder(self._name)
+                self._named = True
+            except OSError as failure:
+                error = failure
+        done(error)
 
     def close(self) -> None:
         """Close the file."""
@@ -115,7 +124,7 @@ class MemoryDisk:
         self.syncs = 0
         self.writes: list[tuple[str, int]] = []
         self._crashed = False
-        self._held: list[tuple[str, Content, int, Callable[[OSError | None], None]]] = []
+        self._held: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
 
     def began(self, operation: Operation) -> None:
         """Tell the watch. Raises what it raises, and Crash for all that follows one."""
@@ -129,7 +138,7 @@ class MemoryDisk:
                 raise
 
     def open(self, name: str) -> MemoryFile:
-        """Open a file; created when it does not exist. The first sync of the file makes its name durable."""
+        """Open a file; created when it does not exist. The first sync makes its name durable."""
         content = self.files.get(name)
         if content is None:
             self.began(Operation("create", name))
@@ -160,21 +169,31 @@ class MemoryDisk:
         self._rename(name, {name: Content(data)})
 
     def rename(self, old: str, new: str) -> None:
-        """Sync the content of a file, then give it another name, in place of the file that had it; durable on return."""
+        """Rename a file, over `new` if that exists; content and names are durable then."""
         self._refuse_torn()
         if old not in self.files:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
-        self.began(Operation("rename", old))
         content = self.files[old]
-        content.flushed(len(content.data))
-        self._rename(old, {new: content, old: None})
+        size = len(content.data)
+        try:
+            self.began(Operation("sync", old))
+            if self.fail_syncs:
+                raise OSError(errno.EIO, "Input/output error")
+        except OSError:
+            content.dropped(size)
+            raise
+        content.flushed(size)
+        self.began(Operation("rename", old))
+        self._rename(new, {new: content, old: None})
 
     def remove(self, name: str) -> None:
-        """Delete. The folder is not synced: after a power failure the file may be back."""
+        """Delete. The folder is synced behind it: after a power failure before that the file may be back."""
         if self.torn_at == 0 or name not in self.files:
             return
         self.began(Operation("remove", name))
         self.renamed.append(NameChange(_folder(name), {name: self.files.pop(name)}))
+        due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
+        self._clock.call_at(due, lambda: self._sync_folder(_folder(name)))
 
     def free_ratio(self) -> float:
         """The free share that the test has set (`free`)."""
@@ -213,17 +232,22 @@ class MemoryDisk:
             failure = error
         size = len(content.data)
         if self.hold_syncs:
-            self._held.append((name, content, size, done))
+            self._held.append((content, size, done))
             return
         due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
-        self._clock.call_at(due, lambda: self._end_sync(name, content, size, done, failure))
+        self._clock.call_at(due, lambda: self._end_sync(content, size, done, failure))
+
+    def sync_folder(self, name: str) -> None:
+        """Make the names of the folder of `name` durable, or fail as the test has set up the disk."""
+        self.began(Operation("folder", name))
+        self._sync_folder(_folder(name))
 
     def release(self) -> None:
         """Complete the hanging syncs in order; later syncs do not hang."""
         self.hold_syncs = False
         held, self._held = self._held, []
-        for name, content, size, done in held:
-            self._clock.call_soon(partial(self._end_sync, name, content, size, done))
+        for content, size, done in held:
+            self._clock.call_soon(partial(self._end_sync, content, size, done))
 
     def flip(self, name: str, at: int, bit: int = 0) -> None:
         """Flip one bit of a file at rest."""
@@ -264,7 +288,7 @@ class MemoryDisk:
         return disk
 
     def _end_sync(
-        self, name: str, content: Content, size: int, done: Callable[[OSError | None], None], failure: OSError | None = None
+        self, content: Content, size: int, done: Callable[[OSError | None], None], failure: OSError | None = None
     ) -> None:
         if self._crashed:
             raise Crash
@@ -272,34 +296,22 @@ class MemoryDisk:
             failure = OSError(errno.EIO, "Input/output error")
         if failure is None:
             content.flushed(size)
-            self._sync_name(name, content)
         else:
             content.dropped(size)
         done(failure)
 
-    def _sync_name(self, name: str, content: Content) -> None:
-        """Sync the folder of a new file."""
-        for change in self.renamed:
-            if name in change.before and change.before[name] is None and self.files.get(name) is content:
-                self._sync_folder(name)
-                return
-
-    def _sync_folder(self, name: str) -> None:
-        if self.watch is not None:
-            self.began(Operation("folder", name))
-        folder = _folder(name)
-        self.renamed = [change for change in self.renamed if change.folder != folder]
-
     def _rename(self, name: str, after: dict[str, Content | None]) -> None:
         """Change names in one step, then sync their folder."""
-        folder = _folder(name)
-        self.renamed.append(NameChange(folder, {each: self.files.get(each) for each in after}))
+        self.renamed.append(NameChange(_folder(name), {each: self.files.get(each) for each in after}))
         for each, content in after.items():
             if content is None:
                 del self.files[each]
             else:
                 self.files[each] = content
-        self._sync_folder(name)
+        self.sync_folder(name)
+
+    def _sync_folder(self, folder: str) -> None:
+        self.renamed = [change for change in self.renamed if change.folder != folder]
 
     def _bytes(self, name: str, content: Content, offset: int, size: int) -> bytes:
         end = min(offset + size, len(content.data), self.ends.get(name, len(content.data)))

@@ -317,6 +317,19 @@ def test_loop_flushes_no_folder_and_the_first_sync_makes_the_name_durable(
     assert len(folders) == 2
 
 
+def test_first_sync_makes_the_name_durable_of_a_file_that_a_killed_process_made(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (disk.path / "log").mkdir()
+    (disk.path / "log" / "1").touch()
+    folders: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: folders.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
+    _synced(loop, disk, "log/1")
+    assert folders == ["log", "data"]
+    _synced(loop, disk, "log/1")
+    assert len(folders) == 2
+
+
 def test_failed_flush_of_the_folder_is_reported_and_asked_again(
     disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
