@@ -33,7 +33,6 @@ class CoapConfig:
     backlogs_bytes_max      bytes of the values of all paths that wait for observers; the largest lose their oldest first
     requests_max            requests in execution; more are answered 5.03
     requests_peer_max       requests of one peer in execution; more are answered 5.03
-    receipts_max            leases handed out with `group=` that wait for their DELETE
     ack_delay_ms            a confirmable request that takes longer gets an empty ACK, then a separate response
     amplification           an unverified address gets at most this many times the bytes that it has sent; 0: no limit
     """
@@ -55,6 +54,5 @@ class CoapConfig:
     backlogs_bytes_max: Count = 32 * 1024 * 1024
     requests_max: Count = 65_536
     requests_peer_max: Count = 4_096
-    receipts_max: Count = 65_536
     ack_delay_ms: Count = 1_000
     amplification: Annotated[int, Meta(ge=0)] = 3

@@ -18,6 +18,7 @@ IF_NONE_MATCH: Final = 5
 OBSERVE: Final = 6
 URI_PORT: Final = 7
 LOCATION_PATH: Final = 8
+LOCATION_QUERY: Final = 20
 URI_PATH: Final = 11
 CONTENT_FORMAT: Final = 12
 MAX_AGE: Final = 14

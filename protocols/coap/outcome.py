@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -31,7 +30,7 @@ class Outcomes:
     later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
 
-    __slots__ = ("config", "later", "leases", "observations", "pinned", "responder", "wall_ms")
+    __slots__ = ("config", "later", "observations", "pinned", "responder", "wall_ms")
 
     def __init__(
         self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
@@ -42,7 +41,6 @@ class Outcomes:
         self.pinned = pinned
         self.wall_ms = wall_ms
         self.later: list[Command] = []
-        self.leases: OrderedDict[bytes, Lease] = OrderedDict()
 
     def answered(self, event: Event, now: int) -> None:
         """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
@@ -67,12 +65,13 @@ class Outcomes:
                 self._failure(event.ticket, failure, now)
 
     def undelivered(self, exchange: Exchange, now: int) -> None:
-        """A separate response was never acknowledged, or refused.
+        """The response has not arrived, or is an error.
 
         The lease of the message in it ends at once, so that it is redelivered; the observation that it has begun ends.
         """
         intent = exchange.intent
         if isinstance(intent, Lease):
+            exchange.intent = None
             self.later.append(Extend(exchange, intent.group, intent.topic, [intent.receipt], 0))
         elif isinstance(intent, Observation):
             self.later.extend(self.cancel(intent, now))
@@ -180,15 +179,14 @@ class Outcomes:
             return
         receipt = event.messages[0].receipt
         etag = translate.etag_of(receipt.text().encode())
-        exchange.intent = self.leases[etag] = Lease(asked.group, asked.topic, receipt)
-        if len(self.leases) > self.config.receipts_max:
-            self.leases.popitem(last=False)
-        self.content(exchange, Representation(etag, value.format, value.expire_ms, value.body), option.ABSENT, now)
+        exchange.intent = Lease(asked.group, asked.topic, receipt)
+        leased = Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
+        self.content(exchange, leased, option.ABSENT, now)
 
     def _refused(self, event: Refused, now: int) -> None:
         if isinstance(event.ticket, Exchange):
             self._failure(event.ticket, event.failure, now)
-            self._end(event.ticket, now)
+            self.undelivered(event.ticket, now)
         elif isinstance(event.ticket, Feed):
             for observation in list(event.ticket.observers):
                 self._revoked(observation, event.failure)
@@ -229,7 +227,7 @@ class Outcomes:
             self.responder.reply(exchange, message.VALID, pairs, b"", now)
             return
         if not translate.accepts(options, value):
-            self._end(exchange, now)
+            self.undelivered(exchange, now)
             self.fault(exchange, Fault(message.NOT_ACCEPTABLE, "the value is of another format"), now)
             return
         number = 0
@@ -242,7 +240,7 @@ class Outcomes:
             return
         fitting = self._fit(exchange, value, observe, number, exponent, now)
         if fitting is None:
-            self._end(exchange, now)
+            self.undelivered(exchange, now)
             self.responder.challenge(exchange, now)
             return
         pairs, payload = fitting
@@ -280,8 +278,3 @@ class Outcomes:
         The response is a confirmable message then: nothing more is sent before its ACK (RFC 7641 section 7).
         """
         return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
-
-    def _end(self, exchange: Exchange, now: int) -> None:
-        """An error response ends an observation (RFC 7641 section 4.2)."""
-        if isinstance(exchange.intent, Observation):
-            self.later.extend(self.cancel(exchange.intent, now))

@@ -75,13 +75,11 @@ class Resources:
         return (DeleteLatest(exchange, path),)
 
     def _acknowledge(self, exchange: Exchange, asked: Reception, now: int) -> Sequence[Command]:
-        for etag in exchange.options.if_match:
-            lease = self.outcomes.leases.get(etag)
-            if lease is not None and lease.group == asked.group and lease.topic == asked.topic:
-                return (Acknowledge(exchange, lease.group, lease.topic, [lease.receipt]),)
-        why = Fault(message.PRECONDITION_FAILED, "If-Match must carry the ETag of a message received")
-        self.outcomes.fault(exchange, why, now)
-        return ()
+        if asked.receipt is None:
+            why = Fault(message.BAD_REQUEST, "name the lease: DELETE with the Location-Query of the message")
+            self.outcomes.fault(exchange, why, now)
+            return ()
+        return (Acknowledge(exchange, asked.group, asked.topic, [asked.receipt]),)
 
     def _get(self, exchange: Exchange, now: int) -> Sequence[Command]:
         options = exchange.options
@@ -113,8 +111,15 @@ class Resources:
                 return ()
             if not self.responder.enter(exchange, now):
                 return ()
+            if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
+                # Before the lease, or the message would wait for a client that may not exist.
+                self.responder.challenge(exchange, now)
+                return ()
             exchange.intent = asked
-            return (Receive(exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms),)
+            receive = Receive(
+                exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms, from_first=asked.from_first
+            )
+            return (receive,)
         if number or options.observe not in (0, 1):
             return (QueryLatest(exchange, path),)
         return self._observe(exchange, path, now)

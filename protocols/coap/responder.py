@@ -69,7 +69,7 @@ class Check:
 
 @final
 class Lease:
-    """The lease of a message that was received with `group=`, kept until its DELETE."""
+    """The lease of a message in a response to a GET with `group=`, until the response has arrived."""
 
     __slots__ = ("group", "receipt", "topic")
 

@@ -7,7 +7,9 @@ from typing import Final, final
 
 from domain import address, limits
 from domain import property as properties
+from domain import receipt as receipts
 from domain.message import Message
+from domain.receipt import Receipt
 from domain.record import Record
 from protocols import compression
 from protocols.coap import blockwise, media, message, option
@@ -17,6 +19,8 @@ from protocols.coap.option import Fault, Options
 ROOT: Final = "mq"
 MAX_AGE_S: Final = 60
 INVISIBLE_MS: Final = 30_000
+LEASE_BYTES: Final = 160
+"""Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""
 _FORBIDDEN: Final = "/+#\x00\x01\x02"
 
 
@@ -138,23 +142,33 @@ def _duration(text: str, most: int) -> int:
 
 @final
 class Reception:
-    """A GET with `group=`: lease one message of `topic` for consumer group `group`.
+    """A GET with `group=`: lease one message of `topic` for consumer group `group`. A DELETE: settle one.
 
     wait_ms        long poll: how long to wait for a message
     invisible_ms   duration of the lease
+    from_first     where a group without a position begins: True at the first message, False at the last one
+    receipt        names the lease that a DELETE settles; None: absent
     """
 
-    __slots__ = ("group", "invisible_ms", "topic", "wait_ms")
+    __slots__ = ("from_first", "group", "invisible_ms", "receipt", "topic", "wait_ms")
 
-    def __init__(self, group: str, topic: str, wait_ms: int, invisible_ms: int) -> None:
+    def __init__(
+        self, group: str, topic: str, wait_ms: int, invisible_ms: int, from_first: bool, receipt: Receipt | None
+    ) -> None:
         self.group = group
         self.topic = topic
         self.wait_ms = wait_ms
         self.invisible_ms = invisible_ms
+        self.from_first = from_first
+        self.receipt = receipt
+
+    def location(self, receipt: Receipt) -> Pairs:
+        """The options that name the lease of a response, relative to the path of the request: a DELETE there settles it."""
+        return [(option.LOCATION_QUERY, text.encode()) for text in (f"group={self.group}", f"receipt={receipt.text()}")]
 
 
 def reception(options: Options) -> Reception | Fault | None:
-    """Decode the queries `group`, `wait_ms` (or `wait`, seconds) and `invisible_ms` of GET and DELETE; None without `group`.
+    """Decode the queries `group`, `wait_ms` (or `wait`, seconds), `invisible_ms`, `from` and `receipt`; None without `group`.
 
     Ignores queries with other names. Returns a Fault (4.00) for invalid values.
     """
@@ -174,7 +188,13 @@ def reception(options: Options) -> Reception | Fault | None:
     invisible_ms = _duration(values.get("invisible_ms", str(INVISIBLE_MS)), limits.INVISIBLE_MS_MAX)
     if wait_ms < 0 or invisible_ms <= 0:
         return Fault(message.BAD_REQUEST, "wait is at most 30 s, invisible_ms from 1 ms to 12 h")
-    return Reception(group, options.path[1], wait_ms, invisible_ms)
+    begin = values.get("from", "first")
+    if begin not in ("first", "last"):
+        return Fault(message.BAD_REQUEST, "from is first or last")
+    receipt = receipts.parse(values["receipt"]) if "receipt" in values else None
+    if receipt is None and "receipt" in values:
+        return Fault(message.BAD_REQUEST, "receipt is none that a GET with this group was answered with")
+    return Reception(group, options.path[1], wait_ms, invisible_ms, begin == "first", receipt)
 
 
 @final
@@ -185,15 +205,17 @@ class Representation:
     format      Content-Format; ABSENT when the media type has no number
     expire_ms   wall clock, epoch ms, at which it expires; 0: never
     body        the payload
+    location    Location-Query options that name its lease; empty for a value that is not leased
     """
 
-    __slots__ = ("body", "etag", "expire_ms", "format")
+    __slots__ = ("body", "etag", "expire_ms", "format", "location")
 
-    def __init__(self, etag: bytes, media_format: int, expire_ms: int, body: bytes) -> None:
+    def __init__(self, etag: bytes, media_format: int, expire_ms: int, body: bytes, location: Pairs | None = None) -> None:
         self.etag = etag
         self.format = media_format
         self.expire_ms = expire_ms
         self.body = body
+        self.location = location or []
 
 
 NOTHING: Final = Representation(b"", option.ABSENT, 0, b"")
@@ -240,6 +262,8 @@ def content(value: Representation, observe: int, number: int, exponent: int, wal
         pairs.append((option.OBSERVE, message.uint(observe)))
     if value.format != option.ABSENT:
         pairs.append((option.CONTENT_FORMAT, message.uint(value.format)))
+    if number == 0:
+        pairs += value.location
     size = 1 << (exponent + 4)
     total = len(value.body)
     if number == 0 and total <= size:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import Extend, Receive
+from domain.command import Acknowledge, Extend, Receive
+from domain.receipt import Receipt
 from protocols.coap import message, option
 from tests.protocols.coap.stage import Stage, values
 
@@ -17,36 +18,70 @@ def test_receive_and_acknowledge() -> None:
     command = stage.commands[-1]
     assert isinstance(command, Receive)
     assert (command.group, command.topic, command.limit, command.wait_ms, command.invisible_ms) == ("g", "t", 1, 5000, 60_000)
-    [etag] = values(answer, option.ETAG)
-    [done] = stage.request(message.DELETE, "mq/t", query=["group=g"], pairs=[(option.IF_MATCH, etag)])
+    queries = [query.decode() for query in values(answer, option.LOCATION_QUERY)]
+    assert queries == ["group=g", f"receipt={next(iter(stage.leased))}"]
+    [done] = stage.request(message.DELETE, "mq/t", query=queries)
     assert message.name(done.code) == "2.02"
     assert stage.leased == {}
-    [again] = stage.request(message.DELETE, "mq/t", query=["group=g"], pairs=[(option.IF_MATCH, etag)])
+    [again] = stage.request(message.DELETE, "mq/t", query=queries)
     assert message.name(again.code) == "4.12"
 
 
+def test_receipt_is_that_of_every_protocol_and_no_endpoint_keeps_it() -> None:
+    stage = Stage(amplification=0)
+    receipt = Receipt(7, 1_700_000_000_000, 30_000, 0, 0, "broker-a", 3, 7)
+    stage.leased[receipt.text()] = receipt
+    [done] = stage.request(message.DELETE, "mq/t", query=["group=h", f"receipt={receipt.text()}"])
+    assert message.name(done.code) == "2.02"
+    command = stage.commands[-1]
+    assert isinstance(command, Acknowledge)
+    assert (command.group, command.topic, [each.text() for each in command.receipts]) == ("h", "t", [receipt.text()])
+
+
+@pytest.mark.parametrize(("query", "first"), [([], True), (["from=first"], True), (["from=last"], False)])
+def test_where_a_new_group_begins(query: list[str], first: bool) -> None:
+    stage = Stage(amplification=0)
+    stage.request(message.GET, "mq/t", query=["group=g", *query])
+    command = stage.commands[-1]
+    assert isinstance(command, Receive)
+    assert command.from_first == first
+
+
 def test_nothing_to_receive() -> None:
-    assert message.name(Stage().request(message.GET, "mq/t", query=["group=g"])[0].code) == "4.04"
+    assert message.name(Stage(amplification=0).request(message.GET, "mq/t", query=["group=g"])[0].code) == "4.04"
 
 
-def test_acknowledging_for_another_group_is_refused() -> None:
+@pytest.mark.parametrize("query", [[], ["receipt="], ["receipt=1 2 3"]])
+def test_settling_without_a_receipt_is_refused(query: list[str]) -> None:
     stage = Stage(amplification=0)
     stage.queue = [stage.publish("t", b"1")]
-    [answer] = stage.request(message.GET, "mq/t", query=["group=g"])
-    guard = [(option.IF_MATCH, values(answer, option.ETAG)[0])]
-    assert message.name(stage.request(message.DELETE, "mq/t", query=["group=h"], pairs=guard)[0].code) == "4.12"
-    assert message.name(stage.request(message.DELETE, "mq/t", query=["group=g"])[0].code) == "4.12"
+    stage.request(message.GET, "mq/t", query=["group=g"])
+    assert message.name(stage.request(message.DELETE, "mq/t", query=["group=g", *query])[0].code) == "4.00"
     assert len(stage.leased) == 1
 
 
 def test_large_message_comes_in_blocks_and_is_leased_once() -> None:
     stage = Stage()
     stage.queue = [stage.publish("t", b"x" * 40)]
-    [first] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[(option.BLOCK2, b"\x00")])
+    [challenge] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[(option.BLOCK2, b"\x00")])
+    assert message.name(challenge.code) == "4.01"
+    assert stage.leased == {}, "an address that may be somebody else's gets no lease"
+    echo = [(option.ECHO, values(challenge, option.ECHO)[0])]
+    [first] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[*echo, (option.BLOCK2, b"\x00")])
     [second] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[(option.BLOCK2, b"\x10")])
     [third] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[(option.BLOCK2, b"\x20")])
     assert first.payload + second.payload + third.payload == b"x" * 40
+    assert [len(values(block, option.LOCATION_QUERY)) for block in (first, second, third)] == [2, 0, 0]
     assert len(stage.leased) == 1
+
+
+def test_message_of_a_format_that_the_client_does_not_accept_goes_back_at_once() -> None:
+    stage = Stage(amplification=0)
+    stage.queue = [stage.publish("t", b"1", stored=b"HG_CONTENT_TYPE\x01application/json\x02")]
+    [answer] = stage.request(message.GET, "mq/t", query=["group=g"], pairs=[(option.ACCEPT, bytes([60]))])
+    assert message.name(answer.code) == "4.06"
+    assert isinstance(stage.commands[-1], Extend)
+    assert stage.leased == {}
 
 
 def test_message_that_nobody_took_goes_back_at_once() -> None:
@@ -72,6 +107,7 @@ def test_message_that_nobody_took_goes_back_at_once() -> None:
         ["group=g", "wait=31"],
         ["group=g", "invisible_ms=0"],
         ["group=g", "group=h"],
+        ["group=g", "from=middle"],
     ],
 )
 def test_bad_queries(query: list[str]) -> None:

@@ -233,7 +233,7 @@ def test_flood_of_duplicates_is_not_amplified() -> None:
 
 
 def test_answers_that_nobody_acknowledges_do_not_pile_up() -> None:
-    stage = Stage(ack_delay_ms=1)
+    stage = Stage(ack_delay_ms=1, amplification=0)
     stage.hold = True
     for _ in range(3000):
         stage.request(message.GET, "mq/t", query=["group=g"])
