@@ -20,6 +20,8 @@ class StoreEventKind(enum.Enum):
     """Bytes that were durable are wrong or missing."""
     REBUILT = "rebuilt"
     """Damage was made good from an older copy, or from the log."""
+    CUT = "cut"
+    """What a crash left unfinished at the end of the log was cut off: it had not been flushed."""
     UNREADABLE = "unreadable"
     """A reader was refused, because what it asked for is damaged."""
     FAULT = "fault"

@@ -45,4 +45,9 @@ def figures(parts: StoreParts) -> dict[str, float]:
         **{f"events_{kind.value}_total": count for kind, count in parts.events.counts.items()},
         "recovered_batches": parts.recovered.batches,
         "recovered_cut_bytes": parts.recovered.cut_bytes,
+        "recovered_cut_records": parts.recovered.cut_records,
+        "recovered_copied_bytes": parts.recovered.copied_bytes,
+        "log_open_files": parts.segments.open_files,
+        "log_lost_records": commit.mark.promise.lost_records,
+        "log_lost_bytes": commit.mark.promise.lost_bytes,
     }

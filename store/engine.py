@@ -38,9 +38,11 @@ from store.lease.source import LeaseSource
 from store.lease.turn import TurnJournal
 from store.listeners import StoreListeners
 from store.lite_queues import StoredLiteQueues
+from store.log import promise as promises
 from store.log.cache import TailCache
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
+from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
 from store.message_log import Outbox, StoredLog
@@ -123,9 +125,12 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
     broker, durability = config.broker, config.durability
     events = StoreEvents(report)
     held, listeners, point = HeldCalls(events), StoreListeners(events), checkpoint.newest(disk)
-    segments, cache, state = Segments(disk, FOLDER), TailCache(config.cache_bytes), StateView()
+    _, promise, _ = promises.newest(disk)
+    segments = Segments(disk, FOLDER, 0 if promise is None else promise.first)
+    cache, state = TailCache(config.cache_bytes), StateView()
+    mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
     keys = KeyIndex(disk, clock, config, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
-    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add, events)
+    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add, events, mark)
     index, reader = QueueIndex(disk, config, point.index_end), RecordReader(segments, cache)
     reading, hot = Reading(index, reader, commit, events), HotLog(index, commit, config.hot_bytes)
     appender = Appender(
@@ -142,11 +147,11 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
     state.connect(writer.append_changes, segments.read)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
-    recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of).run(point)
+    recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of, events, promise).run(point)
     segments.date_segments(clock.wall_ms())
     keys.load(point.position, segments)
-    commit.begin(point.position)
-    commit.store_ms = recovered.store_ms
+    promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
+    commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     compaction.load(segments)
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, point)
     retention = Retention(segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction)

@@ -66,11 +66,11 @@ class Housekeeping:
             done()
             return
 
-        def checkpointed() -> None:
+        def marked() -> None:
             self._disk.remove(ABORT)
             done()
 
-        self._parts.checkpointer.begin(False, checkpointed)
+        self._parts.checkpointer.begin(False, lambda: self._parts.commit.mark.write(marked))
 
     def close(self) -> None:
         """Stop the parts and close the files. Without `drain` before, the next start reads the log from the last checkpoint."""

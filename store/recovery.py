@@ -1,6 +1,7 @@
 """Recovery: applies the log since the last checkpoint to the state view, the lease tables and the queue index.
 
-checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end -> cut the tail
+promise mark -> checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end
+    -> damage to what was promised: refused | an unsynced tail: cut -> copy of what is unproven
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.ports import Disk
 from domain.record import Record
+from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
 from store import checkpoint
 from store.checkpoint import Point
 from store.delay import parking
+from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Header
+from store.log.promise import Promise
 from store.log.segment import Segments
+from store.log.survey import DamageError, LogSurvey, Stretch, damage
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
-from store.state import change
+from store.state import change, rows
 from store.state.view import DROPPED, EMPTY, StateView
 
 ABORT: Final = "abort"
@@ -31,13 +36,17 @@ ABORT: Final = "abort"
 class Recovered(NamedTuple):
     """What recovery found.
 
-    cut_bytes   bytes of a torn tail that were cut off
-    store_ms    newest store time, in epoch ms
-    batches     batches read since the checkpoint
-    crashed     True when the last run ended without a clean close
+    cut_bytes     bytes of an unsynced tail that were cut off
+    cut_records   how many records they held at most
+    copied_bytes  bytes that were not proven to be on the disk, and were copied
+    store_ms      newest store time, in epoch ms
+    batches       batches read since the checkpoint
+    crashed       True when the last run ended without a clean close
     """
 
     cut_bytes: int
+    cut_records: int
+    copied_bytes: int
     store_ms: int
     batches: int
     crashed: bool
@@ -55,8 +64,12 @@ class LogRecovery:
         state: StateView,
         apply: Callable[[StateChange, int], None],
         tag_of: Callable[[bytes], int],
+        events: StoreEvents,
+        promise: Promise | None,
     ) -> None:
-        """`apply(change, base)` applies a state change whose record is in the segment at `base`."""
+        """`apply(change, base)` applies a state change whose record is in the segment at `base`. `promise` of the mark."""
+        self._events = events
+        self._promise = promise
         self._disk = disk
         self._segments = segments
         self._index = index
@@ -65,49 +78,109 @@ class LogRecovery:
         self._tag_of = tag_of
 
     def run(self, point: Point) -> Recovered:
-        """Apply the log up to its last valid batch, and cut off the rest. Raises StoreError when durable bytes are missing."""
-        segments = self._segments
+        """Apply the log, and cut off an unsynced tail. Raises DamageError when what was promised is damaged."""
+        segments, promise = self._segments, self._promise
         crashed = self._disk.read_all(ABORT) is not None
-        segments.require_whole(point.position)
+        proven = max(point.position, 0 if promise is None else promise.position)
+        self._require_files(proven)
         if point.state:
             for base, item, row in checkpoint.read_snapshot(self._disk, point.state):
                 if row and item.value is not None:
-                    self._state.put_row(item.space, item.key, int.from_bytes(item.value, "big"), base)
+                    packed = int.from_bytes(item.value, "big")
+                    segment = segments.at(rows.unpack(packed)[0])
+                    self._state.put_row(item.space, item.key, packed, base if segment is None else segment.base)
                 else:
                     self._apply(item, base)
-        start = max(point.state, segments.first)
-        for header, _ in segments.walk(start, False):
+        end = max(point.state, segments.first)
+        for header, data in segments.walk(end, True):
             if header.position >= point.position:
                 break
             if header.state_at:
-                self._state_of(header)
+                self._changes(data[header.state_at :], header.position + header.state_at)
+            end = header.position + header.size
+        end = segments.after(end)
+        if end < point.position:
+            self._refuse_damage(end, proven)
         self._index.log_start = segments.first
         self._index.load(point.position, self._epoch)
         end = max(point.position, segments.first)
-        store_ms = max(segment.newest_ms for segment in segments.all)
+        store_ms = self._newest_ms(point)
         batches = 0
         for header, data in segments.walk(end, True):
             self._batch(header, data)
             end = header.position + header.size
             store_ms = max(store_ms, header.written_ms)
             batches += 1
-        following = segments.at(end)
-        if following is not None and batch.is_filler(segments.read(end, following.end - end)):
-            end = following.end
+        end = segments.after(end)
+        cut_records = self._refuse_damage(end, proven)
         cut_bytes = segments.end - end
-        segments.cut(end, point.position)
+        segments.cut(end)
+        if self._promise is None and segments.end > segments.active.base and not segments.ends_with_filler():
+            segments.append(batch.FILLER)  # what version 2 writes begins with a file
+        copied_bytes = max(segments.end - proven, 0)
+        segments.renew(proven)
         if segments.ends_with_filler():
             segments.roll()
         self._queues()
-        return Recovered(cut_bytes, store_ms, batches, crashed)
+        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, crashed)
+
+    def _newest_ms(self, point: Point) -> int:
+        """The newest store time below `point`: of the mark, and of the batches that it does not cover."""
+        segments, promise = self._segments, self._promise
+        if promise is not None:
+            store_ms, position = promise.store_ms, promise.position
+        else:
+            store_ms, position = 0, next((each.base for each in reversed(segments.all) if each.end > each.base), 0)
+        for header, _ in segments.walk(max(position, segments.first), False):
+            if header.position >= point.position:
+                break
+            store_ms = max(store_ms, header.written_ms)
+        return store_ms
+
+    def _require_files(self, proven: int) -> None:
+        """Raise DamageError when a file of the log is missing, too short, or another one, or when the mark is missing."""
+        segments, promise = self._segments, self._promise
+        segments.find_gaps()
+        if promise is None and any(segments.version_of(segment) == 2 for segment in segments.all):
+            text = "promise/0 and promise/1 hold no valid mark, so nothing tells how far the log has to reach"
+            raise DamageError(text, "promise/0", [])
+        expected = segments.first if promise is None else promise.first
+        bad: list[Stretch] = []
+        survey = LogSurvey(segments, 0)
+        for segment in segments.all:
+            if segment.base > expected and expected < proven:
+                bad.append(survey.missing(expected, segment.base))
+            elif segment.end > segment.base and segment.base < proven and not segments.version_of(segment):
+                bad.append(next(found for found in survey.run(segment.base, 0) if isinstance(found, Stretch)))
+            expected = segments.reach(segment)
+        if expected < proven:
+            bad.append(survey.missing(expected, proven))
+        if bad:
+            raise damage(bad)
+
+    def _refuse_damage(self, end: int, proven: int) -> int:
+        """Look at the log behind `end`, where the last good batch ends. Below `proven` it is known to have been durable.
+
+        Raises DamageError when what was promised is damaged. Else the rest is an unsynced tail: the most records it can hold.
+        """
+        segments = self._segments
+        if end == segments.end and end >= proven:
+            return 0
+        survey = LogSurvey(segments, 0 if self._promise is None else self._promise.incarnation)
+        bad = [found for found in survey.run(end, proven) if isinstance(found, Stretch)]
+        bound = max(proven, survey.flushed, survey.last_v1)
+        promised = [stretch for stretch in bad if stretch.begin < bound]
+        if promised:
+            raise damage(promised)
+        records = survey.good_records + sum(stretch.records for stretch in bad)
+        if segments.end > end:
+            cause = f"{segments.end - end:,} bytes were not flushed when the node ended, and are not whole: cut off at {end}"
+            self._events.tell(StoreEventKind.CUT, bad[0].file, f"{cause}, with at most {records:,} records")
+        return records
 
     def _epoch(self, topic: str) -> int:
         value = self._state.get(DROPPED, topic.encode())
         return 0 if value is None else int(value.split(b" ")[0])
-
-    def _state_of(self, header: Header) -> None:
-        data = self._segments.read(header.position + header.state_at, header.size - header.state_at)
-        self._changes(data, header.position + header.state_at)
 
     def _changes(self, data: bytes, position: int) -> None:
         segment = self._segments.at(position)

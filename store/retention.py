@@ -184,6 +184,10 @@ class Retention:
         if isinstance(result, Failure):
             self._end()
             return
+        self._commit.mark.raise_first(base, lambda: self._drop(base))
+
+    def _drop(self, base: int) -> None:
+        """Delete the segments before `base`: the promise mark says durably that the log may begin there."""
         while self._segments.first < base:
             self._segments.drop_first()
             self.deleted += 1

@@ -115,7 +115,12 @@ def compose(
     report      gets the events of the store
     """
     protocols = protocols or installed()
-    given = {"broker": config.broker, "store_host": protocols.store_host(host, ports), "durability": config.durability}
+    given = {
+        "broker": config.broker,
+        "store_host": protocols.store_host(host, ports),
+        "durability": config.durability,
+        "fresh_incarnation": int.from_bytes(entropy.token(8), "big") >> 1 | 1,
+    }
     store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -45,4 +46,5 @@ def settings_of(config: Config, hot_bytes: int, given: Mapping[str, Any] = {}) -
     table = {name: value for name, value in config.table("store").items() if name != ENGINE}
     if HOT_BYTES in declared(kind):
         table.setdefault(HOT_BYTES, hot_bytes)
-    return read(kind, "store", table, config.sources, GIVEN_FIELDS, **given)
+    known = {name: value for name, value in given.items() if name in {field.name for field in fields(kind)}}
+    return read(kind, "store", table, config.sources, GIVEN_FIELDS, **known)

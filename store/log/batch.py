@@ -166,6 +166,14 @@ def holds(data: bytes, found: Header) -> bool:
     return zlib.crc32(memoryview(data)[HEADER_BYTES:], own) == found.crc
 
 
+def blank(data: bytes) -> int:
+    """The bytes that a blank at the start of `data` stands for: a filler, or a place too short for a gap. 0 without one."""
+    if len(data) < FILLER_BYTES or data[4:8] != FILLER[4:]:
+        return 0
+    size = int.from_bytes(data[:4], "big")
+    return size if FILLER_BYTES <= size < HEADER_BYTES else 0
+
+
 def is_filler(data: bytes) -> bool:
     """True when `data` begins with the filler that ends a segment."""
     return data[:FILLER_BYTES] == FILLER

@@ -19,6 +19,7 @@ from store.log import batch
 from store.log.batch import Writer
 from store.log.cache import TailCache
 from store.log.open_batch import Done, Effects, OpenBatch
+from store.log.promise import Promise, PromiseMark
 from store.log.segment import Segments
 from store.log.sync_delay import SyncDelay
 from store.log.waiters import SyncWaiters
@@ -40,6 +41,7 @@ class GroupCommit:
     written          position up to which the log is written
     synced           position up to which the log is durable
     store_ms         newest store time, in epoch ms
+    mark             tells, behind each sync, what the log has promised
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
     writes, written_bytes, syncs, sync_ns   counters since the start
@@ -52,7 +54,7 @@ class GroupCommit:
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
-        events: StoreEvents,
+        events: StoreEvents, mark: PromiseMark,
     ) -> None:  # fmt: skip
         """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
         `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way."""
@@ -81,7 +83,8 @@ class GroupCommit:
         self.written = segments.end
         self.synced = segments.first
         self.store_ms = 0
-        self.writer = Writer()
+        self.writer = Writer(0, 0)
+        self.mark = mark
         self.writes = 0
         self.syncs = 0
         self.sync_ns = 0
@@ -93,14 +96,20 @@ class GroupCommit:
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
+        self.mark.close()
         if not self._syncing:
             self._segments.close()
 
-    def begin(self, durable: int) -> None:
-        """Begin to append at the end of the log, after recovery. Positions below `durable` are known to be durable."""
-        self.end = self.written = self._segments.end
+    def begin(self, promise: Promise) -> None:
+        """Begin to append at the end of the log, after recovery: all of it is durable. Raises OSError.
+
+        `promise` is that of the last run, with the incarnation of this one.
+        """
+        self.end = self.written = self.synced = self._segments.end
         self.base = self._segments.active.base
-        self.synced = min(durable, self.end)
+        self.writer = Writer(promise.epoch, promise.incarnation)
+        self.store_ms = promise.store_ms
+        self.mark.begin(promise._replace(position=self.end))
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, another write of the store, has failed with `error`."""
@@ -261,6 +270,7 @@ class GroupCommit:
             self.syncs += 1
             self.sync_ns += took_ns
             self.synced = max(self.synced, target)
+            self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
             ready: list[Effects] = []
             answered = 0
             while self._unsynced and self._unsynced[0][0] <= target:
@@ -326,6 +336,7 @@ class GroupCommit:
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+        self.mark.close()
         for _, effects in self._unsynced:
             effects.fail(self.broken, self._events)
         self._unsynced.clear()

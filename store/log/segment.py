@@ -6,12 +6,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain.errors import StoreError
 from domain.ports import Disk, File
 from store.log import batch
 from store.log.batch import Header
 
 FOLDER: Final = "log"
+OPEN_FILES_MAX: Final = 64
+"""Open files of one log, at most, besides those that are being written or synced."""
+COPY_WHOLE_BYTES: Final = 1024 * 1024
+"""A segment of at most this size is copied whole when its end is unproven; of a longer one only the unproven part."""
+_COPY_BYTES: Final = 1024 * 1024
+_CUT: Final = ".cut"
 
 
 @final
@@ -19,18 +24,24 @@ class Segment:
     """One file of the log.
 
     base        position of its first byte
-    end         position after its last byte
-    file        the open file
+    end         position after its last byte; the next segment begins there, unless bytes are missing or lost
     newest_ms   when its last batch was written, in epoch ms; 0 when not known yet
     """
 
-    __slots__ = ("base", "end", "file", "newest_ms")
+    __slots__ = ("_owner", "base", "end", "handle", "newest_ms")
 
-    def __init__(self, base: int, file: File) -> None:
+    def __init__(self, owner: Segments, base: int, end: int) -> None:
+        self._owner = owner
         self.base = base
-        self.end = base + file.size()
-        self.file = file
+        self.end = end
+        self.handle: File | None = None
         self.newest_ms = 0
+
+    @property
+    def file(self) -> File:
+        """The file, opened when it is not. Raises OSError."""
+        found = self.handle
+        return self._owner.opened(self) if found is None else found
 
 
 def file_name(folder: str, base: int) -> str:
@@ -40,20 +51,63 @@ def file_name(folder: str, base: int) -> str:
 
 @final
 class Segments:
-    """A log as segments that follow each other without gaps. Only the last one is appended to.
+    """A log as segments that follow each other. Only the last one is appended to.
 
-    all   the segments, oldest first, never empty
+    all         the segments, oldest first, never empty
+    gaps        (begin, end, records at most) of the places where records were lost, ascending; after `find_gaps`
+    _opened     segments with an open file, in the order of opening
+    _unsynced   segments with bytes that no sync covers
+    _syncing    segments that a sync under way covers
     """
 
     def __init__(self, disk: Disk, folder: str, start: int = 0) -> None:
         self._disk = disk
         self._folder = folder
         self._unsynced: list[Segment] = []
-        names = [name for name in disk.names(folder) if len(name) == 20 and name.isdigit()]
-        self.all: list[Segment] = [Segment(int(name), disk.open(f"{folder}/{name}")) for name in names]
+        self._syncing: list[Segment] = []
+        self._opened: dict[Segment, None] = {}
+        self.gaps: list[tuple[int, int, int]] = []
+        self.all: list[Segment] = []
+        for name in disk.names(folder):
+            if len(name) == 20 and name.isdigit():
+                base = int(name)
+                # A segment that reaches into the next one is what a crash left of a copy: the copy counts.
+                if self.all and self.all[-1].end > base:
+                    self.all[-1].end = base
+                self.all.append(Segment(self, base, base + disk.size(f"{folder}/{name}")))
+            elif name.endswith(_CUT):
+                disk.remove(f"{folder}/{name}")
         if not self.all:
-            self.all.append(Segment(start, disk.open(file_name(folder, start))))
+            self._add(start)
         self._bases = [segment.base for segment in self.all]
+
+    def _add(self, base: int) -> None:
+        segment = Segment(self, base, base)
+        segment.handle = self._disk.open(file_name(self._folder, base))
+        self.all.append(segment)
+        self._opened[segment] = None
+
+    def opened(self, segment: Segment) -> File:
+        """Open the file of `segment`, and close one that was opened long ago when too many are open. Raises OSError."""
+        found = segment.handle = self._disk.open(file_name(self._folder, segment.base))
+        self._opened[segment] = None
+        if len(self._opened) > OPEN_FILES_MAX:
+            for other in self._opened:
+                if other not in self._unsynced and other not in self._syncing and other not in (segment, self.all[-1]):
+                    self._close(other)
+                    break
+        return found
+
+    def _close(self, segment: Segment) -> None:
+        if segment.handle is not None:
+            segment.handle.close()
+            segment.handle = None
+            del self._opened[segment]
+
+    @property
+    def open_files(self) -> int:
+        """Number of open files."""
+        return len(self._opened)
 
     @property
     def first(self) -> int:
@@ -70,18 +124,6 @@ class Segments:
         """The position after the last byte."""
         return self.all[-1].end
 
-    def require_whole(self, below: int) -> None:
-        """Raise StoreError when bytes below position `below` are missing: they are known to have been durable."""
-        for at, segment in enumerate(self.all):
-            follows = self.all[at + 1].base if at + 1 < len(self.all) else segment.end
-            if segment.base < below and segment.end != follows and segment.end < below:
-                raise StoreError(
-                    f"{file_name(self._folder, segment.base)} ends at {segment.end}, but {follows} was durable:"
-                    " restore the file, or move the data directory away"
-                )
-        if self.end < below:
-            raise StoreError(f"{self._folder} ends at {self.end}, but {below} was durable: restore its last file")
-
     def append(self, data: bytes) -> None:
         """Append `data` to the last segment. Raises OSError."""
         segment = self.all[-1]
@@ -94,11 +136,11 @@ class Segments:
         """Begin a new segment at the end of the last one, unless that is empty. Raises OSError."""
         last = self.all[-1]
         if last.end > last.base:
-            self.all.append(Segment(last.end, self._disk.open(file_name(self._folder, last.end))))
+            self._add(last.end)
             self._bases.append(last.end)
 
     def at(self, position: int) -> Segment | None:
-        """The segment that holds `position`; None when it is deleted or not written yet."""
+        """The segment that holds `position`; None when it is deleted, lost or not written yet."""
         index = bisect_right(self._bases, position) - 1
         if index < 0 or position >= self.all[index].end:
             return None
@@ -107,49 +149,111 @@ class Segments:
     def read(self, position: int, size: int) -> bytes:
         """At most `size` bytes from `position` on, within one segment; b"" when the log does not have the position."""
         segment = self.at(position)
-        return b"" if segment is None else segment.file.read(position - segment.base, size)
+        return b"" if segment is None else segment.file.read(position - segment.base, min(size, segment.end - position))
+
+    def follows(self, segment: Segment) -> int:
+        """The base of the segment after `segment`; of the last one, its end."""
+        index = bisect_right(self._bases, segment.base)
+        return self._bases[index] if index < len(self._bases) else segment.end
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
         """Make everything appended before this call durable, oldest file first. `done` gets the error or None.
 
         One call at a time.
         """
-        todo, self._unsynced = self._unsynced, []
+        todo, self._unsynced = self._unsynced or [self.all[-1]], []
+        self._syncing = todo
+
+        def synced(error: OSError | None) -> None:
+            todo.pop(0)
+            step(error)
 
         def step(error: OSError | None) -> None:
             if error is not None or not todo:
+                todo.clear()
                 done(error)
             else:
-                todo.pop(0).file.sync(step)
+                todo[0].file.sync(synced)
 
-        if not todo:
-            todo.append(self.all[-1])
         step(None)
 
-    def cut(self, end: int, durable: int) -> None:
-        """Cut the log off at position `end`, or at its first byte if that is later. Positions below `durable` are synced."""
+    def cut(self, end: int) -> None:
+        """Cut the log off at position `end`, or at its first byte if that is later. Raises OSError.
+
+        Files behind `end` are renamed before they are deleted: none comes back after a power failure.
+        """
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
-            self._drop(len(self.all) - 1)
+            name = file_name(self._folder, self.all[-1].base)
+            self._forget(len(self.all) - 1)
+            self._disk.rename(name, name + _CUT)
+            self._disk.remove(name + _CUT)
         last = self.all[-1]
-        if last.end > end:
-            last.file.truncate(end - last.base)
-            last.end = end
-        self._unsynced = [segment for segment in self.all if segment.end > durable]
+        last.end = min(last.end, end)
+        if last.file.size() > last.end - last.base:
+            last.file.truncate(last.end - last.base)
+
+    def renew(self, proven: int) -> None:
+        """Copy what stands from `proven`, the end of a batch, to the end of the log to new files, and make these durable.
+
+        A sync that failed before a crash leaves pages that look written and are not: they are never synced again. OSError.
+        """
+        for index in range(len(self.all) - 1, -1, -1):
+            segment = self.all[index]
+            if segment.end <= proven or segment.end == segment.base:
+                continue
+            begin = max(segment.base, proven)
+            if begin == segment.base or segment.end - segment.base <= COPY_WHOLE_BYTES:
+                self._copy(segment, segment.base)
+                self._close(segment)
+                continue
+            self._copy(segment, begin)
+            tail = Segment(self, begin, segment.end)
+            tail.newest_ms = segment.newest_ms
+            self.all.insert(index + 1, tail)
+            self._bases.insert(index + 1, begin)
+            segment.end = begin
+            segment.file.truncate(begin - segment.base)
+
+    def _copy(self, segment: Segment, begin: int) -> None:
+        """Write the bytes of `segment` from position `begin` on to a file of their own, named by `begin`."""
+        name = file_name(self._folder, begin)
+        copy = self._disk.open(name + ".new")
+        try:
+            copy.truncate(0)
+            for at in range(begin, segment.end, _COPY_BYTES):
+                copy.append(segment.file.read(at - segment.base, min(_COPY_BYTES, segment.end - at)))
+        finally:
+            copy.close()
+        self._disk.rename(name + ".new", name)
 
     def drop_first(self) -> None:
         """Delete the oldest segment. The caller never deletes the last one."""
-        self._drop(0)
+        name = file_name(self._folder, self.all[0].base)
+        self._forget(0)
+        self.gaps = [found for found in self.gaps if found[0] >= self.first]
+        self._disk.remove(name)
 
-    def _drop(self, index: int) -> None:
+    def _forget(self, index: int) -> None:
         segment = self.all.pop(index)
         del self._bases[index]
         self._unsynced = [other for other in self._unsynced if other is not segment]
-        segment.file.close()
-        self._disk.remove(file_name(self._folder, segment.base))
+        self._close(segment)
+
+    def after(self, position: int) -> int:
+        """The position behind the filler or gaps that stand at `position`; `position` itself when there are none."""
+        while True:
+            segment = self.at(position)
+            if segment is None:
+                return position
+            front = segment.file.read(position - segment.base, batch.HEADER_BYTES)
+            size = batch.blank(front) or _gap_size(batch.header(front, position))
+            if not size or position + size != self.follows(segment):
+                return position
+            position += size
 
     def walk(self, position: int, whole: bool) -> Iterator[tuple[Header, bytes]]:
-        """(header, bytes) of the batches from `position` on, up to the first invalid one.
+        """(header, bytes) of the batches from `position` on, up to the first invalid one; gaps are left out.
 
         `whole` reads the batches and checks their CRCs; without it only headers are read and the bytes are b"". Raises OSError.
         """
@@ -158,12 +262,13 @@ class Segments:
             if segment is None:
                 return
             at = position - segment.base
-            front = segment.file.read(at, batch.HEADER_BYTES)
-            if batch.is_filler(front) and position + batch.FILLER_BYTES == segment.end:
-                position = segment.end
+            header = batch.header(segment.file.read(at, batch.HEADER_BYTES), position)
+            if header is None or header.is_gap:
+                before, position = position, self.after(position)
+                if position == before:
+                    return
                 continue
-            header = batch.header(front, position)
-            if header is None or position + header.size > segment.end:
+            if position + header.size > segment.end:
                 return
             data = segment.file.read(at, header.size) if whole else b""
             if whole and not batch.holds(data, header):
@@ -171,6 +276,43 @@ class Segments:
             segment.newest_ms = max(segment.newest_ms, header.written_ms)
             yield header, data
             position += header.size
+
+    def version_of(self, segment: Segment) -> int:
+        """The format version of the batch or gap that begins a segment; 0 when none does, 1 for a lone filler."""
+        front = segment.file.read(0, batch.HEADER_BYTES)
+        found = batch.header(front, segment.base)
+        if found is not None:
+            return found.version
+        return 1 if batch.blank(front) else 0
+
+    def reach(self, segment: Segment) -> int:
+        """The position up to which a segment stands for the log: its end, or that of the gap at its end."""
+        for begin, end, _ in self.gaps:
+            if segment.base <= begin < segment.end:
+                return end
+        return segment.end
+
+    def find_gaps(self) -> None:
+        """Find the gaps: they end segments whose files are shorter than the part of the log that they stand for."""
+        self.gaps.clear()
+        for index in range(len(self.all) - 1):
+            segment, follows = self.all[index], self._bases[index + 1]
+            found = self._gap_of(segment, follows) if segment.end < follows else None
+            if found is not None:
+                self.gaps.append(found)
+
+    def _gap_of(self, segment: Segment, follows: int) -> tuple[int, int, int] | None:
+        for size in (batch.HEADER_BYTES, batch.FILLER_BYTES):
+            begin = segment.end - size
+            if begin >= segment.base and self.after(begin) >= follows:
+                found = batch.header(segment.file.read(begin - segment.base, size), begin)
+                return begin, follows, 0 if found is None else found.count
+        return None
+
+    def is_lost(self, position: int) -> bool:
+        """True when `position` is in a gap: its record was lost."""
+        index = bisect_right(self.gaps, (position, 1 << 62, 0)) - 1
+        return index >= 0 and position < self.gaps[index][1]
 
     def date_segments(self, now_ms: int) -> None:
         """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""
@@ -196,5 +338,9 @@ class Segments:
 
     def close(self) -> None:
         """Close the files."""
-        for segment in self.all:
-            segment.file.close()
+        for segment in list(self._opened):
+            self._close(segment)
+
+
+def _gap_size(found: Header | None) -> int:
+    return found.size if found is not None and found.is_gap else 0

@@ -45,7 +45,7 @@ class QueueIndex(TopicEntries):
         """Open the files and cut off what lies beyond `end`, the end of the index at the checkpoint."""
         self._config = config
         self._files = Segments(disk, FOLDER)
-        self._files.cut(min(end, self._files.end), end)
+        self._files.cut(min(end, self._files.end))
         super().__init__(config.durability is Durability.FLUSHED)
         self._tails: dict[Queue, None] = {}
         self.tail_rows = 0
@@ -251,7 +251,7 @@ class QueueIndex(TopicEntries):
                 begin, data = place, segment.file.read(place - segment.base, _READ_BYTES)
                 found = block.header(data[:_HEADER_BYTES_MAX])
             if found is None or place + found.size > segment.end:
-                self._files.cut(place, 0)
+                self._files.cut(place)
                 return
             self._note_last_record(segment.base, found.last_physical)
             self._load_block(found, place, position, epochs(lite.topic_of(found.topic)))

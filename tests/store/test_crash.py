@@ -11,6 +11,8 @@ from domain.message import Message, Placed
 from domain.store_ports import StateChange
 from domain.topic import Durability
 from store.config import StoreConfig
+from store.log import promise as promises
+from store.log.promise import Promise
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
@@ -90,6 +92,7 @@ def test_every_cut_of_the_tail_is_a_whole_number_of_batches() -> None:
         disk = MemoryDisk(clock)
         content = disk.open(name)
         content.append(bytes(driver.disk.files[name].data[:cut]))
+        promises.write(disk, Promise(0, 0, driver.store.parts.commit.writer.incarnation))
         after = Driver(driver.config, disk, clock)
         after.clock.run_for(10)
         counts.append(len(after.bodies("t")))
@@ -156,7 +159,7 @@ def test_a_restart_without_checkpoint_and_index_reads_the_whole_log() -> None:
     load = Load(driver, "t", 25, seed=5)
     clock = VirtualClock(driver.clock.wall_ms())
     disk = driver.disk.killed(clock)
-    for name in [name for name in disk.files if not name.startswith("log/")]:
+    for name in [name for name in disk.files if not name.startswith(("log/", "promise/"))]:
         disk.remove(name)
     check(Driver(SMALL, disk, clock), "t", load.acknowledged)
 
