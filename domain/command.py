@@ -85,9 +85,10 @@ class Pull(Command):
     member       client id of a registered member of a clustering group; "": the reader does not share its messages with a group
     subscribed   True: take the filter from the subscriptions in the heartbeats of the group's members, on any connection
     broadcast    True: the client reads every message, as its heartbeat says; the group must allow that
+    epoch        the topic's epoch (domain.topic) when the reader learnt the offset; -1: not known, and not compared
 
-    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND, FILTER_ILLEGAL, GROUP_OFFLINE
-    (`subscribed`, and no member has a subscription).
+    Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND,
+    FILTER_ILLEGAL, GROUP_OFFLINE (`subscribed`, and no member has a subscription).
     """
 
     ticket: object
@@ -103,6 +104,7 @@ class Pull(Command):
     member: str = ""
     subscribed: bool = False
     broadcast: bool = False
+    epoch: int = -1
 
 
 @dataclass(slots=True)

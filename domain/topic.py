@@ -44,7 +44,8 @@ class Topic:
     order            kept for clients
     sys_flag         kept for clients
     attributes       further attributes as text (domain.attribute)
-    created_ms       epoch milliseconds; 0: created by the node at its start
+    created_ms       epoch milliseconds; 0: created by the node at its start. It is also the topic's epoch: a topic that is
+                     deleted and created again has another one, and offsets from 0 again
     """
 
     name: str

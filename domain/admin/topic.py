@@ -120,10 +120,12 @@ class Bounds(Event):
     """Bounds of queues.
 
     queues   (queue id, first offset that is still there, next offset to be readable) a queue
+    epoch    epoch of the topic (domain.topic) that the offsets belong to
     """
 
     ticket: object
     queues: list[tuple[int, int, int]]
+    epoch: int = 0
 
 
 @dataclass(slots=True)

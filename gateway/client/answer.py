@@ -9,7 +9,7 @@ ClientError                root of all errors that the client raises
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import orjson
@@ -75,17 +75,49 @@ class TopicRoute(NamedTuple):
 
     queues     readable queues, sorted
     addresses  broker name -> host:port of its master
+    offline    readable queues whose broker has no master that answers, sorted
     """
 
     queues: list[QueueRoute]
     addresses: dict[str, str]
+    offline: Sequence[QueueRoute] = ()
+
+
+Epoch = int | tuple[int, int]
+"""What tells a topic from a later one of the same name.
+
+An integer: the epoch that a Headgate node says. A pair: other brokers have no epochs, so it is (offset, store time in epoch
+milliseconds or -1) of the first message of one queue, which only grow together (`is_remade`).
+"""
+
+
+class Edges(NamedTuple):
+    """The ends of a queue.
+
+    first  offset of the first stored message
+    after  offset that the next message gets
+    epoch  epoch of the topic that the offsets belong to
+    """
+
+    first: int
+    after: int
+    epoch: Epoch
+
+
+def is_remade(before: Epoch | None, now: Epoch) -> bool:
+    """True when the topic was deleted and created again between the two epochs. None, and epochs of both kinds: not known."""
+    if isinstance(before, int) and isinstance(now, int):
+        return before != now
+    if isinstance(before, tuple) and isinstance(now, tuple):
+        return now[0] < before[0] or (now[0] == before[0] and min(now[1], before[1]) >= 0 and now[1] != before[1])
+    return False
 
 
 class PullReply(NamedTuple):
     """The reply to one pull.
 
     status       FOUND; EMPTY: the offset is the end of the queue; NO_MATCH: no message before `next_offset` matches;
-                 MOVED: the offset is out of range
+                 MOVED: the offset is out of range; REMADE: the broker does not have the topic, or has another one of its name
     body         records, one after the other (domain.record); b"" unless FOUND
     next_offset  offset of the next pull
     min_offset   offset of the first stored message of the queue
@@ -160,16 +192,29 @@ def items(found: Mapping[str, object], name: str) -> list[object]:
 
 
 def route_from(topic: str, found: Mapping[str, object]) -> TopicRoute:
-    """TopicRouteData -> the route: readable queues of brokers that have a master. Raises GarbledError."""
+    """TopicRouteData -> the route. Raises GarbledError."""
     addresses: dict[str, str] = {}
     queues: list[QueueRoute] = []
+    offline: list[QueueRoute] = []
     try:
-        for broker in items(found, "brokerDatas"):
-            if isinstance(broker, dict) and "0" in broker["brokerAddrs"]:
-                addresses[str(broker["brokerName"])] = str(broker["brokerAddrs"]["0"])
+        for one in items(found, "brokerDatas"):
+            if isinstance(one, dict) and "0" in one["brokerAddrs"]:
+                addresses[str(one["brokerName"])] = str(one["brokerAddrs"]["0"])
         for data in items(found, "queueDatas"):
-            if isinstance(data, dict) and int(data["perm"]) & PERM_READ and str(data["brokerName"]) in addresses:
-                queues += [QueueRoute(str(data["brokerName"]), topic, number) for number in range(int(data["readQueueNums"]))]
+            if isinstance(data, dict) and int(data["perm"]) & PERM_READ:
+                broker = str(data["brokerName"])
+                there = queues if broker in addresses else offline
+                there += [QueueRoute(broker, topic, number) for number in range(int(data["readQueueNums"]))]
     except (KeyError, TypeError, ValueError) as error:
         raise GarbledError(f"a route of {topic} that cannot be read: {error!r}") from error
-    return TopicRoute(sorted(queues), addresses)
+    return TopicRoute(sorted(queues), addresses, sorted(offline))
+
+
+def bounds_from(broker: str, topic: str, found: Mapping[str, object]) -> dict[QueueRoute, Edges]:
+    """The body of a reply to request code 30000 -> the ends of the topic's queues. Raises GarbledError."""
+    try:
+        epoch = int(str(found["epoch"]))
+        rows = [[int(number) for number in row] for row in items(found, "queues") if isinstance(row, list)]
+        return {QueueRoute(broker, topic, number): Edges(first, after, epoch) for number, first, after in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise GarbledError(f"bounds of {topic} that cannot be read: {error!r}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from domain import limits
@@ -18,6 +19,8 @@ from gateway.client.answer import (
     PULL_STATUS,
     TOPIC_NOT_EXIST,
     ClientError,
+    Edges,
+    Epoch,
     GarbledError,
     PullReply,
     QueueRoute,
@@ -26,6 +29,7 @@ from gateway.client.answer import (
     TopicRoute,
     UnknownTopicError,
     UnreachableError,
+    bounds_from,
     checked,
     document,
     fields_of,
@@ -41,16 +45,30 @@ SYSTEM_BUSY: Final = 2
 SERVICE_NOT_AVAILABLE: Final = 14
 FLOW_CONTROL: Final = 215
 GO_AWAY: Final = 1500
-_RETRIED_CODES = frozenset({SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, FLOW_CONTROL, GO_AWAY})
+SYSTEM_ERROR: Final = 1
+NOT_SUPPORTED: Final = 3
+POLLING_FULL: Final = 209
+POLLING_TIMEOUT: Final = 210
+NOT_LEADER: Final = 501
+_RETRIED_CODES = frozenset(
+    {
+        SYSTEM_ERROR, SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, POLLING_FULL, POLLING_TIMEOUT, FLOW_CONTROL, NOT_LEADER, GO_AWAY,
+        # RPC errors of a broker that forwards to another one (RocketMQ's ResponseCode 900 to 906).
+        *range(900, 907),
+    }
+)  # fmt: skip
+"""Replies that a later attempt, perhaps at another address, may not get."""
 _STORED_CODES = frozenset({0, 10, 11, 12})
 
 _PULL: Final = 11
 _SEARCH: Final = 29
 _MAX_OFFSET: Final = 30
 _MIN_OFFSET: Final = 31
+_EARLIEST: Final = 32
 _ROUTE: Final = 105
 _TOPICS: Final = 206
 _SEND: Final = 310
+_TOPIC_BOUNDS: Final = 30000
 
 _SUBSCRIPTION_FLAG: Final = 4
 _PIPELINED_MAX: Final = 500
@@ -115,41 +133,83 @@ class Client:
         self._routes[topic] = self._retry(f"the route of {topic}", ask)
         return self._routes[topic]
 
-    def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, tuple[int, int]]:
-        """(offset of the first stored message, offset of the next message) of each queue; (0, 0) for an unused queue."""
+    def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
+        """The ends of each queue; (0, 0) for an unused one. A queue that its broker says it does not have is left out.
+
+        A broker that is no Headgate node cannot say that: there, a queue that does not exist is an unused one.
+        """
+        found: dict[QueueRoute, Edges] = {}
+        for broker in dict.fromkeys(queue.broker for queue in queues):
+            mine = [queue for queue in queues if queue.broker == broker]
+            extended = self._retry("offsets", partial(self._extended_bounds, broker, mine))
+            found |= self._public_bounds(mine) if extended is None else extended
+        return {queue: found[queue] for queue in queues if queue in found}
+
+    def _extended_bounds(self, broker: str, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges] | None:
+        """The ends of all queues of these topics by request code 30000; None when the broker does not know the code."""
+        topics = list(dict.fromkeys(queue.topic for queue in queues))
+        found: dict[QueueRoute, Edges] = {}
+        for at in range(0, len(topics), _PIPELINED_MAX):
+            some = topics[at : at + _PIPELINED_MAX]
+            link = self._link(self._address(queues[0]))
+            if link.is_plain:
+                return None
+            requests = [(_TOPIC_BOUNDS, {"topic": topic, "bname": broker}, b"") for topic in some]
+            for topic, frame in zip(some, self._ask_broker(queues[0], requests), strict=True):
+                if frame.code == NOT_SUPPORTED:
+                    link.is_plain = True
+                    return None
+                if frame.code != TOPIC_NOT_EXIST:
+                    found |= bounds_from(broker, topic, document(checked(frame, f"bounds of {topic} at {broker}")))
+        return found
+
+    def _public_bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
+        """The ends of queues by RocketMQ's own requests."""
         first = self._offsets(queues, _MIN_OFFSET, {})
         after = self._offsets(queues, _MAX_OFFSET, {})
-        return {queue: (max(first[queue], 0), max(after[queue], first[queue], 0)) for queue in queues}
+        times = self._offsets(queues, _EARLIEST, {}, "timestamp")
+        found = {}
+        for queue in queues:
+            low = max(first[queue], 0)
+            found[queue] = Edges(low, max(after[queue], low), (low, max(times[queue], -1)))
+        return found
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
         """The first offset of each queue stored at or after `timestamp_ms`; without one, the offset of the next message."""
         found = self._offsets(queues, _SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
         beyond = [queue for queue, offset in found.items() if offset < 0]
-        return found | {queue: after for queue, (_, after) in self.bounds(beyond).items()}
+        return found | {queue: edges.after for queue, edges in self.bounds(beyond).items()}
 
-    def scan(self, queue: QueueRoute, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX) -> Iterator[PullReply]:
-        """Pull the offsets [start, end) of `queue`. Yields each reply; ends after one that is neither FOUND nor NO_MATCH.
+    def scan(
+        self, queue: QueueRoute, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX, epoch: Epoch = -1
+    ) -> Iterator[PullReply]:
+        """Pull the offsets [start, end) of `queue`. Yields each reply; ends after one that does not lead on.
+
+        Records keep their HG_ properties. `epoch`: that of `bounds`; a Headgate node replies REMADE when the topic has another
+        one by now.
 
         The next pull is sent before a reply is yielded, so that the server reads while the caller works. A pull asks for at
         most `max_bytes` bytes of records.
         """
         offset = start
+        version = epoch if isinstance(epoch, int) else -1
         pending: tuple[Link, int] | None = None
         while offset < end:
-            fields = _pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes)
+            fields = _pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes, version)
             pull = self._pull(queue, fields, pending)
             pending = None
-            if pull.status not in ("FOUND", "NO_MATCH"):
+            leads_on = pull.next_offset > offset
+            if pull.status not in ("FOUND", "NO_MATCH") or (pull.status == "NO_MATCH" and not leads_on):
                 yield pull
                 return
-            if pull.next_offset <= offset:
+            if not leads_on:
                 raise GarbledError(
                     f"reading {queue.topic} queue {queue.queue_id}: the answer at offset {offset} does not lead on"
                 )
             offset = pull.next_offset
             if offset < end:
                 limit = min(end - offset, limits.BATCH_MESSAGES_MAX)
-                pending = self._pull_ahead(queue, _pull_fields(queue, offset, limit, max_bytes))
+                pending = self._pull_ahead(queue, _pull_fields(queue, offset, limit, max_bytes, version))
             yield pull
 
     def send(
@@ -212,7 +272,9 @@ class Client:
         self._next_queue += 1
         return route.queues[self._next_queue % len(route.queues)]
 
-    def _offsets(self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str]) -> dict[QueueRoute, int]:
+    def _offsets(
+        self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str], field: str = "offset"
+    ) -> dict[QueueRoute, int]:
         """One offset of each queue by request code `code`; up to _PIPELINED_MAX requests to a broker in one write."""
         out: dict[QueueRoute, int] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
@@ -226,7 +288,7 @@ class Client:
                     ]
                     frames = self._ask_broker(some[0], requests)
                     return [
-                        integer(checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), "offset")
+                        integer(checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), field)
                         for q, frame in zip(some, frames, strict=True)
                     ]
 
@@ -246,6 +308,8 @@ class Client:
 
         def ask() -> PullReply:
             [frame] = self._ask_broker(queue, [(_PULL, fields, b"")])
+            if frame.code == TOPIC_NOT_EXIST:
+                return PullReply("REMADE", b"", -1, -1, -1)
             if frame.code not in PULL_STATUS:
                 raise RejectedError(f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", frame.code, frame.remark)
             return pulled(frame)
@@ -277,17 +341,27 @@ class Client:
             raise
 
     def _ask_nameserver(self, code: int, fields: Mapping[str, str]) -> Frame:
-        """The reply of the first name server that answers. Raises OSError when none does, RejectedError."""
-        for at, address in enumerate(self._nameservers):
+        """The first reply of a name server that is no error; else one that says TOPIC_NOT_EXIST. Raises OSError, RejectedError.
+
+        A name server that was started a moment ago may not know a topic, or be busy, while the others answer.
+        """
+        unknown: Frame | None = None
+        failed: OSError | RejectedError | None = None
+        for address in self._nameservers:
             try:
                 [frame] = self._link(address).ask([(code, fields, b"")])
-            except OSError:
+                if frame.code != TOPIC_NOT_EXIST:
+                    return checked(frame, f"nameserver {address}")
+                unknown = frame
+            except OSError as error:
                 self._disconnect(address)
-                if at + 1 == len(self._nameservers):
-                    raise
-            else:
-                return frame if frame.code == TOPIC_NOT_EXIST else checked(frame, f"nameserver {address}")
-        raise AssertionError("there is at least one nameserver")
+                failed = error
+            except RejectedError as error:
+                failed = error
+        if failed is not None and unknown is None:
+            raise failed
+        assert unknown is not None
+        return unknown
 
     def _link(self, address: str) -> Link:
         link = self._links.get(address)
@@ -320,9 +394,10 @@ class Client:
                 pause = min(pause * 2 or 0.05, 1.0)
 
 
-def _pull_fields(queue: QueueRoute, offset: int, limit: int, max_bytes: int) -> dict[str, str]:
+def _pull_fields(queue: QueueRoute, offset: int, limit: int, max_bytes: int, epoch: int) -> dict[str, str]:
     return {
         "consumerGroup": READER_GROUP, "topic": queue.topic, "queueId": str(queue.queue_id), "queueOffset": str(offset),
         "maxMsgNums": str(limit), "sysFlag": str(_SUBSCRIPTION_FLAG), "commitOffset": "0", "suspendTimeoutMillis": "0",
         "subscription": "*", "subVersion": "0", "expressionType": "TAG", "maxMsgBytes": str(max_bytes), "bname": queue.broker,
+        "hgOrigin": "true", "hgEpoch": str(epoch),
     }  # fmt: skip

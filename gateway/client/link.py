@@ -24,6 +24,7 @@ class Link:
 
     address  host:port of the server
     closed   True after `close` and after any error
+    is_plain True when the server has answered that it does not know the request codes of Headgate
 
     Every error closes the connection: OSError (TimeoutError included), or GarbledError when the server speaks another protocol.
     """
@@ -34,6 +35,7 @@ class Link:
             raise ConnectionError(f"{address!r} is no address; it is written host:port")
         self.address = address
         self.closed = False
+        self.is_plain = False
         self._timeout_s = timeout_s
         self._opaques = itertools.count(1)
         self._decoder = FrameDecoder()

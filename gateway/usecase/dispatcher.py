@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from domain import address
 from domain.command import Command, Disconnected
@@ -114,7 +115,7 @@ class Dispatcher:
         for topic in system_topics(cluster, broker):
             if metadata.topic(topic.name) is None:
                 self._topics_to_make += 1
-                metadata.put_topic(topic, self._made)
+                metadata.put_topic(replace(topic, created_ms=self.topics.created_ms()), self._made)
 
     @property
     def ready(self) -> bool:

@@ -127,6 +127,9 @@ GET_LITE_GROUP: Final = 200078
 DISPATCH_LITE: Final = 200079
 BATCH_ACK: Final = 200151
 
+# Requests of Headgate: docs/protocols/remoting-extensions.md.
+GET_TOPIC_BOUNDS: Final = 30000
+
 # Responses.
 SUCCESS: Final = 0
 SYSTEM_ERROR: Final = 1

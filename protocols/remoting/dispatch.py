@@ -9,6 +9,7 @@ from protocols.remoting import (
     access,
     admin,
     codes,
+    extension,
     inventory,
     lite,
     member,
@@ -143,6 +144,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.DELETE_ACL: access.delete_policies,
     codes.GET_ACL: access.get_policies,
     codes.LIST_ACL: access.list_policies,
+    codes.GET_TOPIC_BOUNDS: extension.bounds,
 }
 
 _NO_REPLICAS: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"

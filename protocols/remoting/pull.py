@@ -27,6 +27,8 @@ CLASS_FILTER: Final = 8
 
 ORIGIN_FIELD: Final = "hgOrigin"
 """Ext field of Headgate: "true" keeps the HG_ properties (origin of a message) in the records of the reply."""
+EPOCH_FIELD: Final = "hgEpoch"
+"""Ext field of Headgate: the epoch of the topic that the offset belongs to. A topic with another one is replied as unknown."""
 
 _STATUS: Final[dict[str, tuple[int, str]]] = {
     "FOUND": (codes.SUCCESS, "FOUND"),
@@ -72,6 +74,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         member=client.clustering_client_id(group),
         subscribed=subscribed,
         broadcast=broadcast,
+        epoch=args.number(EPOCH_FIELD, -1),
     )
     return (command,)
 

@@ -105,7 +105,7 @@ def read_back(node: Node) -> set[str]:
     """All bodies of the topic, by a remoting client's pulls."""
     with Client(f"127.0.0.1:{node.port('nameserver')}") as client:
         found: set[str] = set()
-        for one, (first, following) in client.bounds(client.route(TOPIC).queues).items():
+        for one, (first, following, _) in client.bounds(client.route(TOPIC).queues).items():
             for pull in client.scan(one, first, following):
                 data = pull.body
                 while data:

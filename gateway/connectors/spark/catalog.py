@@ -1,103 +1,238 @@
-"""The queues of a query and their bounds, from the cluster. The list of queues is cached for a second."""
+"""The queues of a query and their ends, from the cluster. Routes are cached for a second; the ends of queues are not."""
 
 from __future__ import annotations
 
 import logging
 import re
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, TypeVar
 
 from domain.address import is_derived_topic, is_system_topic
-from gateway.client.answer import QueueRoute, UnknownTopicError
-from gateway.connectors.spark.failure import NoSuchTopicError, OffsetAheadError, OffsetExpiredError
+from gateway.client.answer import ClientError, Edges, QueueRoute, UnknownTopicError, UnreachableError, is_remade
+from gateway.connectors.spark.failure import (
+    DataLossError,
+    MissingError,
+    NoSuchTopicError,
+    OffsetAheadError,
+    OffsetExpiredError,
+    SourceError,
+    TopicRemadeError,
+    place,
+)
 from gateway.connectors.spark.offset import Position, resolve
 from gateway.connectors.spark.option import EARLIEST, LATEST, Options
 from gateway.connectors.spark.plan import Range
 from gateway.connectors.spark.scan import client_of
 
-QUEUES_CACHED_S: Final = 1.0
-"""How long the list of queues is cached, in seconds. Bounds are not cached."""
+ROUTES_CACHED_S: Final = 1.0
+"""How long routes are cached, in seconds."""
+_PAUSE_S: Final = 0.25
 
 _log = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
 
 
 class Catalog:
-    """The queues of one query."""
+    """The queues of one query.
+
+    _routes   (queues that exist, queues and topics that do not answer) of the topics last asked for
+    _warned   what was logged already
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._client = client_of(options)
-        self._queues: list[QueueRoute] = []
-        self._asked_s = -QUEUES_CACHED_S
+        self._topics: tuple[str, ...] = ()
+        self._routes: tuple[list[QueueRoute], list[MissingError]] = ([], [])
+        self._asked_s = -ROUTES_CACHED_S
+        self._warned: set[str] = set()
 
-    def bounds(self) -> dict[QueueRoute, tuple[int, int]]:
-        """(first offset, offset of the next message) of every queue of the query. Raises NoSuchTopicError."""
-        now = time.monotonic()
-        if now - self._asked_s >= QUEUES_CACHED_S:
-            self._queues = [queue for topic in self._topics() for queue in self._queues_of(topic)]
-            self._asked_s = now
-        return self._client.bounds(self._queues)
+    def whole(self) -> dict[QueueRoute, Edges]:
+        """The ends of every queue of the query, where a query starts. Option missingQueues says whether it waits for them.
 
-    def starting(self) -> Position:
-        """Where the query starts, from its options. Raises OptionError, NoSuchTopicError."""
-        bounds = self.bounds()
+        Raises NoSuchTopicError, MissingError, ClientError.
+        """
+
+        def look() -> dict[QueueRoute, Edges]:
+            found, missing = self._look(self._names(()), ())
+            if missing:
+                raise missing[0]
+            if not found:
+                raise MissingError(
+                    f"No topic at nameserver {self._options.nameserver} has a queue that the query reads.", gone=True
+                )
+            return found
+
+        return self.until(look)
+
+    def edges(self, known: Collection[QueueRoute]) -> dict[QueueRoute, Edges]:
+        """The ends of the queues that are there, for the next batch of a query that has read `known`.
+
+        Queues that are not there are left out when option missingQueues is `wait`, and without failOnDataLoss when they do not
+        exist any more. Else raises MissingError; ClientError when no name server or broker answers.
+        """
+
+        def look() -> dict[QueueRoute, Edges]:
+            found, missing = self._look(self._names(known), known)
+            for one in missing:
+                if not self._options.waits and (self._options.fail_on_data_loss or not one.gone):
+                    raise one
+                self._warn(f"the query goes on without it: {one}")
+            return found
+
+        return self.until(look)
+
+    def starting(self, edges: Mapping[QueueRoute, Edges]) -> Position:
+        """Where the query starts, from its options. Raises OptionError, TopicRemadeError."""
         if self._options.starting_ms >= 0:
-            return self._client.search(list(bounds), self._options.starting_ms)
-        return _edge("startingOffsets", self._options.starting, bounds)
+            return self._client.search(list(edges), self._options.starting_ms)
+        return _edge("startingOffsets", self._options.starting, edges)
 
-    def ending(self) -> Position:
-        """Where a batch query ends, from its options. Raises OptionError, NoSuchTopicError."""
-        bounds = self.bounds()
+    def ending(self, edges: Mapping[QueueRoute, Edges]) -> Position:
+        """Where a batch query ends, from its options. Raises OptionError, TopicRemadeError."""
         if self._options.ending_ms >= 0:
-            return self._client.search(list(bounds), self._options.ending_ms)
-        return _edge("endingOffsets", self._options.ending, bounds)
+            return self._client.search(list(edges), self._options.ending_ms)
+        return _edge("endingOffsets", self._options.ending, edges)
 
-    def available(self, ranges: list[Range]) -> list[Range]:
-        """The parts of the ranges that are stored.
+    def available(self, ranges: Sequence[Range]) -> list[Range]:
+        """The ranges, of the epoch that their queues have now.
 
-        Missing offsets raise OffsetExpiredError or OffsetAheadError; without failOnDataLoss they are left out and logged.
+        Raises MissingError, and DataLossError when messages are gone; without failOnDataLoss these are left out and logged.
         """
         wanted = [one for one in ranges if one.start < one.end]
-        bounds = self._client.bounds([one.queue for one in wanted])
-        out: list[Range] = []
-        for queue, start, end in wanted:
-            first, after = bounds[queue]
+
+        def look() -> list[Range]:
+            queues = [one.queue for one in wanted]
+            found, missing = self._look(tuple(dict.fromkeys(queue.topic for queue in queues)), queues)
+            for one in missing:
+                if self._options.fail_on_data_loss or not one.gone:
+                    raise one
+            return [kept for one in wanted for kept in self._kept(one, found.get(one.queue))]
+
+        return self.until(look) if wanted else []
+
+    def lose(self, losses: Sequence[DataLossError]) -> None:
+        """Messages of the query are gone: raises the first one, or logs all without failOnDataLoss."""
+        for one in losses:
             if self._options.fail_on_data_loss:
-                if start < first:
-                    raise OffsetExpiredError(queue, start, first)
-                if end > after:
-                    raise OffsetAheadError(queue, end, after)
-            kept = Range(queue, min(max(start, first), end), max(min(end, after), start))
-            if kept != (queue, start, end):
-                _log.warning("lost: of %s offsets %d to %d only %d to %d are there", queue, start, end, kept.start, kept.end)
-            if kept.start < kept.end:
-                out.append(kept)
-        return out
+                raise one
+            self._warn(f"lost: {one}")
 
-    def _topics(self) -> list[str]:
+    def _kept(self, one: Range, now: Edges | None) -> list[Range]:
+        """The part of a range that is stored: [] or one range."""
+        if now is None or is_remade(one.epoch, now.epoch):
+            self.lose([TopicRemadeError(one.queue, one.start)])
+            return []
+        if one.start < now.first:
+            self.lose([OffsetExpiredError(one.queue, one.start, now.first)])
+        if one.end > now.after:
+            self.lose([OffsetAheadError(one.queue, one.end, now.after)])
+        kept = Range(one.queue, max(one.start, now.first), min(one.end, now.after), now.epoch)
+        return [kept] if kept.start < kept.end else []
+
+    def until(self, look: Callable[[], _Found]) -> _Found:
+        """The value of `look`. It is called again for `retry_s` while something is missing; without end when the query waits.
+
+        An end of a queue before the position of the query is looked at again too: a broker that starts may be behind itself.
+        """
+        deadline = time.monotonic() + self._options.retry_s
+        while True:
+            try:
+                return look()
+            except (MissingError, OffsetAheadError, UnreachableError) as error:
+                waits = self._options.waits and not isinstance(error, OffsetAheadError)
+                if not waits and (time.monotonic() >= deadline or not self._may_pass(error)):
+                    raise
+                if waits:
+                    self._warn(f"waiting: {error}")
+            self._asked_s = -ROUTES_CACHED_S
+            time.sleep(_PAUSE_S)
+
+    def _may_pass(self, error: SourceError | ClientError) -> bool:
+        """False for a topic that was never there, at a name server that knows others: its name is wrong."""
+        if isinstance(error, NoSuchTopicError):
+            return not self._client.topics()
+        return not isinstance(error, UnreachableError)
+
+    def _look(
+        self, topics: tuple[str, ...], known: Collection[QueueRoute]
+    ) -> tuple[dict[QueueRoute, Edges], list[MissingError]]:
+        """(ends of the queues of `topics`, what is missing of them and of `known`). Raises ClientError."""
+        now = time.monotonic()
+        if now - self._asked_s >= ROUTES_CACHED_S or topics != self._topics:
+            self._topics, self._routes = topics, self._ask_routes(topics, known)
+            self._asked_s = now
+        queues, missing = self._routes
+        found = self._client.bounds(queues)
+        lost = list(missing)
+        named = {one for queue in queues for one in (queue[:2],)}
+        for queue in sorted({*queues, *(one for one in known if one.topic in topics)} - found.keys()):
+            if queue[:2] in named:
+                lost.append(
+                    MissingError(f"{place(queue)} does not exist any more: the broker has fewer queues. {_REMEDY}", gone=True)
+                )
+            elif any(one.topic == queue.topic for one in queues):
+                lost.append(
+                    MissingError(
+                        f"{place(queue)}: the name server has no broker of this name with the topic. {_REMEDY}", gone=False
+                    )
+                )
+        return found, lost
+
+    def _ask_routes(self, topics: Sequence[str], known: Collection[QueueRoute]) -> tuple[list[QueueRoute], list[MissingError]]:
+        queues: list[QueueRoute] = []
+        missing: list[MissingError] = []
+        before = {queue.topic for queue in known}
+        for topic in topics:
+            try:
+                route = self._client.route(topic)
+            except UnknownTopicError:
+                missing.append(self._unknown(topic, topic in before))
+                continue
+            queues += route.queues
+            for queue in route.offline[:1]:
+                missing.append(MissingError(f"{place(queue)}: its broker has no master that answers. {_REMEDY}", gone=False))
+            if not route.queues and not route.offline:
+                missing.append(MissingError(f"Topic {topic!r} has no queue that can be read. {_REMEDY}", gone=True))
+        return queues, missing
+
+    def _unknown(self, topic: str, known: bool) -> MissingError:
+        if known:
+            return MissingError(
+                f"Topic {topic!r} is not at nameserver {self._options.nameserver} any more: it was deleted, or its brokers are "
+                f"offline. {_REMEDY}",
+                gone=True,
+            )
+        return NoSuchTopicError(topic, self._options.nameserver, get_close_matches(topic, self._client.topics(), n=2))
+
+    def _names(self, known: Collection[QueueRoute]) -> tuple[str, ...]:
+        """The topics of the query; with a pattern, also those of `known` that match it."""
         if not self._options.pattern:
-            return list(self._options.topics)
+            return self._options.topics
         pattern = re.compile(self._options.pattern)
-        return [
+        names = {*self._client.topics(), *(queue.topic for queue in known)}
+        return tuple(
             name
-            for name in self._client.topics()
+            for name in sorted(names)
             if pattern.fullmatch(name) and not is_system_topic(name) and not is_derived_topic(name)
-        ]
+        )
 
-    def _queues_of(self, topic: str) -> list[QueueRoute]:
-        try:
-            return self._client.route(topic).queues
-        except UnknownTopicError as error:
-            if self._options.pattern:
-                return []
-            near = get_close_matches(topic, self._client.topics(), n=2)
-            raise NoSuchTopicError(topic, self._options.nameserver, near) from error
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
 
 
-def _edge(option: str, text: str, bounds: dict[QueueRoute, tuple[int, int]]) -> Position:
+_REMEDY: Final = (
+    "Start the broker or create the topic again, set option missingQueues=wait to wait for it, or start with a new checkpoint."
+)
+
+
+def _edge(option: str, text: str, edges: Mapping[QueueRoute, Edges]) -> Position:
     if text == EARLIEST:
-        return {queue: first for queue, (first, _) in bounds.items()}
+        return {queue: now.first for queue, now in edges.items()}
     if text == LATEST:
-        return {queue: after for queue, (_, after) in bounds.items()}
-    return resolve(option, text, bounds)
+        return {queue: now.after for queue, now in edges.items()}
+    return resolve(option, text, edges)

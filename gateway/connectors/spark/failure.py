@@ -2,9 +2,13 @@
 
 SourceError              root of all errors
   OptionError            a wrong option or schema
-  NoSuchTopicError       a topic does not exist
-  OffsetExpiredError     retention has deleted messages that the query needs
-  OffsetAheadError       the query is past the end of the queue: another cluster, or the topic was deleted and created again
+  MissingError           a topic, a queue or a broker that the query reads does not answer
+    NoSuchTopicError     a topic does not exist
+  DataLossError          messages that the query needs are not there; with failOnDataLoss=false the query goes on without them
+    OffsetExpiredError   retention has deleted them
+    OffsetAheadError     the query is past the end of the queue: another cluster, or the end of the log was lost
+    TopicRemadeError     the topic was deleted, or deleted and created again
+    OffsetGapError       a queue has no messages at offsets inside the range that it says it has
   OffsetBackwardError    an end before its start: wrong offsets, or the checkpoint of another query
   RecordError            a malformed record, or a body that cannot be decompressed
 """
@@ -23,18 +27,34 @@ class OptionError(SourceError):
     """A wrong option or schema."""
 
 
-class NoSuchTopicError(SourceError):
+class MissingError(SourceError):
+    """A topic, a queue or a broker that the query reads does not answer.
+
+    gone   True when a name server or the broker says that it does not exist; False: its broker is not there
+    """
+
+    def __init__(self, text: str, gone: bool) -> None:
+        super().__init__(text)
+        self.gone = gone
+
+
+class NoSuchTopicError(MissingError):
     """A topic does not exist. `near`: similar names of topics."""
 
     def __init__(self, topic: str, nameserver: str, near: list[str]) -> None:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(
+        text = (
             f"Topic {topic!r} does not exist at nameserver {nameserver}.{hint} "
             "Create it, send the first message to it, or correct option 'topics' (or 'nameserver')."
         )
+        super().__init__(text, gone=True)
 
 
-class OffsetExpiredError(SourceError):
+class DataLossError(SourceError):
+    """Messages that the query needs are not there."""
+
+
+class OffsetExpiredError(DataLossError):
     """Retention has deleted the offsets from `wanted` to `first` - 1, which the query needs."""
 
     def __init__(self, queue: QueueRoute, wanted: int, first: int) -> None:
@@ -45,7 +65,7 @@ class OffsetExpiredError(SourceError):
         )
 
 
-class OffsetAheadError(SourceError):
+class OffsetAheadError(DataLossError):
     """The query is at offset `wanted`, past the end of the queue at `after`."""
 
     def __init__(self, queue: QueueRoute, wanted: int, after: int) -> None:
@@ -53,6 +73,28 @@ class OffsetAheadError(SourceError):
             f"{place(queue)}: the query is at offset {wanted}, but the queue ends at {after}: the topic was deleted and made "
             "again, or this is another cluster. Start with a new checkpoint, or set option failOnDataLoss=false to take what "
             "is there."
+        )
+
+
+class TopicRemadeError(DataLossError):
+    """The topic was deleted, or deleted and created again, since the query was at offset `wanted`."""
+
+    def __init__(self, queue: QueueRoute, wanted: int) -> None:
+        super().__init__(
+            f"{place(queue)}: the query is at offset {wanted} of a topic that was deleted; the topic of this name is another "
+            "one, or there is none. Messages that the query had not read are lost. Set option failOnDataLoss=false to read the "
+            "new topic from its first message, or start with a new checkpoint."
+        )
+
+
+class OffsetGapError(DataLossError):
+    """The queue has no messages at the offsets from `start` to `end` - 1."""
+
+    def __init__(self, queue: QueueRoute, start: int, end: int) -> None:
+        super().__init__(
+            f"{place(queue)}: the broker has no messages at offsets {start} to {end - 1}, inside the range that it says it "
+            "has: the log is damaged or compacted, or these are inner batches. Set option failOnDataLoss=false to go on "
+            "without them."
         )
 
 

@@ -2,14 +2,14 @@
 
 A chunk has records, one after the other: the bodies of pull replies. `_walk` finds where each record begins, one indexing
 step copies the fixed-size heads. For a variable-size field, an Arrow binary array of alternating fields and gaps is laid over
-the chunk, and `take` copies the fields. Rare cases (compressed bodies, invalid UTF-8, duplicate properties) are read by
-`reference`.
+the chunk, and `take` copies the fields. Only compressed bodies are read one at a time, by `reference`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, final
 
 import numpy as np
@@ -24,12 +24,17 @@ from domain.record import Record
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
-from gateway.connectors.spark.tokens import PropertyTokens, spans
+from gateway.connectors.spark.reference import TIME_MS_MAX, TIME_MS_MIN
+from gateway.connectors.spark.tokens import PropertyTokens, spans, text
 
 Numbers = npt.NDArray[np.int64]
-EXPANDED_BYTES_MAX: Final = 32 * 1024 * 1024
+EXPANDED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of decompressed bodies in one batch; the last body can exceed it."""
+PIECES_MAX: Final = 100_000
+"""Separators of properties in one chunk; a single record can exceed it. Each takes about 100 bytes of a worker's memory."""
+_PIECE_END: Final = b"\x02"
 _HEAD_BYTES: Final = 56
+_HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _SIZE = struct.Struct(">I")
 _WIDE_MARK: Final = 0xAB
 _MAGICS: Final = {b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"}
@@ -41,23 +46,37 @@ _PROPERTY: Final = {
 def batches(
     data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `data` with offsets in [start, end) -> record batches of the schema.
+    """The records of `data` with offsets in [start, end) -> record batches of the schema, see `chunks`."""
+    for chunk in chunks(data, queue, start, end, schema, permissive):
+        yield from chunk.batches(schema)
 
-    Usually one batch; several when decompressed bodies exceed EXPANDED_BYTES_MAX, which bounds the memory of a worker.
-    Raises RecordError for malformed records, and for bodies that cannot be decompressed unless `permissive`.
+
+def chunks(data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool) -> Iterator[ColumnChunk]:
+    """The records of `data` with offsets in [start, end), in one chunk; in several when their properties have many pieces.
+
+    Raises RecordError for malformed records. Its batches raise it for bodies that cannot be decompressed unless `permissive`.
     """
-    chunk = ColumnChunk(data, queue, start, end, permissive)
-    whole = [None if field.name == "body" else chunk.column(field) for field in schema]
-    for first, after, bodies in chunk.bodies() if any(column is None for column in whole) else [(0, chunk.rows, None)]:
-        columns = [bodies if column is None else column.slice(first, after - first) for column in whole]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    splits = any(field.name in _PROPERTY or field.name == "properties" for field in schema)
+    if not splits or data.count(_PIECE_END) <= PIECES_MAX:
+        yield ColumnChunk(data, queue, start, end, permissive)
+        return
+    first = pieces = 0
+    at = _walk(data, queue)
+    for low, high in pairwise([*at, len(data)]):
+        more = data.count(_PIECE_END, low, high)
+        if pieces + more > PIECES_MAX and low > first:
+            yield ColumnChunk(data[first:low], queue, start, end, permissive)
+            first, pieces = low, 0
+        pieces += more
+    yield ColumnChunk(data[first:], queue, start, end, permissive)
 
 
 @final
 class ColumnChunk:
     """Records, one after the other, and the positions of their parts.
 
-    rows  number of records
+    rows    number of records
+    after   offset after the last record; -1 without records
     """
 
     def __init__(self, data: bytes, queue: QueueRoute, start: int, end: int, permissive: bool) -> None:
@@ -75,6 +94,7 @@ class ColumnChunk:
         self._heads = heads
         self._offsets = offsets
         self.rows = len(at)
+        self.after = int(offsets[-1]) + 1 if self.rows else -1
         flags = _big(heads, 36, 4)
         self._compressed = (flags & SYS_COMPRESSED) != 0
         self._born_v6 = (flags & SYS_BORN_V6) != 0
@@ -99,6 +119,21 @@ class ColumnChunk:
             offset = int(self._offsets[int(np.argmin(good))])
             raise RecordError(f"{place(self._queue)}, offset {offset}: the lengths in the record do not add up.")
 
+    def gaps(self, start: int) -> list[tuple[int, int]]:
+        """Ranges of offsets without a record, from `start` to the last one. Raises RecordError for records out of order."""
+        steps = np.diff(self._offsets, prepend=start - 1)
+        if (steps < 1).any():
+            raise RecordError(f"{place(self._queue)}: the broker sends the records at offset {start} out of order.")
+        at = np.flatnonzero(steps > 1)
+        return [(int(self._offsets[one] - steps[one]) + 1, int(self._offsets[one])) for one in at]
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Record batches of the schema, usually one; several when decompressed bodies exceed EXPANDED_BYTES_MAX."""
+        whole = [None if field.name == "body" else self.column(field) for field in schema]
+        for first, after, bodies in self.bodies() if any(column is None for column in whole) else [(0, self.rows, None)]:
+            columns = [bodies if column is None else column.slice(first, after - first) for column in whole]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
     def column(self, field: pa.Field) -> pa.Array:
         """One column, except `body`."""
         name = field.name
@@ -122,9 +157,9 @@ class ColumnChunk:
         if name == "queueId":
             return _big(self._heads, 12, 4)
         if name == "bornTimestamp":
-            return _big(self._heads, 40, 8) * 1000
+            return _big(self._heads, 40, 8).clip(TIME_MS_MIN, TIME_MS_MAX) * 1000
         if name == "storeTimestamp":
-            return self._number(self._store_at, 8) * 1000
+            return self._number(self._store_at, 8).clip(TIME_MS_MIN, TIME_MS_MAX) * 1000
         if name == "bodyCrc":
             return _big(self._heads, 8, 4)
         return self._number(self._reconsume_at, 4)
@@ -173,28 +208,30 @@ class ColumnChunk:
         return self._tokens
 
     def _property(self, field: pa.Field) -> pa.Array:
-        try:
-            return self._split().values(_PROPERTY[field.name].encode()).cast(pa.string())
-        except pa.ArrowInvalid:
-            return self._read_singly(field)
+        return text(self._split().values(_PROPERTY[field.name].encode()))
 
     def _message_ids(self, field: pa.Field) -> pa.Array:
+        """Property UNIQ_KEY; without one, the offset message id: store host and physical offset in hexadecimal digits."""
         ids = self._property(field)
-        return ids if ids.null_count == 0 else self._read_singly(field)
+        if ids.null_count == 0:
+            return ids
+        for host_bytes in (8, 20):
+            rows = np.flatnonzero(
+                ids.is_null().to_numpy(zero_copy_only=False) & (self._reconsume_at - self._store_at == 8 + host_bytes)
+            )
+            if len(rows):
+                places = np.empty((len(rows), host_bytes + 8), np.uint8)
+                places[:, :host_bytes] = self._bytes[self._store_at[rows][:, None] + np.arange(8, 8 + host_bytes)]
+                places[:, host_bytes:] = self._heads[rows, 28:36]
+                digits = np.stack((places >> 4, places & 15), axis=-1).reshape(len(rows), -1)
+                texts = pa.array(_HEX[digits].view(f"S{2 * (host_bytes + 8)}").ravel().astype(str), pa.string())
+                mask = np.zeros(self.rows, bool)
+                mask[rows] = True
+                ids = pc.replace_with_mask(ids, pa.array(mask), texts)
+        return ids
 
     def _map(self, field: pa.Field) -> pa.Array:
-        found = self._split().pairs()
-        if found is None:
-            return self._read_singly(field)
-        offsets, keys, values = found
-        try:
-            return pa.MapArray.from_arrays(offsets, keys.cast(pa.string()), values.cast(pa.string())).cast(field.type)
-        except pa.ArrowInvalid:
-            return self._read_singly(field)
-
-    def _read_singly(self, field: pa.Field) -> pa.Array:
-        read = reference.reader(field.name, self._queue, self._permissive)
-        return pa.array([read(self._record(row)) for row in range(self.rows)], field.type)
+        return pa.MapArray.from_arrays(*self._split().pairs()).cast(field.type)
 
     def _record(self, row: int) -> Record:
         return Record(self._data[int(self._at[row]) : int(self._properties_end[row])])

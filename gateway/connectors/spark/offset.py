@@ -1,13 +1,17 @@
 """Positions in queues, and the JSON documents that Spark stores in its checkpoint.
 
-    {"v":1,"q":{"broker-a/orders":{"0":17,"1":4}}}
+    {"v":2,"q":{"broker-a/orders":{"0":17,"1":4}},"e":{"broker-a/orders":1795328262147}}
 
-Numbers are the next offset to read, not the last one read. Keys are sorted, so equal positions have equal text: Spark compares
-the text. Two more keys are for the start of a query, see docs/spark.md, "Where a query starts":
+Numbers in `q` are the next offset to read, not the last one read. `e` has the epoch that these offsets belong to: one number
+for a topic on a Headgate node; for other brokers an object with a pair for each queue (gateway.client.answer.Epoch). Keys are
+sorted, so equal positions have equal text: Spark compares the text. Two more keys say where queues start, see docs/spark.md,
+"Where a query starts":
 
     "initial":true    the start of the query, from `initialOffset`; it is never in the checkpoint
-    "from":{…}        in the end of the first batch: its start. The checkpoint has it, so that a start which moves
-                      (`latest`, a timestamp) is the same after a crash before the first batch was committed
+    "from":{…}        in the end of a batch: the starts of queues whose start is not in the end of the batch before. In the
+                      first batch these are all queues; later, new queues, and queues that lost messages
+
+Version 1 has no `e`, and `from` only in the first batch.
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.client.answer import QueueRoute
-from gateway.connectors.spark.failure import OptionError
+from gateway.client.answer import Edges, Epoch, QueueRoute, is_remade
+from gateway.connectors.spark.failure import OptionError, TopicRemadeError
 
-VERSION: Final = 1
+VERSION: Final = 2
+_READABLE: Final = (1, 2)
 
 Position = dict[QueueRoute, int]
 """Queue -> next offset to read."""
+Epochs = dict[QueueRoute, Epoch]
+"""Queue -> epoch of its topic."""
 Document = dict[str, object]
 """A position as a JSON object."""
 
@@ -35,19 +42,22 @@ def encode(position: Mapping[QueueRoute, int]) -> dict[str, dict[str, int]]:
     return out
 
 
-def document(position: Mapping[QueueRoute, int]) -> Document:
+def document(position: Mapping[QueueRoute, int], epochs: Mapping[QueueRoute, Epoch]) -> Document:
     """A position -> its document."""
-    return {"v": VERSION, "q": encode(position)}
+    return {"v": VERSION, "q": encode(position), "e": _encode_epochs(position, epochs)}
 
 
-def initial(position: Mapping[QueueRoute, int]) -> Document:
+def initial(position: Mapping[QueueRoute, int], epochs: Mapping[QueueRoute, Epoch]) -> Document:
     """The document of a query's start."""
-    return {"v": VERSION, "q": encode(position), "initial": True}
+    return document(position, epochs) | {"initial": True}
 
 
-def first_end(position: Mapping[QueueRoute, int], start: Document) -> Document:
-    """The document of the end of a query's first batch, with the batch's start."""
-    return {"v": VERSION, "q": encode(position), "from": start["q"]}
+def end_of_batch(
+    position: Mapping[QueueRoute, int], epochs: Mapping[QueueRoute, Epoch], fresh: Mapping[QueueRoute, int]
+) -> Document:
+    """The document of the end of a batch. `fresh`: the starts that the end of the batch before does not have."""
+    out = document(position, epochs)
+    return out | {"from": encode(fresh)} if fresh else out
 
 
 def is_initial(found: Document) -> bool:
@@ -58,19 +68,38 @@ def is_initial(found: Document) -> bool:
 def read(found: Document) -> Position:
     """A document -> its position. Raises OptionError when it is malformed or of another version."""
     version = found.get("v")
-    if version != VERSION:
+    if version not in _READABLE:
         raise OptionError(
-            f"The checkpoint holds offsets of version {version!r}, this connector writes and reads version {VERSION}: "
+            f"The checkpoint holds offsets of version {version!r}, this connector reads versions up to {VERSION}: "
             "use the newer connector, or a new checkpoint."
         )
     return decode(found.get("q"))
 
 
+def epochs_of(found: Document) -> Epochs:
+    """A document -> the epochs of its queues; queues whose epoch is not known are left out. Raises OptionError."""
+    given = found.get("e", {})
+    out: Epochs = {}
+    if not isinstance(given, dict):
+        raise OptionError(f"Epochs are an object, not {given!r}.")
+    for queue in read(found):
+        epoch = given.get(f"{queue.broker}/{queue.topic}")
+        if isinstance(epoch, int):
+            out[queue] = epoch
+        elif isinstance(epoch, dict) and str(queue.queue_id) in epoch:
+            pair = epoch[str(queue.queue_id)]
+            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(number, int) for number in pair):
+                raise OptionError(f"The epoch of {queue.topic!r} is a number or pairs of numbers, not {epoch!r}.")
+            out[queue] = (pair[0], pair[1])
+    return out
+
+
 def start_of(start: Document, end: Document) -> Position:
-    """The start of the batch that ends at `end`; for the first batch, from `end`. Raises OptionError."""
-    if is_initial(start) and "from" in end:
-        return decode(end["from"])
-    return read(start)
+    """The start of the batch that ends at `end`: of the queues in `from` there, of others in `start`. Raises OptionError."""
+    fresh = decode(end.get("from", {}))
+    if fresh and is_initial(start):
+        return fresh
+    return read(start) | fresh
 
 
 def decode(found: object) -> Position:
@@ -86,8 +115,8 @@ def decode(found: object) -> Position:
     return position
 
 
-def resolve(option: str, text: str, bounds: Mapping[QueueRoute, tuple[int, int]]) -> Position:
-    """The JSON of an option -> the position of every queue in `bounds`. Raises OptionError.
+def resolve(option: str, text: str, bounds: Mapping[QueueRoute, Edges]) -> Position:
+    """The JSON of an option -> the position of every queue in `bounds`. Raises OptionError, TopicRemadeError.
 
     `{"topic":{"0":17}}`, `{"broker/topic":{"0":17}}`, or a document from Spark's progress. -2 is the first offset, -1 the
     offset of the next message. Other queues start at their first offset, or end at the offset of their next message.
@@ -97,12 +126,14 @@ def resolve(option: str, text: str, bounds: Mapping[QueueRoute, tuple[int, int]]
     except ValueError as error:
         raise OptionError(f"Option {option!r} is no JSON: {error}") from error
     if isinstance(found, dict) and "q" in found and "v" in found:
-        read(found)
+        for queue, epoch in epochs_of(found).items():
+            if queue in bounds and is_remade(epoch, bounds[queue].epoch):
+                raise TopicRemadeError(queue, read(found)[queue])
         found = found["q"]
     if not isinstance(found, dict):
         raise OptionError(f"Option {option!r} is an object such as " + '{"orders":{"0":17}}' + ".")
-    side = 0 if option.startswith("starting") else 1
-    position = {queue: edges[side] for queue, edges in bounds.items()}
+    begins = option.startswith("starting")
+    position = {queue: edges.first if begins else edges.after for queue, edges in bounds.items()}
     for place, queues in found.items():
         broker, _, topic = str(place).rpartition("/")
         for wanted, offset in _numbers(queues, broker, topic).items():
@@ -110,8 +141,22 @@ def resolve(option: str, text: str, bounds: Mapping[QueueRoute, tuple[int, int]]
             if not mine:
                 raise OptionError(f"Option {option!r} names queue {wanted.queue_id} of {place!r}; the query does not read it.")
             for queue in mine:
-                position[queue] = {-2: bounds[queue][0], -1: bounds[queue][1]}.get(offset, offset)
+                position[queue] = {-2: bounds[queue].first, -1: bounds[queue].after}.get(offset, offset)
     return position
+
+
+def _encode_epochs(position: Mapping[QueueRoute, int], epochs: Mapping[QueueRoute, Epoch]) -> dict[str, object]:
+    out: dict[str, object] = {}
+    for queue in sorted(position):
+        epoch = epochs.get(queue)
+        place = f"{queue.broker}/{queue.topic}"
+        if isinstance(epoch, int):
+            out[place] = epoch
+        elif epoch is not None:
+            pairs = out.setdefault(place, {})
+            if isinstance(pairs, dict):
+                pairs[str(queue.queue_id)] = list(epoch)
+    return out
 
 
 def _numbers(queues: object, broker: str, topic: str) -> Position:

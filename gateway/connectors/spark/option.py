@@ -16,7 +16,7 @@ EXAMPLE: Final = '{"orders":{"0":17}}'
 
 _BOTH: Final = (
     "nameserver", "topic", "topics", "subscribePattern", "columns", "startingOffsets", "startingTimestamp", "failOnDataLoss",
-    "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
+    "missingQueues", "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
 )  # fmt: skip
 _BATCH: Final = ("endingOffsets", "endingTimestamp")
 _STREAM: Final = ("maxOffsetsPerTrigger",)
@@ -35,6 +35,7 @@ class Options:
     ending             where a batch query ends: `latest` or JSON
     ending_ms          store time at which a batch query ends, epoch milliseconds, instead of `ending`; -1: not given
     fail_on_data_loss  True: missing messages fail the query; False: they are skipped and logged
+    waits              True: wait for topics, queues and brokers that are missing; False: they fail the query after `retry_s`
     permissive         True: a body that cannot be decompressed is null; False: it fails the query
     partitions_min     least number of tasks, when there are enough rows
     partition_rows     most rows of one task
@@ -51,6 +52,7 @@ class Options:
     ending: str
     ending_ms: int
     fail_on_data_loss: bool
+    waits: bool
     permissive: bool
     partitions_min: int
     partition_rows: int
@@ -92,6 +94,7 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         ending=_edge(values, "endingOffsets", LATEST, streaming),
         ending_ms=_number(values, "endingTimestamp", -1, 0),
         fail_on_data_loss=_truth(values, "failOnDataLoss", True),
+        waits=_choice(values, "missingQueues", ("FAIL", "WAIT")) == "WAIT",
         permissive=_choice(values, "mode", ("FAILFAST", "PERMISSIVE")) == "PERMISSIVE",
         partitions_min=_number(values, "minPartitions", 1, 1),
         partition_rows=_number(values, "maxRecordsPerPartition", 250_000, 1),

@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from gateway.client.answer import QueueRoute
+from gateway.client.answer import Epoch, QueueRoute
 
 SMALL_ROWS: Final = 2_000
 """Ranges of fewer rows are combined into tasks of up to this many rows: a task costs more than reading them."""
 
 
 class Range(NamedTuple):
-    """Offsets [start, end) of one queue."""
+    """Offsets [start, end) of one queue.
+
+    epoch   epoch of the topic that the offsets belong to; None: not known
+    """
 
     queue: QueueRoute
     start: int
     end: int
+    epoch: Epoch | None = None
 
 
 def limit_rows(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
@@ -58,5 +62,5 @@ def divide(ranges: Sequence[Range], partition_rows: int, partitions_min: int) ->
             continue
         pieces = -(-rows // size)
         edges = [one.start + rows * piece // pieces for piece in range(pieces + 1)]
-        tasks += [[Range(one.queue, low, high)] for low, high in pairwise(edges)]
+        tasks += [[one._replace(start=low, end=high)] for low, high in pairwise(edges)]
     return [*tasks, small] if small else tasks

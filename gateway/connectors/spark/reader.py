@@ -9,14 +9,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from gateway.client.answer import QueueRoute
+from gateway.client.answer import Edges, QueueRoute
 from gateway.connectors.spark import offset as offsets
+from gateway.connectors.spark.advance import Step, advance
 from gateway.connectors.spark.catalog import Catalog
-from gateway.connectors.spark.failure import OffsetAheadError, OffsetBackwardError
-from gateway.connectors.spark.offset import Position
+from gateway.connectors.spark.failure import OffsetBackwardError
+from gateway.connectors.spark.offset import Epochs, Position
 from gateway.connectors.spark.option import Options
-from gateway.connectors.spark.plan import Range, divide, limit_rows
-from gateway.connectors.spark.scan import scan
+from gateway.connectors.spark.plan import Range, divide
+from gateway.connectors.spark.scan import check_epochs, scan
 
 
 class TaskPartition(InputPartition):
@@ -34,8 +35,8 @@ class _RangeReader:
         self._options = options
         self._schema = schema
 
-    def _plan(self, catalog: Catalog, start: Position, end: Position) -> list[TaskPartition]:
-        ranges = catalog.available([Range(queue, start[queue], end[queue]) for queue in sorted(end)])
+    def _plan(self, catalog: Catalog, start: Position, end: Position, epochs: Epochs) -> list[TaskPartition]:
+        ranges = catalog.available([Range(queue, start[queue], end[queue], epochs.get(queue)) for queue in sorted(end)])
         return [TaskPartition(ranges) for ranges in divide(ranges, self._options.partition_rows, self._options.partitions_min)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -43,34 +44,37 @@ class _RangeReader:
         if isinstance(partition, TaskPartition):
             for one in partition.ranges:
                 yield from scan(one, self._options, self._schema)
+            check_epochs(partition.ranges, self._options)
 
 
 class BatchReader(_RangeReader, DataSourceReader):
     """The reader of a batch query: from the starting to the ending offsets, resolved when the query is planned."""
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks of the query. Raises NoSuchTopicError, OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
+        """The tasks of the query. Raises MissingError, DataLossError, OffsetBackwardError, OptionError."""
         catalog = Catalog(self._options)
-        start = catalog.starting()
-        end = catalog.ending()
+        edges = catalog.whole()
+        start = catalog.starting(edges)
+        end = catalog.ending(edges)
         for queue in start:
             if start[queue] > end.setdefault(queue, start[queue]):
                 raise OffsetBackwardError(queue, start[queue], end[queue])
-        return list(self._plan(catalog, start, {queue: end[queue] for queue in start}))
+        epochs = {queue: edges[queue].epoch for queue in start}
+        return list(self._plan(catalog, start, {queue: end[queue] for queue in start}, epochs))
 
 
 class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a streaming query. Offsets are computed in one instance; `read` runs in the tasks, from a TaskPartition.
 
     _start   first offset of the query; None: not computed yet
-    _target  end of an AvailableNow run; None: the run has no end
+    _target  ends of the queues when an AvailableNow run began; None: the run has no end
     _known   catalog of the query; None: not created yet
     """
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         self._start: offsets.Document | None = None
-        self._target: Position | None = None
+        self._target: dict[QueueRoute, Edges] | None = None
         self._known: Catalog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -79,7 +83,8 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
     def initialOffset(self) -> offsets.Document:  # noqa: N802
         """Where the query starts, from its options. Computed once: Spark calls this twice for the first batch."""
         if self._start is None:
-            self._start = offsets.initial(self._catalog().starting())
+            edges = self._catalog().whole()
+            self._start = offsets.initial(self._catalog().starting(edges), {queue: now.epoch for queue, now in edges.items()})
         return self._start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -87,56 +92,52 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return ReadMaxRows(self._options.trigger_rows) if self._options.trigger_rows else ReadAllAvailable()
 
     def latestOffset(self, start: offsets.Document, limit: ReadLimit) -> offsets.Document:  # noqa: N802
-        """The end of the next batch.
+        """The end of the next batch, see `advance`. The first one is planned even when it is empty, to pin the start.
 
-        Queues that no longer exist keep their position; new queues begin at their first offset. Without failOnDataLoss, so do
-        queues that end before their position: their topic was deleted and created again. The first batch of a query is planned
-        even when it is empty, so that the start of the query is in the checkpoint.
-        Raises NoSuchTopicError, OffsetAheadError.
+        Raises MissingError, DataLossError.
         """
         begin = offsets.read(start)
-        bounds = self._catalog().bounds()
-        latest = {queue: after for queue, (_, after) in bounds.items()} if self._target is None else self._target
-        origin = {queue: self._start_offset(queue, begin, bounds[queue]) for queue in latest if queue in bounds}
-        lags = {queue: latest[queue] - offset for queue, offset in origin.items()}
-        admitted = limit_rows(lags, limit.max_rows) if isinstance(limit, ReadMaxRows) else lags
-        end = begin | {queue: origin[queue] + admitted[queue] for queue in origin if admitted.get(queue, 0) > 0}
-        if offsets.is_initial(start):
-            return offsets.first_end(end, start)
-        return start if end == begin else offsets.document(end)
+        catalog = self._catalog()
+        epochs = offsets.epochs_of(start)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
 
-    def _start_offset(self, queue: QueueRoute, begin: Position, edges: tuple[int, int]) -> int:
-        """The offset at which the next batch starts in a queue."""
-        first, after = edges
-        if begin.get(queue, first) <= after:
-            return begin.get(queue, first)
-        if self._options.fail_on_data_loss:
-            raise OffsetAheadError(queue, begin[queue], after)
-        return first
+        def look() -> Step:
+            step = advance(begin, epochs, catalog.edges(begin), self._target, rows)
+            catalog.lose(step.losses)
+            return step
+
+        step = catalog.until(look)
+        if offsets.is_initial(start):
+            return offsets.end_of_batch(step.end, step.epochs, begin | step.fresh)
+        return start if step.end == begin and not step.fresh else offsets.end_of_batch(step.end, step.epochs, step.fresh)
 
     def reportLatestOffset(self) -> offsets.Document:  # noqa: N802
         """The end of each queue, for the progress of the query: the lag is this minus the end of the batch."""
-        return offsets.document({queue: after for queue, (_, after) in self._catalog().bounds().items()})
+        edges = self._catalog().edges(())
+        return offsets.document(
+            {queue: now.after for queue, now in edges.items()}, {queue: now.epoch for queue, now in edges.items()}
+        )
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of this run. Queues that appear later are read by the next run."""
-        self._target = {queue: after for queue, (_, after) in self._catalog().bounds().items()}
+        """Note the end of each queue: this run reads no further. Queues that appear later are read by the next run."""
+        self._target = self._catalog().edges(())
 
     def partitions(self, start: offsets.Document, end: offsets.Document) -> list[TaskPartition]:
-        """The tasks of one batch. Raises OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
+        """The tasks of one batch. Raises MissingError, DataLossError, OffsetBackwardError."""
         begin = offsets.start_of(start, end)
-        stop = offsets.decode(end["q"])
+        stop = offsets.read(end)
         catalog = self._catalog()
-        restarted = [queue for queue in stop if queue not in begin]
+        unknown = [queue for queue in stop if queue not in begin]
         for queue in stop:
             if begin.get(queue, 0) > stop[queue]:
-                if self._options.fail_on_data_loss:
+                if self._options.fail_on_data_loss or end.get("v") != 1:
                     raise OffsetBackwardError(queue, begin[queue], stop[queue])
-                restarted.append(queue)
-        if restarted:
-            bounds = catalog.bounds()
-            begin |= {queue: min(bounds.get(queue, (0, 0))[0], stop[queue]) for queue in restarted}
-        return self._plan(catalog, begin, stop)
+                unknown.append(queue)
+        if unknown:
+            # Version 1 of the offsets does not have the starts of new queues: they began at their first offset.
+            edges = catalog.edges(unknown)
+            begin |= {queue: min(edges[queue].first if queue in edges else 0, stop[queue]) for queue in unknown}
+        return self._plan(catalog, begin, stop, offsets.epochs_of(end))
 
     def stop(self) -> None:
         """Does nothing: connections belong to the process, not to the query."""

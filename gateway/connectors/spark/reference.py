@@ -13,6 +13,9 @@ from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.failure import RecordError, place
 
 _MICROSECONDS: Final = 1000
+TIME_MS_MIN: Final = -62_135_510_400_000
+TIME_MS_MAX: Final = 253_402_214_399_999
+"""0001-01-02 to 9999-12-30 in UTC: times that every time zone writes with four digits. Times beyond are moved to these."""
 
 
 def reader(column: str, queue: QueueRoute, permissive: bool) -> Callable[[Record], object]:
@@ -56,6 +59,12 @@ def pairs(record: Record) -> list[tuple[str, str]]:
     return list(properties.decode(record.properties).items())
 
 
+def microseconds(time_ms: int) -> int:
+    """A time of 64 bits in milliseconds -> microseconds, within the times that Spark can show."""
+    signed_ms = time_ms - (1 << 64) if time_ms >> 63 else time_ms
+    return min(max(signed_ms, TIME_MS_MIN), TIME_MS_MAX) * _MICROSECONDS
+
+
 def signed(number: int) -> int:
     """An unsigned 32-bit number as a signed one, as in Spark's int."""
     return number - 0x1_0000_0000 if number & 0x8000_0000 else number
@@ -64,8 +73,8 @@ def signed(number: int) -> int:
 _READERS: Final[dict[str, Callable[[Record], object]]] = {
     "queueId": lambda record: signed(record.queue_id),
     "queueOffset": lambda record: record.queue_offset,
-    "bornTimestamp": lambda record: record.born_ms * _MICROSECONDS,
-    "storeTimestamp": lambda record: record.store_ms * _MICROSECONDS,
+    "bornTimestamp": lambda record: microseconds(record.born_ms),
+    "storeTimestamp": lambda record: microseconds(record.store_ms),
     "keys": lambda record: text(record, properties.KEYS),
     "tags": lambda record: text(record, properties.TAGS),
     "messageId": message_id,

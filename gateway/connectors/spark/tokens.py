@@ -7,8 +7,10 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Numbers = npt.NDArray[np.int64]
+_SEPARATOR: Final = b"\x02"
 _NAMES_MAX: Final = 48
 """Distinct keys for which a 64-bit sum of powers of two cannot overflow: a record has fewer than 2^14 pieces."""
 
@@ -56,16 +58,24 @@ class PropertyTokens:
         ends[rows] = self._ends[fits]
         return spans(self._buffer, starts, ends, starts == ends)
 
-    def pairs(self) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-        """(row offsets, keys, values) of all properties; None when a record has a key twice: only the last one counts."""
+    def pairs(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """(row offsets, keys, values) of all properties. Of equal keys in a record, the first place has the last value."""
         whole = (self._split > self._starts) & (self._split + 1 < self._ends)
         starts, split, ends, row = self._starts[whole], self._split[whole], self._ends[whole], self._row[whole]
-        keys = spans(self._buffer, starts, split)
-        values = spans(self._buffer, split + 1, ends)
-        offsets = np.searchsorted(row, np.arange(self.rows + 1))
-        if len(row) and _has_duplicate_keys(keys, row):
-            return None
-        return pa.array(offsets, pa.int32()), keys, values
+        keys = text(spans(self._buffer, starts, split))
+        if len(row):
+            first, last = _without_duplicates(keys, row)
+            if first is not None:
+                keys, row = keys.take(pa.array(first)), row[first]
+                split, ends = split[last], ends[last]
+        if len(split) > 1 and (split[1:] < split[:-1]).any():
+            order = np.argsort(split, kind="stable")
+            back = np.empty_like(order)
+            back[order] = np.arange(len(order))
+            values = text(spans(self._buffer, split[order] + 1, ends[order])).take(pa.array(back))
+        else:
+            values = text(spans(self._buffer, split + 1, ends))
+        return pa.array(np.searchsorted(row, np.arange(self.rows + 1)), pa.int32()), keys, values
 
 
 def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -79,13 +89,39 @@ def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArra
     return fields_and_gaps.take(pa.array(np.arange(0, len(edges), 2), mask=missing))
 
 
-def _has_duplicate_keys(keys: pa.Array, row: Numbers) -> bool:
-    """True when a record has a key more than once."""
+def text(array: pa.Array) -> pa.Array:
+    """Binary values without U+0002 -> strings; bytes that are not UTF-8 become U+FFFD, as in Python's `replace`."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        pass
+    # Decode all at once: U+0002 between the values ends a sequence that is cut short, as the end of the value does.
+    dense = array.fill_null(b"")
+    joined = pc.binary_join(pa.ListArray.from_arrays([0, len(dense)], dense), _SEPARATOR)[0].as_py()
+    data = joined.decode("utf-8", "replace").encode()
+    edges = np.concatenate(([-1], np.flatnonzero(np.frombuffer(data, np.uint8) == _SEPARATOR[0]), [len(data)]))
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    return spans(pa.py_buffer(data), edges[:-1] + 1, edges[1:], missing).cast(pa.string())
+
+
+def _without_duplicates(keys: pa.Array, row: Numbers) -> tuple[Numbers, Numbers] | tuple[None, None]:
+    """(first, last) property of each key of each record, in order of the first; None when no key is there twice."""
     coded = keys.dictionary_encode()
+    names = len(coded.dictionary)
     codes = coded.indices.to_numpy().astype(np.int64)
-    if len(coded.dictionary) > _NAMES_MAX:
-        return len(np.unique(row * len(coded.dictionary) + codes)) != len(row)
-    # The sum of distinct powers of two equals their bitwise or; with a duplicate, the sum differs.
-    first = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
-    bits = np.left_shift(np.int64(1), codes)
-    return bool((np.add.reduceat(bits, first) != np.bitwise_or.reduceat(bits, first)).any())
+    if names <= _NAMES_MAX:
+        # The sum of distinct powers of two equals their bitwise or; with a duplicate, the sum differs.
+        start = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+        bits = np.left_shift(np.int64(1), codes)
+        if (np.add.reduceat(bits, start) == np.bitwise_or.reduceat(bits, start)).all():
+            return None, None
+    marks = row * names + codes
+    order = np.argsort(marks, kind="stable")
+    marks = marks[order]
+    change = np.append(True, marks[1:] != marks[:-1])
+    if change.all():
+        return None, None
+    first = order[change]
+    last = order[np.append(np.flatnonzero(change)[1:], len(marks)) - 1]
+    back = np.argsort(first, kind="stable")
+    return first[back], last[back]

@@ -28,6 +28,7 @@ class Topics:
         self._clock = clock
         self._policy = policy
         self._making: dict[str, list[Then]] = {}
+        self._newest_ms = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryTopic, ListTopics, PutTopic, DeleteTopic."""
@@ -89,9 +90,14 @@ class Topics:
                 # A topic that is created on first use takes messages of every type.
                 type="NORMAL" if derived else "MIXED",
                 durability=self._metadata.default_durability(),
-                created_ms=self._clock.wall_ms(),
+                created_ms=self.created_ms(),
             )
         )
+
+    def created_ms(self) -> int:
+        """The creation time of a new topic: the wall clock, but a time of its own, because it is also the topic's epoch."""
+        self._newest_ms = max(self._clock.wall_ms(), self._newest_ms + 1)
+        return self._newest_ms
 
     def _make(self, topic: Topic) -> None:
         def made(result: None | Failure) -> None:
@@ -127,7 +133,7 @@ class Topics:
             connection.answer(Refused(command.ticket, failure))
             return
         known = self._metadata.topic(topic.name)
-        created_ms = known.created_ms if known is not None else self._clock.wall_ms()
+        created_ms = known.created_ms if known is not None else self.created_ms()
 
         def put(result: None | Failure) -> None:
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))

@@ -66,6 +66,9 @@ class Pulling:
             failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
         elif not 0 <= command.queue_id < max(topic.read_queues, 1):
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        elif command.epoch not in (-1, topic.created_ms):
+            text = f"topic {command.topic} of epoch {command.epoch} was deleted; this one has epoch {topic.created_ms}"
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, text)
         else:
             failure = context.refusal(command)
             if failure is None and command.subscribed:

@@ -137,7 +137,8 @@ class Offsets:
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
             else:
-                connection.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
+                queues = [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]
+                connection.answer(Bounds(command.ticket, queues, topic.created_ms))
 
         FanIn(self._log.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
 

@@ -29,9 +29,15 @@ class FakeBroker:
     silent        True: no request is answered
     pull_max      most messages of one pull reply
     search_misses reply to a search that finds no message; None: the offset of the next message
+    epochs        topic -> its epoch, as a Headgate node tells it; None: a broker that knows RocketMQ's requests only
+    masterless    True: routes have no master of the broker
+    hidden        (topic, queue id) of queues whose pulls end before the queue does
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, *, extended: bool = True) -> None:
+        self.epochs: dict[str, int] | None = {} if extended else None
+        self.masterless = False
+        self.hidden: dict[tuple[str, int], int] = {}
         self.queues: dict[tuple[str, int], list[bytes]] = {}
         self.first: dict[tuple[str, int], int] = {}
         self.answers: dict[int, list[tuple[int, str]]] = {}
@@ -89,6 +95,13 @@ class FakeBroker:
         stored.append(record.encode(message, offset, 1_000 * offset, store_ms, HOST))
         return offset
 
+    def drop(self, topic: str) -> None:
+        """Delete a topic."""
+        for key in [key for key in self.queues if key[0] == topic]:
+            del self.queues[key], self.first[key]
+        if self.epochs is not None:
+            self.epochs[topic] = self.epochs.get(topic, 1) + 1
+
     def expire(self, topic: str, queue_id: int, count: int) -> None:
         """Delete the oldest `count` messages, as retention does."""
         del self.queues[topic, queue_id][:count]
@@ -126,12 +139,25 @@ class FakeBroker:
             return reply(frame, 0, body=json.dumps({"topicList": names}).encode())
         if frame.code == 310:
             return self._send(frame, fields)
+        if frame.code == 30000 and self.epochs is not None:
+            return self._bounds(frame, topic)
+        if frame.code >= 30000:
+            return reply(frame, 3, remark=f"request type {frame.code} not supported")
         key = (topic, int(fields["queueId"]))
         if key not in self.queues:
             return reply(frame, 17, remark="no such topic")
         first, after = self.first[key], self.first[key] + len(self.queues[key])
+        if (
+            frame.code == 11
+            and self.epochs is not None
+            and fields.get("hgEpoch", "-1") not in ("-1", str(self.epochs.get(topic, 1)))
+        ):
+            return reply(frame, 17, remark="the topic has another epoch")
         if frame.code == 11:
-            return self._pull(frame, fields, key, first, after)
+            return self._pull(frame, fields, key, first, self.hidden.get(key, after))
+        if frame.code == 32:
+            time_ms = record.Record(self.queues[key][0]).store_ms if self.queues[key] else -1
+            return reply(frame, 0, {"timestamp": str(time_ms)})
         if frame.code == 29:
             late = [at for at, data in enumerate(self.queues[key]) if record.Record(data).store_ms >= int(fields["timestamp"])]
             return reply(
@@ -146,12 +172,22 @@ class FakeBroker:
         if not count:
             return reply(frame, 17, remark=f"No topic route info in name server for the topic: {topic}")
         queue = {"brokerName": BROKER, "perm": 6, "readQueueNums": count, "writeQueueNums": count, "topicSysFlag": 0}
-        broker = {"brokerAddrs": {"0": self.address}, "brokerName": BROKER, "cluster": "DefaultCluster"}
+        addresses = {"1" if self.masterless else "0": self.address}
+        broker = {"brokerAddrs": addresses, "brokerName": BROKER, "cluster": "DefaultCluster"}
         return reply(frame, 0, body=json.dumps({"brokerDatas": [broker], "queueDatas": [queue]}).encode())
+
+    def _bounds(self, frame: Frame, topic: str) -> bytes:
+        assert self.epochs is not None
+        queues = [[number, self.first[name, number], self.first[name, number] + len(held)]
+                  for (name, number), held in self.queues.items() if name == topic]  # fmt: skip
+        if not queues:
+            return reply(frame, 17, remark=f"topic {topic} does not exist")
+        return reply(frame, 0, body=json.dumps({"epoch": self.epochs.get(topic, 1), "queues": queues}).encode())
 
     def _pull(self, frame: Frame, fields: dict[str, str], key: tuple[str, int], first: int, after: int) -> bytes:
         offset = int(fields["queueOffset"])
-        found = self.queues[key][max(offset - first, 0) :][: min(int(fields["maxMsgNums"]), self.pull_max)]
+        limit = min(int(fields["maxMsgNums"]), self.pull_max)
+        found = self.queues[key][max(offset - first, 0) : max(after - first, 0)][:limit]
         code = 21 if offset < first or offset > after else 0 if found else 19
         next_offset = {21: first if offset < first else after, 0: offset + len(found), 19: offset}[code]
         numbers = {"nextBeginOffset": next_offset, "minOffset": first, "maxOffset": after, "suggestWhichBrokerId": 0}

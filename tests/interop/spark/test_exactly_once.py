@@ -115,7 +115,7 @@ def stored(nameserver: str) -> list[tuple[int, int, str]]:
     """(queue, offset, body) of every message in the topic, read by our client."""
     out = []
     with Client(nameserver) as client:
-        for queue, (first, after) in client.bounds(client.route(TOPIC).queues).items():
+        for queue, (first, after, _) in client.bounds(client.route(TOPIC).queues).items():
             for pull in client.scan(queue, first, after):
                 at = 0
                 while at < len(pull.body):

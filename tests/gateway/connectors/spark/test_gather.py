@@ -54,7 +54,7 @@ def messages(draw: st.DrawFn) -> Message:
         draw(st.one_of(PROPERTIES, MANY_NAMES)),
         queue_id=draw(st.integers(0, 2**31 - 1)),
         sys_flag=flag,
-        born_ms=draw(st.integers(0, 2**43)),
+        born_ms=draw(st.one_of(st.integers(0, 2**43), st.integers(-(2**63), 2**63 - 1))),
         born_host=draw(
             st.sampled_from([b"\x0a\0\0\x01\0\0\x1f\x90", b"\x0a\0\0\x02\0\0\x1f\x91", bytes(15) + b"\x01\0\0\x1f\x90"])
         ),

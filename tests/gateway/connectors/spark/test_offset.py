@@ -6,38 +6,69 @@ import json
 
 import pytest
 
-from gateway.client.answer import QueueRoute
+from gateway.client.answer import Edges, Epoch, QueueRoute
 from gateway.connectors.spark import offset
-from gateway.connectors.spark.failure import OptionError
+from gateway.connectors.spark.failure import OptionError, TopicRemadeError
 
 A0, A1, B0 = QueueRoute("a", "orders", 0), QueueRoute("a", "orders", 1), QueueRoute("b", "orders", 0)
-BOUNDS = {A0: (5, 50), A1: (0, 10), B0: (2, 20)}
+BOUNDS = {A0: Edges(5, 50, 7), A1: Edges(0, 10, 7), B0: Edges(2, 20, (2, 900))}
+EPOCHS: dict[QueueRoute, Epoch] = {A0: 7, A1: 7, B0: (2, 900)}
 
 
 def test_equal_positions_are_equal_text() -> None:
-    assert json.dumps(offset.document({A1: 2, B0: 3, A0: 1})) == json.dumps(offset.document({A0: 1, A1: 2, B0: 3}))
-    assert offset.document({A0: 1, B0: 3}) == {"v": 1, "q": {"a/orders": {"0": 1}, "b/orders": {"0": 3}}}
+    one, other = offset.document({A1: 2, B0: 3, A0: 1}, EPOCHS), offset.document({A0: 1, A1: 2, B0: 3}, EPOCHS)
+    assert json.dumps(one) == json.dumps(other)
+    assert offset.document({A0: 1, B0: 3}, EPOCHS) == {
+        "v": 2, "q": {"a/orders": {"0": 1}, "b/orders": {"0": 3}}, "e": {"a/orders": 7, "b/orders": {"0": [2, 900]}},
+    }  # fmt: skip
 
 
 def test_reading_gives_back_what_was_written() -> None:
-    position = {A0: 1, A1: 2, QueueRoute("a/b", "t", 7): 0}
-    assert offset.read(json.loads(json.dumps(offset.document(position)))) == position
+    position = {A0: 1, A1: 2, B0: 4, QueueRoute("a/b", "t", 7): 0}
+    found = json.loads(json.dumps(offset.document(position, EPOCHS)))
+    assert offset.read(found) == position
+    assert offset.epochs_of(found) == EPOCHS
+
+
+def test_offsets_of_version_1_are_read() -> None:
+    found: offset.Document = {"v": 1, "q": {"a/orders": {"0": 1}}}
+    assert offset.read(found) == {A0: 1}
+    assert offset.epochs_of(found) == {}
+    first: offset.Document = {"v": 1, "q": {"a/orders": {"0": 9}}, "from": {"a/orders": {"0": 4}}}
+    assert offset.start_of(offset.initial({A0: 7}, {}), first) == {A0: 4}
 
 
 def test_ten_thousand_queues_stay_below_300_kib() -> None:
-    position = {QueueRoute("broker-a", "orders", number): 123_456_789 for number in range(10_000)}
-    assert len(json.dumps(offset.document(position))) < 300 * 1024
+    queues = [QueueRoute("broker-a", "orders", number) for number in range(10_000)]
+    found = offset.document(dict.fromkeys(queues, 123_456_789), dict.fromkeys(queues, 1_795_328_262_147))
+    assert len(json.dumps(found)) < 300 * 1024
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(OptionError, match="offsets of version 2, this connector writes and reads version 1"):
-        offset.read({"v": 2, "q": {}})
+    with pytest.raises(OptionError, match="offsets of version 3, this connector reads versions up to 2"):
+        offset.read({"v": 3, "q": {}})
+
+
+@pytest.mark.parametrize("epochs", [5, {"a/orders": {"0": 4}}, {"a/orders": {"0": [1]}}, {"a/orders": {"0": [1, "2"]}}])
+def test_malformed_epochs_are_named(epochs: object) -> None:
+    with pytest.raises(OptionError, match=r"[Ee]poch"):
+        offset.epochs_of({"v": 2, "q": {"a/orders": {"0": 1}}, "e": epochs})
 
 
 def test_the_first_batch_starts_where_the_checkpoint_says() -> None:
-    end = offset.first_end({A0: 9}, offset.initial({A0: 4}))
-    assert offset.start_of(offset.initial({A0: 7}), end) == {A0: 4}
-    assert offset.start_of(offset.document({A0: 7}), offset.document({A0: 9})) == {A0: 7}
+    end = offset.end_of_batch({A0: 9}, EPOCHS, {A0: 4})
+    assert offset.start_of(offset.initial({A0: 7}, EPOCHS), end) == {A0: 4}
+    assert offset.start_of(offset.document({A0: 7}, EPOCHS), offset.document({A0: 9}, EPOCHS)) == {A0: 7}
+
+
+def test_a_later_batch_starts_new_queues_where_the_checkpoint_says() -> None:
+    end = offset.end_of_batch({A0: 9, A1: 5}, EPOCHS, {A1: 3})
+    assert offset.start_of(offset.document({A0: 7}, EPOCHS), end) == {A0: 7, A1: 3}
+
+
+def test_offsets_of_a_deleted_topic_are_no_start() -> None:
+    with pytest.raises(TopicRemadeError, match="'orders', queue 0 on a"):
+        offset.resolve("startingOffsets", json.dumps(offset.document({A0: 7}, {A0: 6})), BOUNDS)
 
 
 @pytest.mark.parametrize(
