@@ -293,8 +293,11 @@ class GroupCommit:
         self._segments.sync(synced)
 
     def _sync_or_delay(self, coming: int = 0) -> None:
-        """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch."""
-        if self._syncing or self.broken is not None:
+        """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch.
+
+        When `_turn` will run in this turn, it writes the open batch and comes back: a sync without that batch would be in vain.
+        """
+        if self._syncing or self.broken is not None or self._scheduled:
             return
         delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
         if delay_ns == 0:

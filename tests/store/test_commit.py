@@ -41,6 +41,24 @@ def test_appends_during_a_sync_share_the_next_sync() -> None:
     assert driver.disk.syncs - syncs == 2
 
 
+def test_appends_in_the_turn_in_which_each_sync_ends_are_in_the_next_one() -> None:
+    """A sync that ends between an append and the end of its turn must not begin the next one without the append."""
+    driver = Driver()
+    driver.topic("t")
+    answers: list[list[Placed] | Failure] = []
+    driver.disk.hold_syncs = True
+    driver.store.log.append([message()], answers.append)
+    driver.clock.run_turn()
+    for number in range(20):
+        syncs, written = driver.disk.syncs, len(driver.disk.writes)
+        driver.disk.release()
+        driver.disk.hold_syncs = True
+        driver.store.log.append([message()], answers.append)
+        driver.clock.run_turn()
+        assert len(answers) == number + 1
+        assert (driver.disk.syncs - syncs, len(driver.disk.writes) - written) == (1, 1)
+
+
 def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
     driver = Driver()
     driver.topic("p", Durability.PAGE)
