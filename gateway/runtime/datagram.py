@@ -18,7 +18,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.runtime.inbox import Inbox
 from protocols.adapter import Endpoint, Peer
 
-DATAGRAMS_PER_TURN: Final = 128
+DATAGRAMS_PER_TURN: Final = 64
 """Datagrams that are handled in one turn of the loop."""
 READ_PER_TURN: Final = 1_024
 """Datagrams that are read in one turn: more than are handled, so that one peer's flood does not hide the others behind it."""
@@ -161,7 +161,7 @@ class DatagramPump:
         self._receive([inbox.take() for _ in range(min(DATAGRAMS_PER_TURN, inbox.count))])
         if inbox.count and self._open:
             self._working = True
-            self._loop.call_soon(self._work)
+            self._clock.call_at(self._clock.monotonic_ns(), self._work)
 
     def _receive(self, datagrams: list[tuple[bytes, tuple[str, int]]]) -> None:
         if not self._open:

@@ -260,6 +260,10 @@ class Outcomes:
         room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
         if self._registers(exchange, now):
             room -= message.HEADER_BYTES
+        left = len(value.body) - (number << exponent + 4)
+        while exponent and min(left, 16 << exponent) > room:
+            exponent -= 1
+            number *= 2
         pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
         while len(message.join(pairs)) + len(payload) > room:
             if pairs and pairs[-1][0] == option.SIZE2:
