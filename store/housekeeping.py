@@ -13,6 +13,8 @@ from store.recovery import ABORT
 from store.turns import Turns
 
 _SECOND_NS: Final = 1_000_000_000
+REST_NS: Final = 10 * _SECOND_NS
+"""A lease table without leases that has not changed for one to two times this long is packed."""
 
 
 @final
@@ -20,6 +22,7 @@ class Housekeeping:
     """Starts the parts of a store, runs their periodic work, and stops them.
 
     _spills   writes out index rows when memory is above its bound
+    _rests    packs lease tables that have not changed for a while
     """
 
     def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock) -> None:
@@ -28,6 +31,8 @@ class Housekeeping:
         self._disk = disk
         self._clock = clock
         self._spills = Turns(clock)
+        self._rests = Turns(clock)
+        self._rest_ns = clock.monotonic_ns()
         self._timer: Timer | None = None
         self._closed = False
 
@@ -54,6 +59,10 @@ class Housekeeping:
         parts.admission.check_space()
         if not self._spills.busy and commit.broken is None:
             self._spills.run(parts.index.spill(), lambda: None, partial(commit.stop, "a write of the index"))
+        now = self._clock.monotonic_ns()
+        if now - self._rest_ns >= REST_NS and not self._rests.busy:
+            self._rest_ns = now
+            self._rests.run(parts.ledger.turn.rest(), lambda: None, lambda _: None)
         parts.checkpointer.check()
         parts.retention.check()
         parts.keys.drop_before(parts.segments.first)
@@ -82,6 +91,7 @@ class Housekeeping:
         if self._timer is not None:
             self._timer.cancel()
         self._spills.stop()
+        self._rests.stop()
         parts.retention.stop()
         parts.ledger.stop()
         parts.wheel.stop()

@@ -57,6 +57,14 @@ def idle_value(floor: int, pop_ms: int, ordered: bool) -> bytes:
     return _HEADER.pack(WHOLE_FLAG | _ORDERED_FLAG if ordered else WHOLE_FLAG, floor, floor, pop_ms, 0, 0, 0)
 
 
+def idle_facts(value: bytes) -> tuple[int, int, bool] | None:
+    """(floor, pop time, ordered) of the value of an idle table; None for any other value."""
+    if len(value) != _HEADER.size or not value[0] & WHOLE_FLAG:
+        return None
+    flags, floor, head, pop_ms, _, _, _ = _HEADER.unpack(value)
+    return (floor, pop_ms, flags & _ORDERED_FLAG != 0) if head == floor else None
+
+
 def changed_value(table: LeaseTable) -> tuple[bytes, bool]:
     """(value of what has changed since the last call, True when it is a whole value). Clears `changed_offsets`."""
     is_whole = table.whole_due or is_idle(table) or len(table.changed_offsets) >= len(table.leases) + len(table.settled)

@@ -81,6 +81,8 @@ class StoredLeases:
     def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
         """Run one step of a call on one queue; True when its table has changed."""
         ledger = self._ledger
+        if ledger.tables.is_idle_at((request.group, queue.name, queue.id), queue.visible):
+            return False
         try:
             table = ledger.table(request.group, queue, request.from_first)
         except (OSError, StoreError) as error:

@@ -102,7 +102,8 @@ class LeaseLedger:
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Remove all tables of a topic, its lite queues included; the changes for the log."""
         lite_queues = lite.queue_name(topic, "")
-        return self.drop([key for key in self.tables.places() if key[1] == topic or key[1].startswith(lite_queues)])
+        prefixes = (f"{topic}\x00", lite_queues)
+        return self.drop([place for prefix in prefixes for place in self.tables.places_of(prefix.encode())])
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
         """Remove the tables at `keys` that exist; the changes for the log."""
@@ -123,6 +124,8 @@ class LeaseLedger:
 
     def apply(self, change: StateChange, base: int) -> None:
         """Apply a change that recovery has read from the log, or from a snapshot, in the segment at `base`."""
+        if change.value is not None and self.tables.put_idle(change.key, change.value, base):
+            return
         key = journal.parse_key(change.key)
         if change.value is None:
             table = self.tables.pop(key)
@@ -140,7 +143,9 @@ class LeaseLedger:
 
     def recovered(self) -> None:
         """Rebuild the heaps and start the timer, when recovery has applied all changes."""
-        for table in self.tables.live.values():
+        for table in list(self.tables.live.values()):
+            if self.turn.packed(table):
+                continue
             journal.recovered(table)
             self.attempts.load(table)
             self._expiry.schedule(table)

@@ -72,7 +72,7 @@ class StoredMemberPulls:
         group, member, topic, queue_id, offset = request.group, request.member, read.topic, read.queue_id, read.offset
         ledger = self._ledger
         place = (group, topic, queue_id)
-        table = ledger.tables.get(place)
+        table = ledger.tables.awake(place)
         queue = self._index.queue(topic, queue_id)
         if table is None or not table.shared or queue is None:
             result = self._reading.read(read)
@@ -179,7 +179,7 @@ class StoredMemberPulls:
             return
         now = self._clock.wall_ms()
         for place in self._ledger.pull_progress.queues_of(group, member):
-            table = self._ledger.tables.get(place)
+            table = self._ledger.tables.awake(place)
             if table is None or not table.shared or table.puller != member:
                 continue
             freed = reconnected and late_returns.release_leased(table, now)
@@ -201,7 +201,7 @@ class StoredMemberPulls:
             if place[1] in kept:
                 continue
             ledger.pull_progress.remove_queue(member, place)
-            table = ledger.tables.get(place)
+            table = ledger.tables.awake(place)
             if table is not None and table.puller == member and table.release_puller(now):
                 ledger.changed(table)
                 self._ledger.freed(group, place[1])

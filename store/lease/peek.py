@@ -51,21 +51,23 @@ class LeasePeek:
 
     def places(self) -> Sequence[tuple[str, str, int]]:
         """Outlook.places."""
-        return [place for place in self._ledger.tables.live if not place[1].startswith(lite.PREFIX)]
+        return [place for place in self._ledger.tables.places() if not place[1].startswith(lite.PREFIX)]
 
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.delivered_below."""
         place = (group, topic, queue_id)
-        table = self._ledger.tables.live.get(place)
+        table = self._ledger.tables.awake(place)
+        floor = self._ledger.tables.floor(place) if table is None else table.head
         progress = self._ledger.pull_progress.get(place)
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return 0
-        return min(max(0 if table is None else table.head, 0 if progress is None else progress.end), queue.visible)
+        return min(max(floor, 0 if progress is None else progress.end), queue.visible)
 
     def _can_lease(self, group: str, queue: Queue, call: LeaseCall) -> bool:
         self._index.refresh(queue)
-        table = self._ledger.tables.live.get((group, queue.name, queue.id))
+        place = (group, queue.name, queue.id)
+        table = self._ledger.tables.awake(place)
         if table is None:
-            return queue.first < queue.visible
+            return max(queue.first, self._ledger.tables.floor(place)) < queue.visible
         return call.would_lease(table, queue)

@@ -1,6 +1,7 @@
-"""Lease tables by (group, topic, queue id). Lite queues are many and mostly idle: an idle table is packed into one integer.
+"""Lease tables by (group, topic, queue id). Most are idle: an idle table is packed into one integer.
 
-    live  --no lease at the end of a turn, lite queue-->  idle  --get-->  live, and journaled again in that turn
+    live  --no lease; lite queues: at the end of the turn, others: when nothing has changed for a while-->  idle
+    idle  --get-->  live, and journaled again in that turn
 
 An idle table is its state key and an integer: pop time | floor 64 bits | base of the segment of its newest value 64 |
 ordered 1. Its other attributes are those of a new table.
@@ -16,12 +17,14 @@ from domain.store_ports import StateChange
 from store.lease import journal
 from store.lease.pull_progress import Place
 from store.lease.table import LeaseTable
+from store.state.keys import SortedKeys
 from store.state.view import LEASE
 
 _MASK: Final = (1 << 64) - 1
 _BASE: Final = 1
 _FLOOR: Final = 65
 _POP: Final = 129
+_LIVE: Final = -1
 
 
 @final
@@ -29,96 +32,136 @@ class LeaseTables:
     """All lease tables. Invariant: a table is live or idle, never both.
 
     live         (group, topic, queue id) -> table
-    _idle        state key -> packed integer, ordered by the segment that holds the newest value
+    _packed      state key of every table -> packed integer, _LIVE for live ones
+    _keys        the same keys, sorted: those of a topic are neighbours
     _activated   called with a table that has become live again, and has to be journaled in this turn
     """
 
-    __slots__ = ("_activated", "_idle", "live")
+    __slots__ = ("_activated", "_keys", "_packed", "live")
 
     def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
         """`activated(table)` is called when an idle table becomes live: it has to be journaled in this turn."""
         self._activated = activated
-        self._idle: dict[bytes, int] = {}
+        self._packed: dict[bytes, int] = {}
+        self._keys = SortedKeys()
         self.live: dict[Place, LeaseTable] = {}
 
     def __len__(self) -> int:
-        return len(self.live) + len(self._idle)
+        return len(self._packed)
 
     def __contains__(self, place: Place) -> bool:
-        return place in self.live or self._packed(place) >= 0
+        return place in self.live or journal.key(*place) in self._packed
 
     def __getitem__(self, place: Place) -> LeaseTable:
         return self.live[place]
 
     def __setitem__(self, place: Place, table: LeaseTable) -> None:
         self.live[place] = table
+        self._put(journal.key(*place), _LIVE)
 
     def get(self, place: Place) -> LeaseTable | None:
         """The table of a place; an idle one becomes live. None when there is none."""
         table = self.live.get(place)
-        if table is None and self._idle and place[1].startswith(lite.PREFIX):
-            packed = self._idle.pop(journal.key(*place), -1)
-            if packed >= 0:
-                table = self.live[place] = LeaseTable(*place, packed >> _FLOOR & _MASK)
-                table.ordered = packed & 1 != 0
-                table.pop_ms = packed >> _POP
-                self._activated(table)
+        if table is not None:
+            return table
+        key = journal.key(*place)
+        packed = self._packed.get(key, _LIVE)
+        if packed == _LIVE:
+            return None
+        table = self.live[place] = LeaseTable(*place, packed >> _FLOOR & _MASK)
+        table.ordered = packed & 1 != 0
+        table.pop_ms = packed >> _POP
+        self._packed[key] = _LIVE
+        self._activated(table)
         return table
+
+    def awake(self, place: Place) -> LeaseTable | None:
+        """The table of a place if it is live. An idle one has no leases and no puller; it stays idle."""
+        return self.live.get(place)
 
     def pop(self, place: Place) -> LeaseTable | None:
         """Remove the table of a place; returns it when it was live."""
-        if place[1].startswith(lite.PREFIX):
-            self._idle.pop(journal.key(*place), None)
+        key = journal.key(*place)
+        if key in self._packed:
+            del self._packed[key]
+            self._keys.remove(key)
         return self.live.pop(place, None)
 
     def places(self) -> list[Place]:
         """The places of all tables, live and idle. Takes time proportional to their number."""
-        return [*self.live, *map(journal.parse_key, self._idle)]
+        return [journal.parse_key(key) for key in self._packed]
+
+    def places_of(self, prefix: bytes) -> list[Place]:
+        """The places of the tables whose state keys begin with `prefix`: those of a topic, or of all its lite queues."""
+        found: list[Place] = []
+        for key in self._keys.since(prefix):
+            if not key.startswith(prefix):
+                break
+            found.append(journal.parse_key(key))
+        return found
+
+    def state_keys(self) -> list[bytes]:
+        """The state keys of all tables now."""
+        return list(self._packed)
 
     def floor(self, place: Place) -> int:
         """The floor at a place, -1 when there is no table. An idle table stays idle."""
         table = self.live.get(place)
         if table is not None:
             return table.floor
-        packed = self._packed(place)
-        return -1 if packed < 0 else packed >> _FLOOR & _MASK
+        packed = self._packed.get(journal.key(*place), _LIVE)
+        return -1 if packed == _LIVE else packed >> _FLOOR & _MASK
 
     def is_idle_at(self, place: Place, end: int) -> bool:
         """True when the table of a place is idle with its floor at `end`: nothing can be leased there."""
-        packed = self._packed(place) if self._idle else -1
-        return packed >= 0 and packed >> _FLOOR & _MASK == end
-
-    def make_idle(self, table: LeaseTable, base: int) -> bool:
-        """Pack `table`, whose whole value is in the segment at `base`, the newest one. False when it has to stay live."""
-        if not table.topic.startswith(lite.PREFIX) or table.shared or table.head != table.floor:
+        if place in self.live:
             return False
-        if not journal.is_idle(table):
+        packed = self._packed.get(journal.key(*place), _LIVE)
+        return packed != _LIVE and packed >> _FLOOR & _MASK == end
+
+    def put_idle(self, key: bytes, value: bytes, base: int) -> bool:
+        """Put the table of a state value as idle; False when the value is not that of an idle one, or the table is live."""
+        facts = journal.idle_facts(value)
+        if facts is None or self._packed.get(key, 0) == _LIVE:
+            return False
+        floor, pop_ms, ordered = facts
+        self._put(key, pop_ms << _POP | floor << _FLOOR | base << _BASE | ordered)
+        return True
+
+    def make_idle(self, table: LeaseTable, base: int, resting: bool) -> bool:
+        """Pack `table`, whose newest whole value is in the segment at `base`. False when it has to stay live.
+
+        `resting`: it has not changed for a while. Tables of lite queues are packed before that.
+        """
+        if table.head != table.floor or not journal.is_idle(table) or table.puller or table.late_returns:
+            return False
+        if not resting and (table.shared or not table.topic.startswith(lite.PREFIX)):
             return False
         del self.live[table.group, table.topic, table.queue_id]
         key = journal.key(table.group, table.topic, table.queue_id)
-        self._idle[key] = table.pop_ms << _POP | table.floor << _FLOOR | base << _BASE | table.ordered
+        self._packed[key] = table.pop_ms << _POP | table.floor << _FLOOR | base << _BASE | table.ordered
         table.dropped = True
         return True
 
-    def rewrite_idle(self, before: int, base: int) -> list[StateChange]:
-        """The idle values of segments before the one at `before`, to be written into the one at `base`, the newest."""
-        old: list[tuple[bytes, int]] = []
-        for key, packed in self._idle.items():
-            if packed >> _BASE & _MASK >= before:
-                break
-            old.append((key, packed))
-        for key, packed in old:
-            del self._idle[key]
-            self._idle[key] = packed >> _FLOOR << _FLOOR | base << _BASE | packed & 1
-        return [_change(key, packed) for key, packed in old]
+    def rewrite_idle(self, key: bytes, before: int, base: int) -> StateChange | None:
+        """The value of an idle table whose newest one is before position `before`, to be written into the segment at `base`."""
+        packed = self._packed.get(key, _LIVE)
+        if packed == _LIVE or packed >> _BASE & _MASK >= before:
+            return None
+        self._packed[key] = packed >> _FLOOR << _FLOOR | base << _BASE | packed & 1
+        return _change(key, packed)
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest value, that value) of the idle tables, oldest first."""
-        for key, packed in list(self._idle.items()):
-            yield packed >> _BASE & _MASK, _change(key, packed)
+        """(base of the segment of the newest value, that value) of the idle tables."""
+        for key in self.state_keys():
+            packed = self._packed.get(key, _LIVE)
+            if packed != _LIVE:
+                yield packed >> _BASE & _MASK, _change(key, packed)
 
-    def _packed(self, place: Place) -> int:
-        return self._idle.get(journal.key(*place), -1) if place[1].startswith(lite.PREFIX) else -1
+    def _put(self, key: bytes, packed: int) -> None:
+        if key not in self._packed:
+            self._keys.add(key)
+        self._packed[key] = packed
 
 
 def _change(key: bytes, packed: int) -> StateChange:

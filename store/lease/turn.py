@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import merge
-from operator import itemgetter
 from typing import Any, Protocol, final
 
 from domain.errors import Failure
@@ -37,6 +35,8 @@ class TurnJournal:
     tables          all lease tables
     anchors         the segments that hold the newest whole value of live tables
     _dirty          tables that have changed since the last turn, in the order of their first change
+    _changed        tables that have changed since the last `rest`
+    _changed_before tables that have changed between the two calls before that
     _when_written   (callback, result) to call when the journal of this turn is written
     _when_synced    (callback, result) to call when it is durable
     """
@@ -48,6 +48,8 @@ class TurnJournal:
         self.anchors: Anchors[LeaseTable] = Anchors()
         self.tables = LeaseTables(self.mark_changed)
         self._dirty: dict[LeaseTable, None] = {}
+        self._changed: dict[LeaseTable, None] = {}
+        self._changed_before: dict[LeaseTable, None] = {}
         self._when_written: list[tuple[Callable[[Any], None], Any]] = []
         self._when_synced: list[tuple[Callable[[Any], None], Any]] = []
 
@@ -61,6 +63,7 @@ class TurnJournal:
             changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
             if is_whole:
                 self.anchor(table, base)
+        self._changed.update(self._dirty)
         self._dirty.clear()
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
@@ -79,10 +82,26 @@ class TurnJournal:
 
     def anchor(self, table: LeaseTable, base: int) -> None:
         """Note that the segment at `base` holds the newest whole value of `table`; packs the table when it is idle."""
-        if self.tables.make_idle(table, base):
+        if self.tables.make_idle(table, base, False):
             self.anchors.forget(table)
         else:
             self.anchors.touch(table, base)
+
+    def packed(self, table: LeaseTable) -> bool:
+        """Pack `table` if it is idle. False when it has to stay live."""
+        base = self.anchors.base_of(table)
+        if base < 0 or not self.tables.make_idle(table, base, True):
+            return False
+        self.anchors.forget(table)
+        return True
+
+    def rest(self) -> Iterator[int]:
+        """Pack the idle tables that have not changed since the call before; yields 1 for each table looked at."""
+        quiet, self._changed_before, self._changed = self._changed_before, self._changed, {}
+        for table in quiet:
+            yield 1
+            if not (table.dropped or table in self._changed_before or table in self._changed or table in self._dirty):
+                self.packed(table)
 
     def needed_below(self, base: int, newest: int) -> list[StateChange]:
         """Changes to write into the segment at `newest` before the segments before `base` may be deleted.
@@ -92,15 +111,14 @@ class TurnJournal:
         for table in self.anchors.below(base):
             table.whole_due = True
             self.mark_changed(table)
-        return self.tables.rewrite_idle(base, newest)
+        found = [self.tables.rewrite_idle(key, base, newest) for key in self.tables.state_keys()]
+        return [change for change in found if change is not None]
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest whole value, whole value) of all tables, oldest first."""
-        live = (
-            (base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table)))
-            for base, table in self.anchors.items()
-        )
-        yield from merge(live, self.tables.snapshot(), key=itemgetter(0))
+        """(base of the segment of the newest whole value, whole value) of all tables; of live ones, the oldest first."""
+        for base, table in self.anchors.items():
+            yield base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table))
+        yield from self.tables.snapshot()
 
     def when_written(self, done: Callable[[Any], None], result: object) -> None:
         """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed before."""

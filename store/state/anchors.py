@@ -30,6 +30,10 @@ class Anchors(Generic[Thing]):
         """Remove `thing`, which has no record that must be kept."""
         self._bases.pop(thing, None)
 
+    def base_of(self, thing: Thing) -> int:
+        """The base of the segment that holds the newest record of `thing`, -1 when it is not known."""
+        return self._bases.get(thing, -1)
+
     def items(self) -> list[tuple[int, Thing]]:
         """(base, thing), oldest first."""
         return [(base, thing) for thing, base in self._bases.items()]

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from domain import lite
+from domain.record import Record
+from domain.store_request import PullRequest, ReadRequest
 from store.config import StoreConfig
 from store.lease.tables import LeaseTables
 from tests.store.driver import Driver, sure
@@ -130,5 +132,91 @@ def test_an_idle_table_costs_at_most_300_bytes() -> None:
     found = tables(driver)
     assert not found.live
     assert len(driver.store.parts.ledger.turn.anchors) == 0
-    keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._idle.items())
-    assert (keys + sys.getsizeof(found._idle)) / count <= 300
+    keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._packed.items())
+    assert (keys + sys.getsizeof(found._packed)) / count <= 300
+
+
+def quiet(driver: Driver) -> None:
+    """Let the time pass after which a table that has not changed is packed."""
+    driver.clock.run_for(32_000)
+
+
+@pytest.mark.parametrize("end", ["", "killed", "restarted"])
+def test_a_quiet_table_of_an_ordinary_queue_is_idle_and_goes_on_where_it_was(end: str) -> None:
+    driver = Driver(SMALL)
+    driver.topic("t")
+    driver.send("t", b"1", b"2")
+    first = driver.lease("g", "t")
+    assert driver.settle("g", "t", *first.messages) == [None, None]
+    assert len(tables(driver).live) == 1
+    quiet(driver)
+    if end:
+        driver = getattr(driver, end)()
+    assert (len(tables(driver).live), len(tables(driver))) == (0, 1)
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2
+    assert driver.store.outlook.delivered_below("g", "t", 0) == 2
+    assert not driver.store.outlook.can_lease("g", "t", -1, False, "")
+    driver.send("t", b"3")
+    assert driver.store.outlook.can_lease("g", "t", -1, False, "")
+    again = driver.lease("g", "t")
+    assert [Record(message.record).body for message in again.messages] == [b"3"]
+    assert again.pop_ms > first.pop_ms
+    assert None not in driver.settle("g", "t", first.messages[0])[1:]
+
+
+def test_a_table_with_a_lease_or_a_change_since_stays_live() -> None:
+    driver = Driver(SMALL)
+    driver.topic("t")
+    driver.topic("u")
+    for name in ("t", "u"):
+        driver.send(name, b"1")
+    driver.lease("g", "t", invisible_ms=600_000)
+    for _ in range(4):
+        driver.clock.run_for(9_000)
+        driver.send("u", b"2")
+        driver.settle("g", "u", *driver.lease("g", "u").messages)
+    assert len(tables(driver).live) == 2
+
+
+def test_polls_and_pulls_of_an_idle_table_write_nothing() -> None:
+    driver = Driver(SMALL)
+    driver.topic("t")
+    driver.send("t", b"1")
+    driver.settle("g", "t", *driver.lease("g", "t").messages)
+    quiet(driver)
+    written = driver.store.parts.commit.end
+    assert driver.lease("g", "t").messages == []
+    assert not sure(driver.call(driver.store.pulls.pull, PullRequest("g", "m", "", ReadRequest("t", 0, 1, 10, 1_000)))).records
+    assert driver.store.parts.commit.end == written
+    assert not tables(driver).live
+
+
+def test_an_idle_table_is_written_again_before_its_segment_is_deleted() -> None:
+    config = StoreConfig(
+        segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
+        retention_ms=10_000, retention_check_ms=1_000,
+    )  # fmt: skip
+    driver = Driver(config)
+    for name in ("t", "u"):
+        driver.topic(name)
+    driver.send("t", b"1")
+    driver.settle("g", "t", *driver.lease("g", "t").messages)
+    for _ in range(100):
+        driver.send("u", b"x" * 500)
+        driver.clock.run_for(1_000)
+    assert driver.store.parts.retention.deleted > 2
+    assert not tables(driver).live
+    for found in (driver, driver.killed()):
+        assert found.call(found.store.positions.offset, "g", "t", 0) == 1
+
+
+def test_deleting_a_topic_removes_its_tables_and_no_others() -> None:
+    driver = Driver(SMALL)
+    for name in ("t", "t2", "s"):
+        driver.topic(name)
+        for group in ("a", "b"):
+            driver.call(driver.store.positions.commit, group, [(name, 0, 0)])
+    quiet(driver)
+    driver.call(driver.store.positions.commit, "a", [("t", 0, 0)])
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    assert sorted(tables(driver).places()) == [("a", "s", 0), ("a", "t2", 0), ("b", "s", 0), ("b", "t2", 0)]

@@ -1,0 +1,61 @@
+"""Measures the turns of an event loop: the time between two polls of its selector, in which nobody else is served."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+class WatchedSelector(selectors.BaseSelector):
+    """The system's selector, which notes when it is asked and when it has answered.
+
+    longest_s   the longest turn since `reset`, in seconds
+    """
+
+    def __init__(self) -> None:
+        self._inner = selectors.DefaultSelector()
+        self._answered = time.perf_counter()
+        self.longest_s = 0.0
+
+    def reset(self) -> float:
+        """The longest turn so far, in seconds; the next one is measured from now on."""
+        longest, self.longest_s = self.longest_s, 0.0
+        self._answered = time.perf_counter()
+        return longest
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """BaseSelector.register."""
+        return self._inner.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """BaseSelector.unregister."""
+        return self._inner.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """BaseSelector.modify."""
+        return self._inner.modify(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """BaseSelector.select; a turn ends here and the next one begins."""
+        self.longest_s = max(self.longest_s, time.perf_counter() - self._answered)
+        try:
+            return self._inner.select(timeout)
+        finally:
+            self._answered = time.perf_counter()
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """BaseSelector.get_map."""
+        return self._inner.get_map()
+
+    def close(self) -> None:
+        """BaseSelector.close."""
+        self._inner.close()
+
+
+def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
+    """A loop of asyncio, and what measures its turns."""
+    selector = WatchedSelector()
+    return asyncio.SelectorEventLoop(selector), selector
