@@ -38,21 +38,29 @@ class Send(Command):
     wait      False: the client expects no answer (QoS 0, NON, oneway), none is given; the message is stored all the same
     typed     True: the protocol declares message types, so each message must fit the type of its topic
     queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number
+    early     True: Sent, without places, as soon as the messages are accepted; what is refused later is not answered
 
     Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE, PROPERTIES_TOO_LARGE,
     PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, QUOTA, FLUSH_TIMEOUT.
     """
 
-    __slots__ = ("messages", "queues", "ticket", "typed", "wait")
+    __slots__ = ("early", "messages", "queues", "ticket", "typed", "wait")
 
     def __init__(
-        self, ticket: object, messages: list[Message], wait: bool = True, typed: bool = False, queues: int = 0
+        self,
+        ticket: object,
+        messages: list[Message],
+        wait: bool = True,
+        typed: bool = False,
+        queues: int = 0,
+        early: bool = False,
     ) -> None:
         self.ticket = ticket
         self.messages = messages
         self.wait = wait
         self.typed = typed
         self.queues = queues
+        self.early = early
 
 
 class SendRetry(Send):

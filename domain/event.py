@@ -26,7 +26,7 @@ class Refused(Event):
 class Sent(Event):
     """The messages are stored, at the durability of their topics.
 
-    placed   one value a message, in order
+    placed   one value a message, in order; empty for an early answer (`domain.command.Send`): the messages are accepted only
     """
 
     __slots__ = ("placed", "ticket")

@@ -9,6 +9,7 @@ from domain.access import Authority
 from domain.ports import Entropy
 from protocols.adapter import Adapter, ignore_refusal
 from protocols.http2.application import ApplicationFactory
+from protocols.uploads import Uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Setting:
     refused       counts a refusal by the adapter: called with the protocol and a word of `domain.refusal` or its declaration.
                   Not called for refusals by the gateway or for closed connections: the gateway counts these
     applications  applications on HTTP/2, in the order in which they are offered a request; complete before the first connection
+    uploads       bounds the bytes of unfinished requests, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     """
 
@@ -38,3 +40,4 @@ class Setting:
     refused: Callable[[str, str], None] = ignore_refusal
     applications: Sequence[ApplicationFactory] = ()
     carried: Mapping[str, Adapter] = field(default_factory=dict)
+    uploads: Uploads = field(default_factory=Uploads)

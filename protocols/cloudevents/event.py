@@ -8,6 +8,8 @@ from typing import Final, final
 from protocols.cloudevents.instant import is_rfc3339
 
 SPECVERSION: Final = b"1.0"
+ATTRIBUTES_MAX: Final = 100
+"""Most attributes of an event."""
 REQUIRED: Final = (b"specversion", b"id", b"source", b"type")
 TEXT_ATTRIBUTES: Final[frozenset[bytes]] = frozenset(
     (b"specversion", b"id", b"source", b"type", b"subject", b"time", b"dataschema", b"datacontenttype")

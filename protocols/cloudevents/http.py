@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
+from protocols.cloudevents.event import (
+    ATTRIBUTES_MAX,
+    CloudEvent,
+    CloudEventError,
+    check,
+    check_name,
+    check_value,
+    is_json_type,
+)
 
 BINARY: Final = 0
 STRUCTURED: Final = 1
@@ -78,6 +86,8 @@ def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: by
             attributes[name] = header_value(name, raw)
         except CloudEventError as error:
             raise CloudEventError(name.decode(), error.text) from None
+    if len(attributes) >= ATTRIBUTES_MAX:
+        raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     if content_type:
         check_value(b"datacontenttype", content_type)
         attributes[b"datacontenttype"] = content_type

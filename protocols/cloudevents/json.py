@@ -1,18 +1,22 @@
 """The JSON event format (CloudEvents 1.0.2, JSON event format): one event or a batch, in both directions.
 
-This module scans the top level of the text, to detect duplicate names and to keep the bytes of `data` as they were sent. orjson
-parses each value, and refuses invalid numbers, invalid escapes, lone surrogates and invalid UTF-8.
+This module scans the top level of the text, to detect duplicate names and to keep the bytes of `data` as they were sent.
+msgspec checks the syntax of the whole event without building objects, and orjson parses each attribute: both refuse invalid escapes and
+lone surrogates. A batch is split in slices, because its text may take longer than one turn of the loop.
 """
 
 from __future__ import annotations
 
 import binascii
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
+import msgspec
 import orjson
 
 from protocols.cloudevents.event import (
+    ATTRIBUTES_MAX,
     TEXT_ATTRIBUTES,
     CloudEvent,
     CloudEventError,
@@ -28,8 +32,15 @@ _SCALAR = re.compile(rb'[^ \t\n\r,\]}"{\[:]++')
 # An unterminated string is one token too: otherwise the matcher would try every later quote as the start of a string.
 _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[{}\[\]]', re.DOTALL)
 
-MEMBERS_MAX: Final = 4_096
-"""Most members of an event; the properties of a message have no room for more attributes."""
+MEMBERS_MAX: Final = ATTRIBUTES_MAX + 2
+"""Most members of an event: its attributes, `data` and `data_base64`."""
+SLICE_TOKENS: Final = 8_192
+"""Strings and brackets of a batch that are scanned in one slice."""
+
+_ENVELOPE: Final[Any] = msgspec.json.Decoder(
+    msgspec.defstruct("Envelope", [("data", msgspec.Raw, msgspec.Raw(b"")), ("data_base64", msgspec.Raw, msgspec.Raw(b""))])
+)
+_VALUE: Final[Any] = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _skip(data: bytes, at: int) -> int:
@@ -37,33 +48,45 @@ def _skip(data: bytes, at: int) -> int:
     return at if found is None else found.end()
 
 
-def _value_end(data: bytes, at: int) -> int:
-    """End of the value that begins at `at`. The value itself is not validated."""
-    first = data[at : at + 1]
-    if first == b'"':
-        found = _STRING.match(data, at)
-    elif first in (b"{", b"["):
-        depth = 0
-        for token in _NESTING.finditer(data, at):
-            kind = data[token.start()]
-            if kind == 0x22:
-                continue
-            depth += 1 if kind in (0x7B, 0x5B) else -1
-            if depth == 0:
-                return token.end()
-        raise CloudEventError("", "the JSON text ends in the middle of a value")
-    else:
-        found = _SCALAR.match(data, at)
+def _scalar_end(data: bytes, at: int) -> int:
+    """End of the string, number or literal that begins at `at`. It is not validated."""
+    found = _STRING.match(data, at) if data[at : at + 1] == b'"' else _SCALAR.match(data, at)
     if found is None:
         raise CloudEventError("", f"no JSON value at byte {at}")
     return found.end()
 
 
-def members(data: bytes) -> dict[str, bytes]:
-    """Names and raw values of one JSON object. Raises CloudEventError for other JSON, and for a duplicate name."""
+def _nested_end(data: bytes, at: int, name: str, envelope: Any) -> int:
+    """End of the object or array that begins at `at`: only `data` may be one, and msgspec has found its text already."""
+    if name not in ("data", "data_base64"):
+        raise CloudEventError(name, f"attribute {name} must be a string, a boolean or an integer")
+    if envelope is None:
+        raise CloudEventError(name, f"member {name!r} is not valid JSON")
+    raw = bytes(envelope.data if name == "data" else envelope.data_base64)
+    end = at + len(raw)
+    if data[at:end] != raw:
+        # msgspec keeps the last of equal names, so there is another one.
+        raise CloudEventError(name, f"member {name!r} is given twice")
+    return end
+
+
+def _envelope(text: bytes) -> Any:
+    """The members `data` and `data_base64` as raw text; None when the text is not one valid JSON object."""
+    try:
+        return _ENVELOPE.decode(text)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def members(data: bytes) -> tuple[dict[str, bytes], bool]:
+    """(names and raw values of one JSON object, True when its text is valid).
+
+    Raises CloudEventError for other JSON, for a duplicate name, and for an object or array that is not `data`.
+    """
     at = _skip(data, 0)
     if data[at : at + 1] != b"{":
         raise CloudEventError("", "a JSON object is wanted")
+    envelope = _envelope(data)
     found: dict[str, bytes] = {}
     at = _skip(data, at + 1)
     more = data[at : at + 1] != b"}"
@@ -78,10 +101,10 @@ def members(data: bytes) -> dict[str, bytes]:
         if name in found:
             raise CloudEventError(name, f"member {name!r} is given twice")
         at = _skip(data, at + 1)
-        end = _value_end(data, at)
+        end = _nested_end(data, at, name, envelope) if data[at : at + 1] in (b"{", b"[") else _scalar_end(data, at)
         found[name] = data[at:end]
         if len(found) > MEMBERS_MAX:
-            raise CloudEventError("", f"an event has at most {MEMBERS_MAX} members", too_large=True)
+            raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
         at = _skip(data, end)
         more = data[at : at + 1] == b","
         if more:
@@ -90,19 +113,40 @@ def members(data: bytes) -> dict[str, bytes]:
             raise CloudEventError("", f"no comma or closing brace at byte {at}")
     if _skip(data, at + 1) != len(data):
         raise CloudEventError("", "there is more after the JSON object")
-    return found
+    return found, envelope is not None
 
 
-def elements(data: bytes, most: int) -> list[bytes]:
-    """Raw elements of one JSON array. Raises CloudEventError for other JSON, and for more than `most` elements."""
+def elements(data: bytes, most: int, found: list[bytes]) -> Iterator[None]:
+    """Append the raw elements of one JSON array to `found`; yields where a slice of the work ends.
+
+    Raises CloudEventError for other JSON, and for more than `most` elements.
+    """
     at = _skip(data, 0)
     if data[at : at + 1] != b"[":
         raise CloudEventError("", "a JSON array is wanted")
-    found: list[bytes] = []
     at = _skip(data, at + 1)
     more = data[at : at + 1] != b"]"
+    tokens = 0
     while more:
-        end = _value_end(data, at)
+        if data[at : at + 1] in (b"{", b"["):
+            depth = 0
+            end = -1
+            for token in _NESTING.finditer(data, at):
+                tokens += 1
+                if tokens >= SLICE_TOKENS:
+                    tokens = 0
+                    yield
+                kind = data[token.start()]
+                if kind == 0x22:
+                    continue
+                depth += 1 if kind in (0x7B, 0x5B) else -1
+                if depth == 0:
+                    end = token.end()
+                    break
+            if end < 0:
+                raise CloudEventError("", "the JSON text ends in the middle of a value")
+        else:
+            end = _scalar_end(data, at)
         found.append(data[at:end])
         if len(found) > most:
             raise CloudEventError("", f"a batch has at most {most} events", too_large=True)
@@ -114,7 +158,6 @@ def elements(data: bytes, most: int) -> list[bytes]:
             raise CloudEventError("", f"no comma or closing bracket at byte {at}")
     if _skip(data, at + 1) != len(data):
         raise CloudEventError("", "there is more after the JSON array")
-    return found
 
 
 def _load(name: str, raw: bytes) -> object:
@@ -162,11 +205,13 @@ def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, b
             raise CloudEventError("data_base64", "data_base64 is not valid base64") from None
     if raw is None:
         return b"", False
-    value = _load("data", raw)
     if content_type is None or is_json_type(content_type):
+        if not is_json(raw):
+            raise CloudEventError("data", "member 'data' is not valid JSON")
         return raw, True
-    if value is None:
+    if raw == b"null":
         return b"", False
+    value = _load("data", raw) if raw[:1] == b'"' else None
     if not isinstance(value, str):
         raise CloudEventError("data", "data must be a string unless datacontenttype is JSON")
     return value.encode(), False
@@ -174,7 +219,7 @@ def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, b
 
 def decode(text: bytes) -> CloudEvent:
     """One JSON event -> CloudEvent. Raises CloudEventError."""
-    found = members(text)
+    found, valid = members(text)
     attributes: dict[bytes, bytes] = {}
     for shown, raw in found.items():
         if shown in ("data", "data_base64"):
@@ -184,9 +229,13 @@ def decode(text: bytes) -> CloudEvent:
         value = _attribute(name, raw)
         if value is not None:
             attributes[name] = value
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     check(attributes)
-    data, is_json = _data(found, attributes.get(b"datacontenttype"))
-    return CloudEvent(attributes, data, is_json)
+    data, as_json = _data(found, attributes.get(b"datacontenttype"))
+    if not valid:
+        raise CloudEventError("", "the JSON text is not valid")
+    return CloudEvent(attributes, data, as_json)
 
 
 def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
@@ -194,13 +243,18 @@ def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
 
     Raises CloudEventError when the text is not an array, or has more than `most` elements.
     """
-    out: list[CloudEvent | CloudEventError] = []
-    for element in elements(text, most):
-        try:
-            out.append(decode(element))
-        except CloudEventError as error:
-            out.append(error)
-    return out
+    found: list[bytes] = []
+    for _ in elements(text, most, found):
+        pass
+    return [decode_element(element) for element in found]
+
+
+def decode_element(text: bytes) -> CloudEvent | CloudEventError:
+    """One element of a batch -> the event, or the CloudEventError that says why it is none."""
+    try:
+        return decode(text)
+    except CloudEventError as error:
+        return error
 
 
 def encode(event: CloudEvent) -> bytes:
@@ -208,7 +262,7 @@ def encode(event: CloudEvent) -> bytes:
     out: dict[str, object] = {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
     data = event.data
     content_type = event.attributes.get(b"datacontenttype")
-    if event.is_json and _is_valid(data):
+    if event.is_json and is_json(data):
         out["data"] = orjson.Fragment(data)
     elif data and content_type is not None and not is_json_type(content_type) and _is_text(data):
         out["data"] = data.decode()
@@ -222,12 +276,13 @@ def encode_batch(events: list[CloudEvent]) -> bytes:
     return b"[" + b",".join([encode(event) for event in events]) + b"]"
 
 
-def _is_valid(data: bytes) -> bool:
+def is_json(data: bytes) -> bool:
+    """True for one valid JSON value in UTF-8. Builds no objects."""
     try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
+        _VALUE.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
         return False
-    return True
+    return _is_text(data)
 
 
 def _is_text(data: bytes) -> bool:

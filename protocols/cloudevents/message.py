@@ -18,11 +18,15 @@ _INSTANTS: Final = (
     (b"expirytime", properties.HG_EXPIRE_MS_START), (b"deliverytime", properties.TIMER_DELIVER_MS_START),
 )  # fmt: skip
 
+ATTRIBUTES_BYTES_MAX: Final = limits.PROPERTIES_BYTES_MAX - 1_024
+"""Attributes of one event as stored. The rest is for properties of the gateway: message id, principal."""
 
-def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: int = 0) -> Message:
-    """CloudEvent -> Message in `topic`. `path`: its MQTT topic, "" when that is equal to `topic`.
 
-    Raises CloudEventError when `expirytime` or `deliverytime` is not an instant, or attributes or data exceed their limits.
+def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: int = 0, wall_ms: int = 0) -> Message:
+    """CloudEvent -> Message in `topic`. `path`: its MQTT topic, "" when that is equal to `topic`. `wall_ms`: epoch ms, now.
+
+    Raises CloudEventError when `expirytime` or `deliverytime` is not an instant, `deliverytime` is more than 366 days ahead,
+    `partitionkey` is above 64 bytes, or attributes or data exceed their limits.
     """
     attributes = event.attributes
     if len(event.data) > limits.BODY_BYTES_MAX:
@@ -43,17 +47,19 @@ def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: i
     elif event.is_json:
         parts.append(_JSON)
     if len(attributes) > 4:
-        _extensions(attributes, parts)
+        _extensions(attributes, parts, wall_ms)
     stored = b"".join(parts)
-    if len(stored) > limits.PROPERTIES_BYTES_MAX:
-        raise CloudEventError("", f"the attributes are above {limits.PROPERTIES_BYTES_MAX} bytes as stored", too_large=True)
+    if len(stored) > ATTRIBUTES_BYTES_MAX:
+        raise CloudEventError("", f"the attributes are above {ATTRIBUTES_BYTES_MAX} bytes as stored", too_large=True)
     return Message(topic, event.data, stored, born_host=born_host, retain=retain)
 
 
-def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
+def _extensions(attributes: dict[bytes, bytes], parts: list[bytes], wall_ms: int) -> None:
     """Append the properties of extensions that the gateway uses: partitioning, distributed tracing, expiry, delivery time."""
     key = attributes.get(b"partitionkey")
     if key:
+        if len(key) > limits.MESSAGE_GROUP_BYTES_MAX:
+            raise CloudEventError("partitionkey", f"partitionkey is above {limits.MESSAGE_GROUP_BYTES_MAX} bytes")
         parts += (properties.SHARDING_KEY_START, key, b"\x02")
     for name in _TRACE:
         value = attributes.get(name)
@@ -65,6 +71,8 @@ def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
             ms = rfc3339_ms(value)
             if ms < 0:
                 raise CloudEventError(name.decode(), f"attribute {name.decode()} must be an RFC 3339 date-time")
+            if name == b"deliverytime" and wall_ms and ms - wall_ms > limits.DELAY_MS_MAX:
+                raise CloudEventError("deliverytime", "deliverytime is more than 366 days ahead")
             parts += (start, b"%d\x02" % ms)
 
 

@@ -54,7 +54,9 @@ class HttpApplicationFactory:
 
 def context(setting: Setting, config: HttpConfig) -> HandlerContext:
     """The context of all handlers."""
-    return HandlerContext(setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority)
+    return HandlerContext(
+        setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority, uploads=setting.uploads
+    )
 
 
 PROTOCOL: Final = Declaration(

@@ -14,10 +14,12 @@ from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
-from protocols.http.request import Request, content, head_fault
+from protocols.http.request import Request, head_fault
 from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
+from protocols.http.slices import SlicedRequest
 from protocols.http2.application import Headers, Reply
+from protocols.uploads import UploadShare
 
 LINGER_NS: Final = limits.SECOND_NS // 2
 
@@ -34,11 +36,24 @@ class _Stream:
     began          monotonic ns at which the stream was opened
     body           content so far
     size           bytes of content so far
+    shared         bytes that its work in slices holds
     reset          True: the peer has reset the stream while its command was in progress
     linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
 
-    __slots__ = ("began", "body", "handler", "head_only", "limit", "linger_until", "refusal", "request", "reset", "size")
+    __slots__ = (
+        "began",
+        "body",
+        "handler",
+        "head_only",
+        "limit",
+        "linger_until",
+        "refusal",
+        "request",
+        "reset",
+        "shared",
+        "size",
+    )
 
     def __init__(self, request: Request, now: int) -> None:
         self.request = request
@@ -51,6 +66,7 @@ class _Stream:
         self.linger_until = 0
         self.body: bytes | bytearray = b""
         self.size = 0
+        self.shared = 0
 
     def deadline(self) -> int:
         """Monotonic ns by which the request must be complete: 10 s, and 1 s more for each 32 KiB received."""
@@ -69,10 +85,15 @@ class HttpApplication:
     _peer            address and certificate of the client
     _arriving        stream id -> a request that is not complete
     _handled         stream id -> a request whose command is in progress
+    _sliced          stream id -> the work on a large request, one of the handled ones
+    _share           bytes that large requests hold
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     """
 
-    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_undo_commands", "_wall_ms")
+    __slots__ = (
+        "_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced", "_undo_commands",
+        "_wall_ms",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -92,6 +113,8 @@ class HttpApplication:
         self._arriving: dict[int, _Stream] = {}
         self._handled: dict[int, _Stream] = {}
         self._undo_commands: list[Command] = []
+        self._sliced: dict[int, SlicedRequest] = {}
+        self._share = UploadShare(router.uploads, peer.host)
 
     def accepts(self, headers: Headers) -> bool:
         """True for every request that is not gRPC."""
@@ -121,6 +144,7 @@ class HttpApplication:
             limit = handler.content_limit(request)
             stream.refusal = head_fault(request, limit)
             if stream.refusal is None:
+                handler.admit(request)
                 stream.handler = handler
                 stream.limit = limit
         except RefusalError as refusal:
@@ -164,9 +188,12 @@ class HttpApplication:
         if handler is not None:
             request.body = bytes(stream.body)
             stream.body = b""
+            slices = handler.in_slices(request, (self, stream_id), stream.limit, self._share, now)
+            if slices is not None:
+                self._handled[stream_id] = stream
+                self._sliced[stream_id] = slices
+                return self._run_slice(stream_id, slices, now) if slices.due <= now else ()
             try:
-                if request.has(b"content-encoding"):
-                    request.body = content(request, stream.limit)
                 command, response = handler.carry_out(request, (self, stream_id))
             except RefusalError as refusal:
                 response = refusal.response
@@ -176,10 +203,28 @@ class HttpApplication:
             self._handled[stream_id] = stream
         return () if command is None else (command,)
 
+    def _run_slice(self, stream_id: int, slices: SlicedRequest, now: int) -> Sequence[Command]:
+        """Run one slice of a large request."""
+        stream = self._handled[stream_id]
+        before = self._share.held
+        command = slices.run(now)
+        stream.shared += self._share.held - before
+        if slices.over:
+            del self._sliced[stream_id]
+            self._share.give(stream.shared)
+            stream.shared = 0
+            if slices.response is not None and self._handled.pop(stream_id, None) is not None:
+                self._respond(stream_id, slices.response, stream.head_only)
+        return () if command is None else (command,)
+
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """The peer has reset the stream. A command in progress continues; its answer is discarded or undone."""
         self._arriving.pop(stream_id, None)
         stream = self._handled.get(stream_id)
+        if self._sliced.pop(stream_id, None) is not None and stream is not None:
+            self._share.give(stream.shared)
+            del self._handled[stream_id]
+            return ()
         if stream is not None:
             stream.reset = True
         return ()
@@ -187,7 +232,10 @@ class HttpApplication:
     def answer(self, event: Event, now: int) -> None:
         """The event of a command. Events without a ticket do not concern HTTP."""
         ticket = getattr(event, "ticket", None)
-        if not isinstance(ticket, tuple) or len(ticket) != 2 or ticket[0] is not self:
+        if not isinstance(ticket, tuple) or ticket[0] is not self:
+            return
+        if len(ticket) == 3:
+            self._collect(event, ticket[1])
             return
         stream = self._handled.pop(ticket[1], None)
         if stream is None or stream.handler is None:
@@ -204,6 +252,17 @@ class HttpApplication:
         if undo is not None:
             undo.principal = GATEWAY
             self._undo_commands.append(undo)
+
+    def _collect(self, event: Event, stream_id: int) -> None:
+        """The event of one of several commands of a request."""
+        stream = self._handled.get(stream_id)
+        if stream is None or stream.handler is None:
+            return
+        response = stream.handler.collect(event)
+        if response is not None:
+            del self._handled[stream_id]
+            if not stream.reset:
+                self._respond(stream_id, response, stream.head_only)
 
     def _refuse_early(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
         """Refuse a request before its content has arrived.
@@ -230,9 +289,9 @@ class HttpApplication:
         """The earliest deadline of incomplete requests; 0 while an undo command is queued; None for never."""
         if self._undo_commands:
             return 0
-        if not self._arriving:
+        if not self._arriving and not self._sliced:
             return None
-        return min(stream.deadline() for stream in self._arriving.values())
+        return min([stream.deadline() for stream in self._arriving.values()] + [slices.due for slices in self._sliced.values()])
 
     def expire(self, now: int) -> Sequence[Command]:
         """Answer late requests with 408, end streams that have lingered, return the undo commands."""
@@ -243,5 +302,8 @@ class HttpApplication:
             else:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
                 self._respond(stream_id, stream.refusal or late, stream.head_only)
-        undo_commands, self._undo_commands = self._undo_commands, []
-        return undo_commands
+        commands, self._undo_commands = self._undo_commands, []
+        for stream_id, slices in list(self._sliced.items()):
+            if slices.due <= now:
+                commands += self._run_slice(stream_id, slices, now)
+        return commands

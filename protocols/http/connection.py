@@ -22,7 +22,7 @@ from protocols.adapter import Peer, ignore_refusal
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import Reader
-from protocols.http.request import content
+from protocols.http.request import Request
 from protocols.http.response import CONTINUE, DateLine, Response, http1
 from protocols.http.router import Router
 
@@ -50,14 +50,16 @@ class HttpConnection:
     _idle_at         monotonic ns at which an idle connection is closed
     _silent          True: no request has been complete
     _half_closed     True: the peer has sent all its bytes
+    _sliced          the request that is handled in slices
+    _waiting         complete requests behind it
     _held            bytes of content of unanswered requests
     _reason          the reason in the event of the closed connection
     _now             monotonic ns of the last call
     """
 
     __slots__ = (
-        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader",
-        "_reason", "_refused", "_silent", "_undo_commands", "_wall_ms", "closed",
+        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
+        "_refused", "_silent", "_sliced", "_undo_commands", "_waiting", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +83,8 @@ class HttpConnection:
         self._silent = True
         self._half_closed = False
         self._held = 0
+        self._sliced: Exchange | None = None
+        self._waiting: list[Exchange] = []
         self._reason = "closed"
         self._now = now
         self.closed = False
@@ -88,11 +92,11 @@ class HttpConnection:
     @property
     def reading(self) -> bool:
         """False while bytes are not parsed yet, and while EXCHANGES_MAX requests or HELD_BYTES_MAX of content wait."""
-        return not self._reader.behind and self._may_parse
+        return self._may_parse and not self._reader.behind
 
     @property
     def _may_parse(self) -> bool:
-        return len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
+        return self._sliced is None and len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Bytes of requests; b"" when the peer has sent all.
@@ -117,10 +121,7 @@ class HttpConnection:
             reader.feed(data)
         commands: list[Command] = []
         if reader.done:
-            done, reader.done = reader.done, []
-            for exchange in done:
-                self._exchanges.append(exchange)
-                self._start(exchange, commands)
+            self._start_all(commands)
             begun = False
             self._silent = False
         if reader.begun and (not begun or reader.current is not current):
@@ -130,24 +131,63 @@ class HttpConnection:
             commands.append(Disconnected(self._reason, self._reason == "closed"))
         return commands
 
+    def _start_all(self, commands: list[Command]) -> None:
+        """Start the requests that the reader has done, up to one that is handled in slices."""
+        waiting, self._reader.done = [*self._waiting, *self._reader.done], []
+        at = 0
+        while at < len(waiting) and self._sliced is None:
+            exchange = waiting[at]
+            at += 1
+            self._exchanges.append(exchange)
+            self._start(exchange, commands)
+        self._waiting = waiting[at:]
+
     def _start(self, exchange: Exchange, commands: list[Command]) -> None:
         request, handler = exchange.request, exchange.handler
         response = exchange.refusal
         if request is not None and handler is not None:
+            exchange.slices = handler.in_slices(request, exchange, exchange.content_max, self._reader.share, self._now)
+            if exchange.slices is not None:
+                self._sliced = exchange
+                if exchange.slices.due <= self._now:
+                    self._run_slice(exchange, commands)
+                return
             try:
-                if request.has(b"content-encoding"):
-                    request.body = content(request, exchange.content_max)
                 command, response = handler.carry_out(request, exchange)
             except RefusalError as refusal:
                 command, response = None, refusal.response
             if command is not None:
                 commands.append(command)
-            # The command has its own copy of the content; the exchange of a long poll lives for long.
-            exchange.held = len(request.body)
-            self._held += exchange.held
-            exchange.request = None
+            self._started(exchange, request)
         if response is not None:
             self._respond(exchange, response)
+
+    def _started(self, exchange: Exchange, request: Request) -> None:
+        """The command has its own copy of the content; the exchange of a long poll lives for long."""
+        exchange.held = len(request.body)
+        self._held += exchange.held
+        self._reader.share.give(exchange.shared)
+        exchange.shared = 0
+        exchange.request = None
+
+    def _run_slice(self, exchange: Exchange, commands: list[Command]) -> None:
+        """Run one slice of a large request; the requests behind it wait until it is over."""
+        slices, request = exchange.slices, exchange.request
+        if slices is None or request is None:
+            return
+        share = self._reader.share
+        before = share.held
+        command = slices.run(self._now)
+        exchange.shared += share.held - before
+        if command is not None:
+            commands.append(command)
+        if not slices.over:
+            return
+        self._sliced = None
+        exchange.slices = None
+        self._started(exchange, request)
+        if slices.response is not None and exchange.handler is not None:
+            self._respond(exchange, slices.response)
 
     def _respond(self, exchange: Exchange, response: Response) -> None:
         date = self._date.at(self._wall_ms())
@@ -159,10 +199,18 @@ class HttpConnection:
 
     def answer(self, event: Event, now: int) -> None:
         """The event of a command. Events without a request of this connection are discarded."""
-        exchange = getattr(event, "ticket", None)
+        ticket = getattr(event, "ticket", None)
+        part = isinstance(ticket, tuple) and len(ticket) > 0
+        exchange = ticket[0] if isinstance(ticket, tuple) and part else ticket
         if isinstance(exchange, Exchange) and exchange.handler is not None:
             self._now = now
             handler = exchange.handler
+            if part:
+                collected = handler.collect(event)
+                if collected is not None:
+                    self._respond(exchange, collected)
+                    self._flush()
+                return
             response = handler.finish(event)
             if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
                 size = self._unsent_bytes()
@@ -189,21 +237,27 @@ class HttpConnection:
                 if exchange.refusal is not None:
                     self._reason = f"refused-{exchange.refusal.status}"
                 exchanges.clear()
-                self.closed = True
+                self._close()
                 return
         if not exchanges:
             self._idle_at = self._now + KEEP_ALIVE_NS if not self._silent else self._idle_at
             if self._reader.expects:
                 self._reader.expects = False
                 self._out.append(CONTINUE)
-            self.closed = self.closed or (self._half_closed and not self._reader.behind)
+            if self._half_closed and not self._reader.behind:
+                self._close()
+
+    def _close(self) -> None:
+        self.closed = True
+        self._sliced = None
+        self._reader.share.release()
 
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
         waiting = any(one.handler is not None and one.handler.long_poll for one in self._exchanges)
         if (self._exchanges or self._reader.behind) and not waiting:
             return ()
-        self.closed = True
+        self._close()
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
 
     def outgoing(self) -> Sequence[bytes]:
@@ -218,6 +272,8 @@ class HttpConnection:
         reader = self._reader
         if self._undo_commands or (reader.behind and self._may_parse):
             return 0
+        if self._sliced is not None and self._sliced.slices is not None:
+            return self._sliced.slices.due
         if reader.behind:
             return None
         if reader.current is not None:
@@ -235,16 +291,21 @@ class HttpConnection:
         if self._undo_commands:
             undo_commands, self._undo_commands = self._undo_commands, []
             return undo_commands
+        if self._sliced is not None:
+            slices: list[Command] = []
+            self._run_slice(self._sliced, slices)
+            self._start_all(slices)
+            self._flush()
+            if self.closed:
+                slices.append(Disconnected(self._reason, self._reason == "closed"))
+            return slices
         if self._reader.behind and self._may_parse:
             return self._parse(b"")
         if self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
             commands: list[Command] = []
-            for exchange in self._reader.done:
-                self._exchanges.append(exchange)
-                self._start(exchange, commands)
-            self._reader.done = []
+            self._start_all(commands)
             self._flush()
             return (Disconnected(self._reason),) if self.closed else ()
-        self.closed = True
+        self._close()
         return (Disconnected("silent" if self._silent else "idle", not self._silent),)

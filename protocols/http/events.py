@@ -9,8 +9,9 @@ import orjson
 from domain import limits
 from domain import property as properties
 from domain.command import Command, Send
-from domain.event import Event, Sent
-from domain.message import RETAIN_NONE, RETAIN_SET, Message, Placed
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused, Sent
+from domain.message import RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
@@ -22,27 +23,55 @@ from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+from protocols.http.slices import Steps
+from protocols.http.status import STATUS
 
 _CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX)
 """Most bytes of content, by content mode: BINARY, STRUCTURED, BATCH."""
+PART_EVENTS: Final = 64
+"""Events of a batch that are decoded and stored in one turn of the loop."""
+PART_BYTES: Final = 1024 * 1024
+"""Bytes of events after which a part ends."""
+
+_ASYNC: Final = (b"preference-applied", b"respond-async")
+
+
+@final
+class _Part:
+    """The events of one Send of a batch.
+
+    indexes   place of each event in the batch
+    due_ms    delivery time of each, 0 for none
+    """
+
+    __slots__ = ("due_ms", "indexes")
+
+    def __init__(self) -> None:
+        self.indexes: list[int] = []
+        self.due_ms: list[int] = []
 
 
 @final
 class PostEvents(Handler):
     """Store events: 204 when they are stored with the durability of the topic.
 
-    `Prefer: return=representation` is answered 200 with the place of the event, `Prefer: respond-async` 202 at once. A batch is
-    answered 200 with one result for each event, 207 when some were refused, 400 when all were. Each event is stored on its own.
+    `Prefer: return=representation` is answered 200 with the place of the event, `Prefer: respond-async` 202 as soon as they
+    are accepted. A batch is answered 200 with one result for each event, 207 when some were refused, an error when all were.
+    Each event is stored on its own; a batch is decoded in slices, and stored in parts of PART_EVENTS.
     """
 
-    __slots__ = ("_due_ms", "_mode", "_results", "_retain", "_with_place")
+    __slots__ = ("_due_ms", "_early", "_failure", "_mode", "_parts", "_results", "_retain", "_unanswered", "_with_place")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
-        self._results: list[dict[str, object] | None] | None = None
+        self._results: list[dict[str, object]] = []
+        self._parts: list[_Part] = []
+        self._unanswered = 1  # parts without an answer, and one more until all are sent
+        self._failure: Failure | None = None
         self._retain = RETAIN_NONE
         self._with_place = False
-        self._due_ms: list[int] = []
+        self._early = False
+        self._due_ms = 0
         self._mode = binding.BINARY
 
     def content_limit(self, request: Request) -> int:
@@ -51,85 +80,135 @@ class PostEvents(Handler):
             self._mode = binding.mode(request.field(b"content-type"))
         except CloudEventError as error:
             raise RefusalError(of_event_error(error)) from None
+        self.sliced = self._mode == binding.BATCH
         return _CONTENT_BYTES_MAX[self._mode]
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Decode the events by content mode -> one Send."""
+        """Decode the event by content mode -> one Send."""
+        self._preferences(request)
         try:
-            if request.has(b"mq-retain"):
-                self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
             if self._mode == binding.BINARY:
                 event = binding.decode(request.fields, request.field(b"content-type"), request.body)
-                messages = [self._message(event, request)]
-            elif self._mode == binding.STRUCTURED:
-                messages = [self._message(envelope.decode(request.body), request)]
             else:
-                messages = self._batch(envelope.decode_batch(request.body, limits.BATCH_MESSAGES_MAX), request)
+                event = envelope.decode(request.body)
+            message = self._message(event, request)
         except CloudEventError as error:
             return None, of_event_error(error)
-        if not messages:
-            return None, self._batch_response([])
-        wait = True
+        if self._with_place:
+            self._due_ms = due_of(message)
+        return Send(ticket, [message], early=self._early), None
+
+    def steps(self, request: Request, ticket: object) -> Steps:
+        """Decode a batch in slices -> a Send for each part."""
+        if self._mode != binding.BATCH:
+            command, response = self.start(request, ticket)
+            if command is not None:
+                yield command
+            return response
+        self._preferences(request)
+        found: list[bytes] = []
+        try:
+            for _ in envelope.elements(request.body, limits.BATCH_MESSAGES_MAX, found):
+                yield None
+        except CloudEventError as error:
+            return of_event_error(error)
+        messages: list[Message] = []
+        part, size = _Part(), 0
+        for index, element in enumerate(found):
+            size += len(element)
+            message = self._element(index, element, request)
+            if message is not None:
+                part.indexes.append(index)
+                part.due_ms.append(due_of(message))
+                messages.append(message)
+            if len(messages) >= PART_EVENTS or size >= PART_BYTES:
+                yield self._send(part, messages, ticket)
+                messages, part, size = [], _Part(), 0
+            elif index % PART_EVENTS == PART_EVENTS - 1:
+                yield None
+        if messages:
+            yield self._send(part, messages, ticket)
+        return self._answered()
+
+    def _preferences(self, request: Request) -> None:
+        if request.has(b"mq-retain"):
+            self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
         if request.has(b"prefer"):
-            wait = not request.prefers(b"respond-async")
+            self._early = request.prefers(b"respond-async")
             self._with_place = request.prefers(b"return=representation")
-        if self._with_place or self._results is not None:
-            self._due_ms = [due_of(message) for message in messages]
-        command: Command = Send(ticket, messages, wait)
-        if wait:
-            return command, None
-        return command, Response(202, [(b"preference-applied", b"respond-async")])
 
     def _message(self, event: CloudEvent, request: Request) -> Message:
-        message = mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host, self._retain)
+        path, born_host = self._match.path, request.peer.born_host
+        message = mapping.encode(event, self._match.topic, path, born_host, self._retain, self._match.context.wall_ms())
         for name, value in request.trace():
             if not properties.find(message.properties, properties.start_of(name)):
                 message.properties += properties.entry(name, value)
         return message
 
-    def _batch(self, batch: list[CloudEvent | CloudEventError], request: Request) -> list[Message]:
-        results: list[dict[str, object] | None] = []
-        messages: list[Message] = []
-        for index, event in enumerate(batch):
-            if isinstance(event, CloudEvent):
-                try:
-                    messages.append(self._message(event, request))
-                    results.append(None)
-                    continue
-                except CloudEventError as error:
-                    refused = error
+    def _element(self, index: int, element: bytes, request: Request) -> Message | None:
+        """The message of one element of a batch; None, with a result that says why, when it is refused."""
+        result: dict[str, object] = {"index": index}
+        self._results.append(result)
+        try:
+            return self._message(envelope.decode(element), request)
+        except CloudEventError as error:
+            status, code = event_error(error)
+            result.update(status=status, code=code.value, detail=error.text)
+            if error.attribute:
+                result["attribute"] = error.attribute
+            return None
+
+    def _send(self, part: _Part, messages: list[Message], ticket: object) -> Command | None:
+        if not messages:
+            return None
+        number = len(self._parts)
+        self._parts.append(part)
+        self._unanswered += 1
+        return Send((*ticket, number) if isinstance(ticket, tuple) else (ticket, number), messages, early=self._early)
+
+    def collect(self, event: Event) -> Response | None:
+        """Sent or Refused, of one part of a batch."""
+        part = self._parts[event.ticket[-1]]  # type: ignore[attr-defined]
+        for at, index in enumerate(part.indexes):
+            result = self._results[index]
+            if isinstance(event, Sent):
+                result["status"] = 202 if self._early else 200
+                if event.placed:
+                    result.update(place(event.placed[at], part.due_ms[at]))
             else:
-                refused = event
-            status, code = event_error(refused)
-            result: dict[str, object] = {"index": index, "status": status, "code": code.value, "detail": refused.text}
-            if refused.attribute:
-                result["attribute"] = refused.attribute
-            results.append(result)
-        self._results = results
-        return messages
+                failure = event.failure if isinstance(event, Refused) else Failure(ErrorCode.INTERNAL)
+                self._failure = failure
+                result.update(status=STATUS[failure.code], code=failure.code.value, detail=failure.text or failure.code.value)
+        return self._answered()
+
+    def _answered(self) -> Response | None:
+        """One part is answered, or all are sent: the response when nothing is missing."""
+        self._unanswered -= 1
+        return self._batch_response() if self._unanswered == 0 else None
 
     def finish(self, event: Event) -> Response:
-        """Sent or Refused."""
+        """Sent or Refused, of one event."""
         if not isinstance(event, Sent):
             return super().finish(event)
-        if self._results is not None:
-            return self._batch_response(event.placed)
+        if self._early:
+            return Response(202, [_ASYNC])
         placed = event.placed[0]
         if self._with_place:
-            body = orjson.dumps(place(placed, self._due_ms[0]))
+            body = orjson.dumps(place(placed, self._due_ms))
             return Response(200, [JSON, (b"preference-applied", b"return=representation")], body)
         return Response(204, [(b"mq-message-id", placed.message_id.encode())])
 
-    def _batch_response(self, placed: list[Placed]) -> Response:
-        results: list[dict[str, object]] = []
-        stored = iter(zip(placed, self._due_ms, strict=True))
-        for index, refused in enumerate(self._results or ()):
-            results.append(refused if refused is not None else {"index": index, "status": 200, **place(*next(stored))})
-        failures = len(results) - len(placed)
-        if results and not placed:
-            detail = f"none of the {failures} events could be stored"
+    def _batch_response(self) -> Response:
+        results = self._results
+        stored = sum(1 for result in results if result["status"] in (200, 202))
+        if results and not stored:
+            detail = f"none of the {len(results)} events could be stored"
+            if self._failure is not None:
+                return problem(STATUS[self._failure.code], self._failure.code.value, detail, results=results)
             return problem(400, "message-illegal", detail, results=results)
-        return Response(207 if failures else 200, [JSON], orjson.dumps({"results": results}))
+        status = 207 if stored < len(results) else 202 if self._early else 200
+        fields = [JSON, _ASYNC] if self._early else [JSON]
+        return Response(status, fields, orjson.dumps({"results": results}))
 
 
 @final

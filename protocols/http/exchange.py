@@ -7,6 +7,7 @@ from typing import final
 from protocols.http.handler import Handler
 from protocols.http.request import Request
 from protocols.http.response import Response
+from protocols.http.slices import SlicedRequest
 
 
 @final
@@ -18,6 +19,8 @@ class Exchange:
     refusal      the response of a refused request
     content_max  most bytes of content
     held         bytes of its content that its command holds
+    shared       bytes of its content that count against the bound of unfinished requests
+    slices       the work on it, while it is done in slices
     head_only    True: the method is HEAD, so the response has no body
     http10       True: the request is HTTP/1.0
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
@@ -34,6 +37,8 @@ class Exchange:
         "output",
         "refusal",
         "request",
+        "shared",
+        "slices",
     )
 
     def __init__(self, request: Request | None, keep_alive: bool, http10: bool) -> None:
@@ -45,4 +50,6 @@ class Exchange:
         self.http10 = http10
         self.content_max = 0
         self.held = 0
+        self.shared = 0
+        self.slices: SlicedRequest | None = None
         self.output = b""

@@ -11,10 +11,13 @@ from domain.access import Authority
 from domain.command import Command
 from domain.event import Event, Refused
 from domain.filter.expression import Expressions
+from domain.principal import Principal
 from protocols.http.access import identify
 from protocols.http.problem import of_failure, problem
-from protocols.http.request import Request
+from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Response
+from protocols.http.slices import SliceClock, SlicedRequest, Steps
+from protocols.uploads import Uploads, UploadShare
 
 Outcome = tuple[Command | None, Response | None]
 """A command without a response: `finish` makes the response. With a response: the request is answered at once."""
@@ -29,6 +32,8 @@ class HandlerContext:
     webhook_rate     requests a minute granted in a handshake; 0: no bound
     expressions      compiled filters of requests
     authority        verifies credentials; None without access control
+    slice_clock      gives large requests their turns
+    uploads          bounds the bytes of unfinished requests
     """
 
     wall_ms: Callable[[], int]
@@ -36,6 +41,8 @@ class HandlerContext:
     webhook_rate: int = 0
     expressions: Expressions = field(default_factory=Expressions)
     authority: Authority | None = None
+    slice_clock: SliceClock = field(default_factory=SliceClock)
+    uploads: Uploads = field(default_factory=Uploads)
 
 
 @final
@@ -69,30 +76,57 @@ class Handler(ABC):
     body_max     most bytes of content, as sent and as decoded; `content_limit` may differ for one request
     long_poll    True: the answer may take long, and is discarded when the client hangs up
     repeatable   True: the response may be large, and the client can repeat the request after `undo`
+    sliced       True: the work may take longer than a turn of the loop: `steps` carries it out
+    principal    who sends the request; None: access is not controlled
     """
 
-    __slots__ = ("_match", "long_poll")
+    __slots__ = ("_match", "long_poll", "principal", "sliced")
     body_max: int = 0
     repeatable: bool = False
 
     def __init__(self, match: Match) -> None:
         self._match = match
         self.long_poll = False
+        self.sliced = False
+        self.principal: Principal | None = None
 
     def content_limit(self, request: Request) -> int:
         """Most bytes of content of this request. May raise RefusalError."""
         return self.body_max
 
-    def carry_out(self, request: Request, ticket: object) -> Outcome:
-        """Authenticate the request where access is controlled, then `start`. May raise RefusalError."""
+    def admit(self, request: Request) -> None:
+        """Judge the head of a request, before its content: authenticate where access is controlled. May raise RefusalError."""
         authority = self._match.context.authority
-        if authority is None or request.method == b"OPTIONS":
-            return self.start(request, ticket)
-        principal = identify(authority, request)
+        if authority is not None and request.method != b"OPTIONS":
+            self.principal = identify(authority, request)
+
+    def carry_out(self, request: Request, ticket: object) -> Outcome:
+        """`start`, for the principal of the request. May raise RefusalError."""
+        command, response = self.start(request, ticket)
+        if command is not None and self.principal is not None:
+            command.principal = self.principal
+        return command, response
+
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: UploadShare, now: int) -> SlicedRequest | None:
+        """The work on a complete request that is not done in one turn; None: `carry_out` does it at once."""
+        if not self.sliced and not is_compressed(request):
+            return None
+        return SlicedRequest(
+            self._decoded(request, ticket, body_max, share), self.principal, self._match.context.slice_clock, now
+        )
+
+    def _decoded(self, request: Request, ticket: object, body_max: int, share: UploadShare) -> Steps:
+        if is_compressed(request):
+            for _ in inflate(request, body_max, share):
+                yield None
+        return (yield from self.steps(request, ticket))
+
+    def steps(self, request: Request, ticket: object) -> Steps:
+        """`start` in slices. Here: in one. May raise RefusalError."""
         command, response = self.start(request, ticket)
         if command is not None:
-            command.principal = principal
-        return command, response
+            yield command
+        return response
 
     @abstractmethod
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -103,6 +137,10 @@ class Handler(ABC):
         if isinstance(event, Refused):
             return of_failure(event.failure)
         return problem(500, "internal", "the gateway gave an answer of another kind")
+
+    def collect(self, event: Event) -> Response | None:
+        """The response to the events of several commands, None while some are missing. Here: there is one command."""
+        return self.finish(event)
 
     def undo(self, event: Event, ticket: object) -> Command | None:
         """The command that undoes the effect of an answer that is not sent; None when there is none."""

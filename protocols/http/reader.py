@@ -23,9 +23,10 @@ from protocols.adapter import Peer
 from protocols.http.chunks import ChunkReader
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem
-from protocols.http.request import Request, head_fault
+from protocols.http.request import Request, head_fault, no_room
 from protocols.http.response import Fields, Response
 from protocols.http.router import Router
+from protocols.uploads import UploadShare
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 TARGET_BYTES_MAX: Final = 8 * 1024
@@ -52,6 +53,7 @@ class Reader:
     current           the request whose head has arrived and whose content is not complete
     expects           True: the client waits for 100 (Continue)
     size              bytes of content of the current request so far
+    share             the bytes of content that arrived in several pieces, until their request has become a command
     _segments         bytes for `resume`: further requests or chunks
     _at               position in the first of them
     _parser           llhttp for heads, calling the `on_` methods
@@ -73,7 +75,7 @@ class Reader:
     __slots__ = (
         "_at", "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes",
         "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects",
-        "size", "stopped",
+        "share", "size", "stopped",
     )  # fmt: skip
 
     def __init__(self, router: Router, peer: Peer) -> None:
@@ -92,6 +94,7 @@ class Reader:
         self._chunks: ChunkReader | None = None
         self._body: bytes | bytearray = b""
         self.size = 0
+        self.share = UploadShare(router.uploads, peer.host)
         self.begun = False
         self.current: Exchange | None = None
         self.expects = False
@@ -282,6 +285,8 @@ class Reader:
             handler = self._router.find(request)
             limit = handler.content_limit(request)
             refused = head_fault(request, limit)
+            if refused is None:
+                handler.admit(request)
         except RefusalError as refusal:
             refused = refusal.response
         if refused is None:
@@ -301,15 +306,22 @@ class Reader:
         exchange = self.current
         if exchange is None:
             return
+        before = self.size
+        self.size += len(data)
+        whole = self._chunks is None and self.size == self._length
         if exchange.handler is not None:
-            if self.size == 0:
+            if before or not whole:
+                if not self.share.take(len(data)):
+                    self.refuse(no_room().response)
+                    return
+                exchange.shared += len(data)
+            if before == 0:
                 self._body = data
             else:
                 if isinstance(self._body, bytes):
                     self._body = bytearray(self._body)
                 self._body += data
-        self.size += len(data)
-        if self._chunks is None and self.size == self._length:
+        if whole:
             self._complete(exchange)
 
     def _complete(self, exchange: Exchange) -> None:

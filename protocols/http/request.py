@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Final, final
 
 from domain import property as properties
 from domain.errors import ErrorCode
 from protocols.adapter import Peer
-from protocols.http.problem import problem, refuse
+from protocols.http.problem import RefusalError, problem, refuse
 from protocols.http.response import Fields, Response
+from protocols.uploads import UploadShare
 
 _ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain"))
 TRACEPARENT: Final = properties.TRACEPARENT.encode()
@@ -19,6 +21,8 @@ _LISTS: Final = frozenset(
 )
 _KNOWN: Final = _ONCE | _LISTS
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+INFLATED_BYTES_PER_SLICE: Final = 512 * 1024
+"""Bytes that one slice of the work decompresses, some 0.5 ms."""
 
 
 @final
@@ -103,18 +107,43 @@ def head_fault(request: Request, body_max: int) -> Response | None:
     return None
 
 
-def content(request: Request, body_max: int) -> bytes:
-    """The body after its content coding, at most `body_max` bytes. Raises RefusalError."""
+def is_compressed(request: Request) -> bool:
+    """True when the body has to be decompressed."""
     encoding = request.field(b"content-encoding")
-    if not encoding or encoding.lower() == b"identity":
-        return request.body
+    return encoding != b"" and encoding.lower() != b"identity"
+
+
+def inflate(request: Request, body_max: int, share: UploadShare) -> Iterator[None]:
+    """Decompress the body, at most `body_max` bytes; yields after each slice of INFLATED_BYTES_PER_SLICE.
+
+    `share` holds the bytes. Raises RefusalError, also when there is no room for them.
+    """
     stream = zlib.decompressobj(_GZIP_OR_ZLIB)
-    try:
-        out = stream.decompress(request.body, body_max + 1)
-    except zlib.error:
-        raise refuse(ErrorCode.MESSAGE_ILLEGAL, "the content is not what Content-Encoding says") from None
-    if len(out) > body_max:
-        raise refuse(ErrorCode.MESSAGE_TOO_LARGE, f"the content is above {body_max} bytes when decoded", limit=body_max)
+    pieces: list[bytes] = []
+    data, size = request.body, 0
+    request.body = b""
+    while True:
+        try:
+            piece = stream.decompress(data, INFLATED_BYTES_PER_SLICE)
+        except zlib.error:
+            raise refuse(ErrorCode.MESSAGE_ILLEGAL, "the content is not what Content-Encoding says") from None
+        size += len(piece)
+        if size > body_max:
+            raise refuse(ErrorCode.MESSAGE_TOO_LARGE, f"the content is above {body_max} bytes when decoded", limit=body_max)
+        if not share.take(len(piece)):
+            raise no_room()
+        pieces.append(piece)
+        data = stream.unconsumed_tail
+        if stream.eof or not (data or len(piece) == INFLATED_BYTES_PER_SLICE):
+            break
+        yield
     if not stream.eof or stream.unused_data:
         raise refuse(ErrorCode.MESSAGE_ILLEGAL, "the content is cut short, or there is more after it")
-    return out
+    request.body = b"".join(pieces)
+
+
+def no_room() -> RefusalError:
+    """503: the unfinished requests of all clients hold too many bytes."""
+    refusal = refuse(ErrorCode.OVERLOADED, "too many bytes of unfinished requests are held: send the request again")
+    refusal.response.refusal = "uploads-full"
+    return refusal

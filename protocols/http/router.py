@@ -10,6 +10,7 @@ from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
+from protocols.uploads import Uploads
 
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
@@ -43,6 +44,11 @@ class Router:
         self._context = context
         self._patterns = [(route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in ROUTES]
         self._remembered: dict[bytes, Match] = {}
+
+    @property
+    def uploads(self) -> Uploads:
+        """The bound of unfinished requests."""
+        return self._context.uploads
 
     def find(self, request: Request) -> Handler:
         """The handler of a request. Raises RefusalError: 400 for a bad target, 404, 405 with Allow."""

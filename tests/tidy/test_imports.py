@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration")
+SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.uploads")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -51,7 +51,8 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway", ()),
     ("protocols.adapter", ("domain",)),
-    ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application")),
+    ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.uploads")),
+    ("protocols.uploads", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),

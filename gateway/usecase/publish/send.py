@@ -50,7 +50,9 @@ class Sending:
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
                 return
-        if command.wait:
+        if command.early:
+            self._send_early(connection, command)
+        elif command.wait:
 
             def done(result: list[Placed] | Failure) -> None:
                 if isinstance(result, Failure):
@@ -62,18 +64,35 @@ class Sending:
         else:
             self.submit(command.messages, None, queues=command.queues)
 
+    def _send_early(self, connection: ClientConnection, command: Send) -> None:
+        """Answer once: Refused when the messages are not accepted, Sent as soon as they are."""
+        answered: list[bool] = []
+
+        def done(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure) and not answered:
+                answered.append(True)
+                connection.answer(Refused(command.ticket, result))
+
+        def accepted() -> None:
+            if not answered:
+                answered.append(True)
+                connection.answer(Sent(command.ticket, []))
+
+        self.submit(command.messages, done, queues=command.queues, accepted=accepted)
+
     def submit(
         self,
         messages: list[Message],
         done: Callable[[list[Placed] | Failure], None] | None,
         changes: list[StateChange] | None = None,
         queues: int = 0,
+        accepted: Callable[[], None] | None = None,
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
 
         `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
-        topic that cannot be created, or of the store.
+        topic that cannot be created, or of the store. `accepted` is called when the store has taken them, or after its Failure.
         """
         missing = ""
         retained = RETAIN_NONE
@@ -90,7 +109,7 @@ class Sending:
                     done(failure)
                 return
         if missing:
-            self._make_topic(missing, messages, done, changes, queues)
+            self._make_topic(missing, messages, done, changes, queues, accepted)
             return
         if retained != RETAIN_NONE:
             changes = list(changes or ())
@@ -103,6 +122,8 @@ class Sending:
                 if change is not None:
                     changes.append(change)
         self._log.append(messages, done, changes or ())
+        if accepted is not None:
+            accepted()
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
         """TYPE_CONFLICT when a message does not fit the type of its topic. A topic that does not exist yet takes every type."""
@@ -124,10 +145,11 @@ class Sending:
         done: Callable[[list[Placed] | Failure], None] | None,
         changes: list[StateChange] | None,
         queues: int,
+        accepted: Callable[[], None] | None,
     ) -> None:
         def made(result: Topic | Failure) -> None:
             if not isinstance(result, Failure):
-                self.submit(messages, done, changes, queues)
+                self.submit(messages, done, changes, queues, accepted)
             elif done is not None:
                 done(result)
 

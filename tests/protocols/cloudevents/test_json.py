@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.cloudevents import json as envelope
-from protocols.cloudevents.event import CloudEvent, CloudEventError
+from protocols.cloudevents.event import ATTRIBUTES_MAX, CloudEvent, CloudEventError
 
 HEAD = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
 
@@ -215,3 +216,33 @@ def test_random_bytes_are_refused_and_nothing_else(noise: bytes) -> None:
                 read(text)
             except CloudEventError:
                 continue
+
+
+@pytest.mark.parametrize("count", [100, 101])
+def test_an_event_has_at_most_a_hundred_attributes(count: int) -> None:
+    more = "".join(f',"a{at}":1' for at in range(count - 4))
+    if count <= ATTRIBUTES_MAX:
+        assert len(decode(more + ',"data":{}').attributes) == count
+        return
+    with pytest.raises(CloudEventError) as caught:
+        decode(more + ',"data":1,"data_base64":null')
+    assert caught.value.too_large
+
+
+def test_data_of_many_small_values_builds_no_objects() -> None:
+    """Four million arrays and objects took a second, and hundreds of megabytes."""
+    text = b"[" + b",".join([b"[]"] * 1_000_000) + b"]"
+    tracemalloc.start()
+    try:
+        event = envelope.decode(f"{{{HEAD}".encode() + b',"data":' + text + b"}")
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(text)
+    finally:
+        tracemalloc.stop()
+    assert event.data == text
+
+
+def test_a_batch_is_split_in_slices() -> None:
+    found: list[bytes] = []
+    text = b"[" + b",".join([b'{"data":[[],[]]}'] * 9_000) + b"]"
+    assert sum(1 for _ in envelope.elements(text, 9_000, found)) == 9_000 * 9 // envelope.SLICE_TOKENS
+    assert len(found) == 9_000

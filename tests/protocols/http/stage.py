@@ -6,19 +6,26 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from domain.access import Credentials, Password
 from domain.command import Command, Send
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Sent
 from domain.message import Message, Placed
+from domain.ports import Entropy
+from domain.principal import Principal
 from domain.record import encode
 from gateway.node.settings import read
 from protocols.adapter import Peer
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
 from protocols.setting import Setting
+from protocols.uploads import Uploads
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
 SECOND = 1_000_000_000
+WORK_NS = SECOND
+"""Time in which all work on a request is done; shorter than every deadline of a peer."""
 
 
 class FixedEntropy:
@@ -33,14 +40,27 @@ class FixedEntropy:
         return b"\x07" * size
 
 
-def setting() -> Setting:
+class OnePassword:
+    """An authority that knows one password."""
+
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
+        """The principal `u` for the password `p`."""
+        if credentials == Password("u", b"p"):
+            return Principal("u", host)
+        return Failure(ErrorCode.NOT_AUTHENTICATED, "no")
+
+    def converse(self, method: str, host: str, entropy: Entropy) -> None:
+        """No exchange is offered."""
+
+
+def setting(uploads: Uploads | None = None, authority: OnePassword | None = None) -> Setting:
     """The facts of a node."""
-    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS)
+    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, authority, uploads=uploads or Uploads())
 
 
-def adapter(**options: object) -> HttpAdapter:
+def adapter(uploads: Uploads | None = None, authority: OnePassword | None = None, **options: Any) -> HttpAdapter:
     """The HTTP/1.1 adapter."""
-    return HttpAdapter(setting(), read(HttpConfig, "http", options, {}))
+    return HttpAdapter(setting(uploads, authority), read(HttpConfig, "http", options, {}))
 
 
 def factory(**options: object) -> HttpApplicationFactory:
@@ -102,14 +122,16 @@ Reaction = Callable[[Command], Event | None]
 
 def store_all(command: Command) -> Event | None:
     """Answers Send; other commands stay unanswered."""
-    return sent(command) if isinstance(command, Send) and command.wait else None
+    if not isinstance(command, Send) or not command.wait:
+        return None
+    return Sent(command.ticket, []) if command.early else sent(command)
 
 
 class Client:
     """Sends bytes, answers the commands with `react`, and collects the output."""
 
-    def __init__(self, react: Reaction = store_all, **options: object) -> None:
-        self.connection = adapter(**options).connect(PEER, 0)
+    def __init__(self, react: Reaction = store_all, made: HttpAdapter | None = None, **options: Any) -> None:
+        self.connection = (made or adapter(**options)).connect(PEER, 0)
         self.react = react
         self.commands: list[Command] = []
         self.output = b""
@@ -117,8 +139,8 @@ class Client:
     def send(self, data: bytes, now: int = 0) -> Client:
         """Pass bytes to the connection, and answer its commands, in as many turns as the connection asks for."""
         self.take(self.connection.receive(data, now), now)
-        while self.connection.deadline() == 0:
-            self.take(self.connection.expire(now), now)
+        while (due := self.connection.deadline()) is not None and due <= now + WORK_NS:
+            self.take(self.connection.expire(max(now, due)), now)
         return self
 
     def take(self, commands: Sequence[Command], now: int = 0) -> None:

@@ -12,7 +12,7 @@ from domain.limits import SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http2.application import Headers
-from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, factory, record, sent
+from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
 
 
 class Streams:
@@ -70,7 +70,10 @@ class Streams:
         commands = list(self.application.opened(stream_id, head(method, path, fields), 0))
         for piece in pieces:
             commands += self.application.data(stream_id, piece, 0)
-        return commands + list(self.application.ended(stream_id, 0))
+        commands += self.application.ended(stream_id, 0)
+        while (due := self.application.deadline()) is not None and due <= WORK_NS:
+            commands += self.application.expire(due)
+        return commands
 
 
 def head(method: str, path: str, fields: dict[str, str] | None = None) -> Headers:

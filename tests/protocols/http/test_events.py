@@ -13,7 +13,8 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import RETAIN_SET
-from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client
+from protocols.http.events import PART_EVENTS
+from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, request, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -179,9 +180,69 @@ def test_preferences() -> None:
     assert (waiting.status, waiting.field("preference-applied")) == (202, "respond-async")
     (command,) = client.commands
     assert isinstance(command, Send)
-    assert not command.wait
+    assert command.early
     told = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "return=representation"}, b"x")
     assert (told.status, told.json()) == (200, {"id": "ID0", "queue": 3, "offset": 40})
+
+
+def test_a_refusal_is_told_to_those_who_do_not_wait() -> None:
+    answer = Client(refuse).ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "respond-async"}, b"x")
+    assert answer.status == 503
+    batch = Client().ask("POST", "/ce/t", {**BATCH, "Prefer": "respond-async"}, json.dumps([GOOD, {}]).encode())
+    assert (batch.status, [result["status"] for result in batch.json()["results"]]) == (207, [202, 400])
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        {"partitionkey": "k" * 65},
+        {"deliverytime": "2028-11-21T03:00:00Z"},
+        {"expirytime": "soon"},
+        {f"a{at}": "v" for at in range(97)},
+        {"large": "x" * 32_700},
+    ],
+)
+def test_one_refused_event_is_named_and_the_others_are_stored(extension: dict[str, str]) -> None:
+    client = Client()
+    answer = client.ask("POST", "/ce/t", BATCH, json.dumps([GOOD, {**GOOD, **extension}, GOOD]).encode())
+    assert answer.status == 207
+    assert [result["status"] in (400, 413) for result in answer.json()["results"]] == [False, True, False]
+    if len(extension) == 1 and "large" not in extension:
+        assert answer.json()["results"][1]["attribute"] in extension
+
+
+def test_a_large_batch_is_stored_in_parts() -> None:
+    """Each part is one turn of the loop; the answer has the place of every event, in order."""
+    client = Client()
+    batch = json.dumps([{**GOOD, "id": str(at)} for at in range(1_000)]).encode()
+    client.take(client.connection.receive(request("POST", "/ce/t", BATCH, batch), 0))
+    while client.connection.deadline() == 0:
+        before = len(client.commands)
+        client.take(client.connection.expire(0))
+        assert len(client.commands) - before <= 1
+    assert all(isinstance(command, Send) and len(command.messages) <= PART_EVENTS for command in client.commands)
+    (answer,) = client.answers()
+    assert (answer.status, [result["index"] for result in answer.json()["results"]]) == (200, list(range(1_000)))
+
+
+def test_a_part_that_the_store_refuses_fails_alone() -> None:
+    def second_fails(command: Command) -> Event | None:
+        assert isinstance(command, Send)
+        assert isinstance(command.ticket, tuple)
+        return refuse(command) if command.ticket[-1] == 1 else sent(command)
+
+    answer = Client(second_fails).ask("POST", "/ce/t", BATCH, json.dumps([GOOD] * (3 * PART_EVENTS)).encode())
+    statuses = [result["status"] for result in answer.json()["results"]]
+    assert answer.status == 207
+    assert statuses == [200] * PART_EVENTS + [503] * PART_EVENTS + [200] * PART_EVENTS
+
+
+def test_requests_behind_a_sliced_one_wait_for_it() -> None:
+    batch = request("POST", "/ce/t", BATCH, json.dumps([GOOD] * 300).encode())
+    client = Client().send(batch + request("POST", "/ce/t", EVENT_FIELDS, b"x") + batch)
+    assert [answer.status for answer in client.answers()] == [200, 204, 200]
+    sizes = [len(command.messages) for command in client.commands if isinstance(command, Send)]
+    assert sizes == [64, 64, 64, 64, 44, 1, 64, 64, 64, 64, 44]
 
 
 def test_an_event_can_be_the_latest_value() -> None:

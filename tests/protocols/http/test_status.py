@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from domain.errors import ConfigError, ErrorCode, Failure
@@ -46,7 +48,7 @@ def test_dates(second: int, text: bytes) -> None:
 @pytest.mark.parametrize(
     "options", [{"webhook_orgins": []}, {"webhook_origins": "x"}, {"webhook_rate": -1}, {"webhook_rate": True}]
 )
-def test_bad_settings_are_refused(options: dict[str, object]) -> None:
+def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
     for make in (adapter, factory):
         with pytest.raises(ConfigError):
             make(**options)

@@ -1,0 +1,77 @@
+"""Bytes of requests that are not complete yet: one bound for all connections, shared fairly between the hosts of peers."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together."""
+
+
+@final
+class Uploads:
+    """The bytes that unfinished requests hold.
+
+    A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
+    of the bound, and there is always room for another one.
+
+    bytes_held   bytes of all hosts
+    refused      requests that found no room
+    """
+
+    def __init__(self, bytes_max: int = UPLOADS_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._hosts: dict[str, int] = {}
+        self.bytes_held = 0
+        self.refused = 0
+
+    def take(self, host: str, size: int) -> bool:
+        """Count `size` more bytes of `host`. False: there is no room for them, and they are not counted."""
+        held = self._hosts.get(host, 0) + size
+        if held > self._bytes_max - self.bytes_held - size:
+            self.refused += 1
+            return False
+        self._hosts[host] = held
+        self.bytes_held += size
+        return True
+
+    def give(self, host: str, size: int) -> None:
+        """Return `size` bytes of `host`."""
+        self.bytes_held -= size
+        held = self._hosts[host] - size
+        if held:
+            self._hosts[host] = held
+        else:
+            del self._hosts[host]
+
+
+@final
+class UploadShare:
+    """The bytes that one connection holds of the common bound; they are returned when it is freed, at the latest."""
+
+    __slots__ = ("_host", "_uploads", "held")
+
+    def __init__(self, uploads: Uploads, host: str) -> None:
+        self._uploads = uploads
+        self._host = host
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        """Hold `size` more bytes. False: there is no room for them."""
+        if not self._uploads.take(self._host, size):
+            return False
+        self.held += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Return `size` bytes."""
+        if size:
+            self._uploads.give(self._host, size)
+            self.held -= size
+
+    def release(self) -> None:
+        """Return all bytes."""
+        self.give(self.held)
+
+    def __del__(self) -> None:
+        self.release()
