@@ -1,8 +1,8 @@
 """The JSON event format (CloudEvents 1.0.2, JSON event format): one event or a batch, in both directions.
 
 This module scans the top level of the text, to detect duplicate names and to keep the bytes of `data` as they were sent.
-msgspec checks the syntax of the whole event without building objects, and orjson parses each attribute: both refuse invalid escapes and
-lone surrogates. A batch is split in slices, because its text may take longer than one turn of the loop.
+msgspec checks the syntax of the whole event without building objects, and orjson parses each attribute: both refuse
+invalid escapes and lone surrogates. A batch is split in slices, because its text may take longer than one turn of the loop.
 """
 
 from __future__ import annotations

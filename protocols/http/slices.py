@@ -15,7 +15,7 @@ SLOT_NS: Final = 2 * MILLISECOND_NS
 """Time from the slice of one request to that of another. A slice takes less, so the loop serves others in between."""
 
 Steps = Generator[Command | None, None, Response | None]
-"""The work on one request: yields a command or None where a slice ends, returns the response, or None when an event makes it."""
+"""The work on one request: yields a command or None where a slice ends; returns the response, None when an event makes it."""
 
 
 @final
