@@ -57,7 +57,7 @@ FOLDERS = {
     "store/lease": (
         "call", "expiry", "journal", "leases", "ledger", "order", "positions", "ranges", "source", "table", "tables", "turn",
     ),
-    "store/log": ("batch", "cache", "commit", "open_batch", "reader", "segment"),
+    "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
     "gateway/connection": ("client_connection", "context", "pump"),

@@ -144,7 +144,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)
     metadata = Catalogue(durability, writer.append_changes, writer.append_made, compaction.drop_topic)
-    state.connect(writer.append_changes, segments.read)
+    state.connect(writer.append_changes, reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of, events, promise).run(point)

@@ -15,6 +15,7 @@ _LEVELS: Final = {
     StoreEventKind.RESUMED: logging.WARNING,
     StoreEventKind.DAMAGED: logging.CRITICAL,
     StoreEventKind.REBUILT: logging.ERROR,
+    StoreEventKind.CUT: logging.WARNING,
     StoreEventKind.UNREADABLE: logging.ERROR,
     StoreEventKind.FAULT: logging.ERROR,
 }

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from domain.errors import StoreError
 from store.log.cache import TailCache
+from store.log.checked import CheckedRanges
 from store.log.segment import Segments
 from store.queue.row import Row
 
@@ -15,21 +16,41 @@ GAP_BYTES: Final = 8_192
 RUN_BYTES: Final = 1024 * 1024
 """Bytes of one read, at most, unless one record is longer."""
 
+RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
+"""No record is longer: what a client gives as a position of one is not read further."""
+
 
 @final
 class RecordReader:
-    """Reads records. Raises StoreError when the log does not hold what the index says, OSError when the disk fails.
+    """Reads records; what comes from the disk is checked the first time.
+
+    Raises StoreError when the log does not hold what the index says, or is damaged there, OSError when the disk fails.
 
     disk_reads   reads of the disk since the start
+    checked      parts of the log that have been checked
     """
 
     def __init__(self, segments: Segments, cache: TailCache) -> None:
         self._segments = segments
         self._cached = cache.records
+        self.checked = CheckedRanges(segments)
         self.disk_reads = 0
 
+    def is_lost(self, row: Row) -> bool:
+        """True when the record of `row` was lost: it is in a gap of the log."""
+        return bool(self._segments.gaps) and self._segments.is_lost(row[0])
+
     def fetch(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of `rows`, in order."""
+        """The records of `rows`, in order; b"" for one that was lost."""
+        if self._segments.gaps:
+            return self._fetch_around_gaps(rows)
+        return self._fetch(rows)
+
+    def _fetch_around_gaps(self, rows: Sequence[Row]) -> list[bytes]:
+        kept = iter(self._fetch([row for row in rows if not self.is_lost(row)]))
+        return [b"" if self.is_lost(row) else next(kept) for row in rows]
+
+    def _fetch(self, rows: Sequence[Row]) -> list[bytes]:
         cached = self._cached
         out: list[bytes] = []
         at = 0
@@ -59,6 +80,7 @@ class RecordReader:
         segment = self._segments.at(begin)
         data = b""
         if segment is not None:
+            self.checked.require(begin, min(end, segment.end))
             data = segment.file.read(begin - segment.base, min(end, segment.end) - begin)
             self.disk_reads += 1
         for row in rows:
@@ -78,11 +100,23 @@ class RecordReader:
         data = self._cached.get(position)
         if data is not None:
             return data
-        if position < 0 or position + 91 > end:
+        if position < 0 or position + 91 > end or (self._segments.gaps and self._segments.is_lost(position)):
             return None
         front = self._segments.read(position, 8)
         if len(front) < 8 or front[4:] not in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"):
             return None
         size = int.from_bytes(front[:4], "big")
+        if size > RECORD_BYTES_MAX or position + size > end:
+            return None
         data = self._segments.read(position, size)
-        return data if position + size <= end and len(data) == size else None
+        if len(data) != size:
+            return None
+        self.checked.require(position, position + size)
+        return data
+
+    def value(self, position: int, size: int) -> bytes:
+        """`size` bytes of the log from `position` on, checked; fewer where the log does not hold them."""
+        data = self._segments.read(position, size)
+        if data:
+            self.checked.require(position, position + len(data))
+        return data

@@ -20,6 +20,11 @@ from tests.store.driver import Driver, RecordingListener, sure
 UNCACHED = StoreConfig(cache_bytes=0)
 
 
+def apart(driver: Driver, *bodies: bytes, properties: bytes = b"") -> list[Placed]:
+    """Send messages to t in batches of their own: damage costs the readers of its batch an error, and no others."""
+    return [driver.send("t", body, properties=properties)[0] for body in bodies]
+
+
 def damage(driver: Driver, place: Placed) -> None:
     """Make the record at `place` unreadable."""
     for name, content in driver.disk.files.items():
@@ -172,7 +177,7 @@ def test_a_lease_call_that_finds_only_an_unreadable_message_is_answered_with_an_
 def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> None:
     driver = Driver(UNCACHED)
     driver.topic("t")
-    places = driver.send("t", *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
+    places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     found: list[bytes] = []
     for _ in range(3):
@@ -186,7 +191,7 @@ def test_what_stands_around_an_unreadable_message_is_leased(filtered: bool) -> N
 def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
     driver = Driver(UNCACHED)
     driver.topic("t")
-    places = driver.send("t", b"0", b"1", b"2")
+    places = apart(driver, b"0", b"1", b"2")
     damage(driver, places[1])
     leased = driver.lease("g", "t", ordered=True)
     assert [Record(each.record).body for each in leased.messages] == [b"0"]
@@ -199,7 +204,7 @@ def test_nothing_overtakes_an_unreadable_message_of_an_ordered_group() -> None:
 def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error() -> None:
     driver = Driver(UNCACHED)
     driver.topic("t")
-    places = driver.send("t", *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
+    places = apart(driver, *[b"%d" % number for number in range(6)], properties=b"TAGS\x01a\x02")
     damage(driver, places[3])
     for tags in (None, parse("a")):
         result = driver.read("t", tags=tags)
@@ -213,7 +218,7 @@ def test_a_read_ends_before_an_unreadable_record_and_the_next_one_gets_the_error
 def test_a_pull_beside_receivers_ends_before_an_unreadable_record() -> None:
     driver = Driver(UNCACHED)
     driver.topic("t")
-    places = driver.send("t", *[b"%d" % number for number in range(4)])
+    places = apart(driver, *[b"%d" % number for number in range(4)])
     driver.lease("g", "t", limit=1, invisible_ms=600_000)
     damage(driver, places[2])
 
