@@ -53,9 +53,11 @@ class StateEffects:
             return
         self._apply(item, base)
         if item.space == DROPPED and item.value is not None:
-            topic = item.key.decode()
-            self._index.drop_topic(topic, int(item.value.split(b" ")[0]))
-            self._index.configure(topic, self._metadata.topic(topic))
+            topic, epoch = item.key.decode(), int(item.value.split(b" ")[0])
+            entry = self._index.topics.get(topic)
+            if entry is None or entry.epoch < epoch:  # else retention has written the change again: the topic is a later one
+                self._index.drop_topic(topic, epoch)
+                self._index.configure(topic, self._metadata.topic(topic))
 
     def _apply(self, item: StateChange, base: int) -> None:
         self._state.apply(item, base)

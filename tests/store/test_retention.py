@@ -200,3 +200,23 @@ def test_segments_that_were_not_walked_get_a_date() -> None:
     segments.date_segments(now)
     dates = [segment.newest_ms for segment in segments.all]
     assert dates == [*ends, now]
+
+
+def test_a_topic_made_again_keeps_its_messages_when_the_note_of_its_deletion_is_written_again() -> None:
+    """Retention copies that note forward; recovery reads it behind the messages of the new topic of the same name."""
+    driver = Driver(StoreConfig(retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=600_000))
+    driver.topic("t")
+    driver.topic("noise")
+    driver.send("t", b"old")
+    driver.store.parts.checkpointer.begin(False)
+    driver.clock.run_for(100)
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    driver.topic("t")
+    driver.clock.run_for(50_000)
+    fill(driver, "noise", 1)
+    driver.send("t", b"new")
+    driver.clock.run_for(45_000)
+    assert driver.store.figures()["retention_segments_deleted_total"] > 0
+    assert driver.store.state.get("@dropped", b"t") is not None, "the index still has rows of the old topic"
+    assert driver.bodies("t") == [b"new"]
+    assert driver.killed().bodies("t") == [b"new"]

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from domain.errors import Failure, GatewayError
+from domain.errors import Failure, GatewayError, StoreError
 from domain.receipt import Receipt
 from domain.record import Record
 from tests.store.clock import VirtualClock
@@ -46,7 +46,8 @@ class Life:
 
     def check(self) -> None:
         """Check what can be read: topics, messages, state, positions."""
-        self._topics(self.promises.until())
+        if self.driver.store.broken is None:
+            self._topics(self.promises.until())
         expected = self.promises.until()
         seen: dict[bytes, Record] = {}
         for topic, count in QUEUES.items():
@@ -58,8 +59,9 @@ class Life:
                     seen[record.body] = record
         for body, sent in expected.sent.items():
             self._kept(expected, body, sent, seen)
-        self._state(expected)
-        self._positions(expected)
+        if self.driver.store.broken is None:
+            self._state(expected)
+            self._positions(expected)
 
     def go_on(self) -> None:
         """Use the store as clients do after a start, and check that it keeps on promising and holding."""
@@ -160,7 +162,10 @@ class Life:
 
     def _state(self, expected: Expected) -> None:
         for (space, key), value in expected.values.items():
-            found = self.driver.store.state.get(space, key)
+            try:
+                found = self.driver.store.state.get(space, key)
+            except (OSError, StoreError) as error:
+                raise BrokenPromiseError(f"state {key!r} cannot be read: {error}") from error
             if found not in value.may_be():
                 raise BrokenPromiseError(
                     f"state {key!r} is {_text(found)}, not {' or '.join(_text(each) for each in value.may_be())}"
@@ -192,7 +197,7 @@ class Life:
                     place = self.driver.send(topic, body, queue_id=queue_id)[0]
                 except AssertionError as error:
                     raise BrokenPromiseError(f"{topic} {queue_id} takes no messages: {error}") from error
-                if place.queue_offset != end:
+                if place.queue_offset < end:
                     raise BrokenPromiseError(f"{topic} {queue_id} goes on at {place.queue_offset}, and ended at {end}")
                 self.promises.note("stored", body, (place.queue_offset, place.store_ms))
 
@@ -211,7 +216,7 @@ class Life:
             for queue_id, (first, end) in enumerate(bounds):
                 for offset in range(first, end):
                     key = ((RECEIVER, topic, queue_id), offset)
-                    if (queue_id, offset) not in given and key not in expected.settled:
+                    if (queue_id, offset) not in given and key not in expected.settled and not expected.hidden:
                         raise BrokenPromiseError(f"{topic} {queue_id} {offset} is never given to the group")
 
     def _leases(self, topic: str, invisible_ms: int) -> list[tuple[tuple[str, str, int], int]]:

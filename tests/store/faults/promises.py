@@ -68,6 +68,7 @@ class Expected:
     positions   place -> committed position
     settled     (place, offset) -> True when it is acknowledged
     leased      (place, offset) -> end of the lease, epoch ms
+    hidden      True when records were unreadable for a time: these are given to nobody for a while
     """
 
     sent: dict[bytes, Sent] = field(default_factory=dict)
@@ -78,6 +79,8 @@ class Expected:
     positions: dict[Place, Value] = field(default_factory=dict)
     settled: dict[tuple[Place, int], bool] = field(default_factory=dict)
     leased: dict[tuple[Place, int], int] = field(default_factory=dict)
+
+    hidden: bool = False
 
     def gone(self, sent: Sent) -> bool:
         """True when the message's topic was deleted since, acknowledged."""
@@ -149,6 +152,8 @@ def _apply(expected: Expected, kind: str, key: object, value: object) -> None:
             expected.leased[key] = until_ms  # type: ignore[index]
         case "power", _, _:
             expected.leased.clear()
+        case "unreadable", _, _:
+            expected.hidden = True
         case "forget", _, _:
             expected.settled.pop(key, None)  # type: ignore[call-overload]
         case _:

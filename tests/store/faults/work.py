@@ -105,7 +105,8 @@ class Work:
     def commit_position(self, topic: str = "") -> None:
         """Commit a position below the readable end."""
         topic = topic or self.chance.choice((FLUSHED, PAGE))
-        first, end = self.driver.bounds(topic)
+        bounds = self.driver.call(self.driver.store.log.bounds, topic, 0)
+        first, end = (0, 0) if isinstance(bounds, Failure) else bounds
         if end > first:
             place, offset = (COMMITTER, topic, 0), self.chance.randint(max(first, end - 3), end)
             self.promises.note("position", place, offset)
