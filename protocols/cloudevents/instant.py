@@ -49,6 +49,12 @@ def is_rfc3339(text: bytes) -> bool:
     return True
 
 
+def rfc3339(ms: int) -> str:
+    """Epoch milliseconds, from 0 to INSTANT_MS_MAX -> RFC 3339 date-time in UTC, with milliseconds."""
+    at = datetime.datetime.fromtimestamp(ms // 1000, datetime.UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+
+
 def instant_ms(text: bytes) -> int:
     """RFC 3339 date-time or decimal epoch milliseconds -> epoch milliseconds; -1 when it is neither."""
     if text.isdigit():

@@ -10,7 +10,7 @@ from domain.message import Message
 from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
 from protocols.cloudevents.instant import rfc3339_ms
 
-_PROTOCOL: Final = b"\x02" + properties.HG_PROTOCOL_START + b"cloudevents\x02"
+_PROTOCOL: Final = properties.HG_PROTOCOL_START + b"cloudevents\x02"
 _JSON: Final = properties.HG_CONTENT_TYPE_START + b"application/json\x02"
 _TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
 """Extension attributes that are properties of the same names."""
@@ -28,16 +28,28 @@ def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: i
     Raises CloudEventError when `expirytime` or `deliverytime` is not an instant, `deliverytime` is more than 366 days ahead,
     `partitionkey` is above 64 bytes, or attributes or data exceed their limits.
     """
+    parts = [_PROTOCOL]
+    if path:
+        parts += (properties.ORIGIN_MQTT_TOPIC_START, path.encode(), b"\x02")
+    stored = b"".join(parts) + stored_form(event, wall_ms)
+    if len(stored) > ATTRIBUTES_BYTES_MAX:
+        raise CloudEventError("", f"attributes and path are above {ATTRIBUTES_BYTES_MAX} bytes as stored", too_large=True)
+    return Message(topic, event.data, stored, born_host=born_host, retain=retain)
+
+
+def stored_form(event: CloudEvent, wall_ms: int = 0) -> bytes:
+    """The stored properties that make a message with body `event.data` this event, whichever protocol brings it.
+
+    Raises CloudEventError as `encode`.
+    """
     attributes = event.attributes
     if len(event.data) > limits.BODY_BYTES_MAX:
         raise CloudEventError("data", f"data is above {limits.BODY_BYTES_MAX} bytes", too_large=True)
     kind = attributes[b"type"]
     identity = attributes[b"id"]
-    parts = [properties.KEYS_START, identity, _PROTOCOL]
+    parts = [properties.KEYS_START, identity, b"\x02"]
     if len(kind) <= 127 and b"|" not in kind:
         parts += (properties.TAGS_START, kind, b"\x02")
-    if path:
-        parts += (properties.ORIGIN_MQTT_TOPIC_START, path.encode(), b"\x02")
     for name, value in attributes.items():
         if value:
             parts += (properties.CE_BYTES, name, b"\x01", value, b"\x02")
@@ -51,7 +63,7 @@ def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: i
     stored = b"".join(parts)
     if len(stored) > ATTRIBUTES_BYTES_MAX:
         raise CloudEventError("", f"the attributes are above {ATTRIBUTES_BYTES_MAX} bytes as stored", too_large=True)
-    return Message(topic, event.data, stored, born_host=born_host, retain=retain)
+    return stored
 
 
 def _extensions(attributes: dict[bytes, bytes], parts: list[bytes], wall_ms: int) -> None:

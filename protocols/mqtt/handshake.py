@@ -18,7 +18,7 @@ from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
 from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.translate import message, route, stored_form
+from protocols.mqtt.translate import content, message, route
 from protocols.mqtt.wire import V3, V5, PacketError
 
 RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x8A: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
@@ -141,7 +141,7 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
     given = will.properties
     expiry_s = given.number(props.MESSAGE_EXPIRY, -1)
     delay_s = given.number(props.WILL_DELAY, 0)
-    stored = b""
+    kept = given
     if given is not NONE:
         # The expiry interval of a will starts when the will is published: the gateway writes the expiry then.
         kept = Properties()
@@ -149,8 +149,7 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
         kept.blobs = given.blobs
         kept.user = given.user
         kept.numbers = {name: value for name, value in given.numbers.items() if name == props.PAYLOAD_FORMAT}
-        stored = stored_form(kept, will.body, 0)
-    sent: Message = message(where, will.body, will.qos, will.retain, stored, born_host)
+    sent: Message = message(where, content(kept, will.body, terms.version, 0), will.qos, will.retain, born_host)
     return Will(sent, delay_s, expiry_s)
 
 

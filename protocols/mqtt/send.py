@@ -17,13 +17,14 @@ from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
-from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, stored_form
+from protocols.mqtt.translate import STORED_BYTES_MAX, Route, content, message, route
 from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
 MESSAGE_BYTES: Final = 256
 """Approximate bytes of memory that a message takes besides its body."""
 REFUSALS: Final = {
+    0x83: "deliverytime is RFC 3339 or epoch milliseconds, at most 366 days ahead",
     0x97: "the properties are too many to be stored: 32,767 bytes in all",
     0x99: "the payload is not the UTF-8 that it claims to be",
 }
@@ -113,7 +114,6 @@ class Inbound:
         """Add one PUBLISH to the current run, or refuse it. Raises PacketError when the client has broken the protocol."""
         qos = packet.qos
         topic = packet.topic
-        more = b""
         refusal = 0
         if qos > self._qos_max:
             raise PacketError(0x9B, f"a PUBLISH with QoS {qos}, at most {self._qos_max} is taken")
@@ -121,12 +121,6 @@ class Inbound:
             raise PacketError(0x9A, "a PUBLISH that is to be retained")
         if packet.properties is not NONE:
             topic = self._topic_of(packet)
-            try:
-                more = stored_form(packet.properties, packet.body, self._wall_ms())
-            except PacketError as fault:
-                if fault.code not in REFUSALS:
-                    raise
-                refusal = fault.code
         elif not topic:
             raise PacketError(0x82 if self._version == V5 else 0x90, "an empty topic name")
         where = self._routes.get(topic)
@@ -136,7 +130,13 @@ class Inbound:
             self._count_in_flight(packet)
         if len(packet.body) > BODY_BYTES_MAX:
             raise PacketError(0x95, f"a payload of {len(packet.body)} bytes, {BODY_BYTES_MAX} are allowed")
-        refusal = refusal or where.refusal or (0x97 if len(more) + len(topic) > STORED_BYTES_MAX else 0)
+        try:
+            brought = content(packet.properties, packet.body, self._version, self._wall_ms())
+            refusal = where.refusal or (0x97 if len(brought.stored) + len(topic) > STORED_BYTES_MAX else 0)
+        except PacketError as fault:
+            if fault.code not in REFUSALS:
+                raise
+            refusal = fault.code
         if refusal:
             self._refuse(packet, refusal, commands)
             return
@@ -145,7 +145,7 @@ class Inbound:
         if run is None or run.topic != where.topic or run.kind != kind:
             self.flush(commands)
             run = self._run = Run(where.topic, kind)
-        run.messages.append(message(where, packet.body, qos, packet.retain, more, self._born_host))
+        run.messages.append(message(where, brought, qos, packet.retain, self._born_host))
         run.packet_ids.append(packet.packet_id)
         run.size += MESSAGE_BYTES + len(packet.body)
 

@@ -110,7 +110,13 @@ def revoked_code(failure: Failure) -> int:
     return 0x98 if failure.code is ErrorCode.NOT_AUTHENTICATED else 0x87
 
 
-PUBLISHES: Final = {0x87: "not-allowed", 0x90: "topic-illegal", 0x97: "properties-too-large", 0x99: "media-type"}
+PUBLISHES: Final = {
+    0x83: "delivery-time-illegal",
+    0x87: "not-allowed",
+    0x90: "topic-illegal",
+    0x97: "properties-too-large",
+    0x99: "media-type",
+}
 FILTERS: Final = {0x8F: "filter-illegal", 0x9E: "not-supported", 0xA1: "not-supported", 0xA2: "not-supported"}
 """Reason code -> word that the adapter counts a refused PUBLISH or a refused filter under; the connection stays open."""
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections import Counter
 from typing import Final, final
 
 from domain import property as properties
 from domain.address import is_path, topic_of_path
-from domain.limits import BODY_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX
+from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
 from domain.mqtt_session import RoutedRecord
+from protocols.cloudevents.event import CloudEvent
+from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339
 from protocols.compression import plain
 from protocols.mqtt import cloudevent
 from protocols.mqtt import property as props
@@ -22,7 +25,12 @@ from protocols.mqtt.wire import V5, PacketError, put_varint, text
 STORED_BYTES_MAX: Final = 32_500
 """Bytes of stored properties that a PUBLISH may bring: of the 32,767 of a message, the gateway needs the rest for its own."""
 MESSAGE_GROUP: Final = "messageGroup"
-"""The user property that names the message group (ordering key): messages of one group are in one queue, in order."""
+DELIVERY_TIME: Final = "deliverytime"
+KEY: Final = "mq-key"
+TAG: Final = "mq-tag"
+"""User properties with a meaning: the message group (ordering key), whose messages are in one queue, in order; the instant
+before which the message is not delivered, RFC 3339 or epoch ms; the keys, separated by spaces; the tag."""
+TAG_BYTES_MAX: Final = 127
 _FORBIDDEN: Final = ("\x01", "\x02")
 
 
@@ -62,27 +70,71 @@ def route(name: bytes, client_id: str) -> Route:
     return Route(topic_of_path(path), 0, stored)
 
 
-_PATH: Final = f"{properties.TAGS}\x01MQTT_COMMON\x02{properties.ORIGIN_MQTT_TOPIC}\x01"
+COMMON_TAG: Final = "MQTT_COMMON"
+_TAG: Final = properties.entry(properties.TAGS, COMMON_TAG)
+_PATH: Final = f"{_TAG.decode()}{properties.ORIGIN_MQTT_TOPIC}\x01"
 _RETAINED: Final = ("", f"{properties.MQTT_RETAIN}\x01true\x02")
 _CLIENT: Final = f"{properties.HG_PROTOCOL}\x01mqtt\x02{properties.HG_CLIENT}\x01"
 _TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 
 
-def message(where: Route, body: bytes, qos: int, retain: bool, more: bytes, born_host: bytes) -> Message:
-    """The message to be stored. `more`: its own stored properties, besides those of the route."""
-    kind = RETAIN_NONE if not retain else RETAIN_SET if body else RETAIN_DELETE
+@final
+class Content:
+    """What a PUBLISH brings besides its topic.
+
+    body     the body of the message
+    stored   its own stored properties, besides those of the route
+    tagged   True: `stored` has its tag, or says that it has none; False: it has that of MQTT messages
+    empty    True: the payload is empty, which with RETAIN removes the latest value
+    """
+
+    __slots__ = ("body", "empty", "stored", "tagged")
+
+    def __init__(self, body: bytes, stored: bytes = b"", tagged: bool = False, empty: bool = False) -> None:
+        self.body = body
+        self.stored = stored
+        self.tagged = tagged
+        self.empty = empty
+
+
+def message(where: Route, brought: Content, qos: int, retain: bool, born_host: bytes) -> Message:
+    """The message to be stored."""
+    kind = RETAIN_NONE if not retain else RETAIN_DELETE if brought.empty else RETAIN_SET
     stored = where.stored[qos << 1 | (1 if retain else 0)]
-    return Message(where.topic, body, stored + more if more else stored, born_host=born_host, retain=kind)
+    if brought.stored:
+        stored = (stored[len(_TAG) :] if brought.tagged else stored) + brought.stored
+    return Message(where.topic, brought.body, stored, born_host=born_host, retain=kind)
 
 
-def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
-    """MQTT 5 properties of a PUBLISH or a will -> stored properties.
+def content(given: Properties, payload: bytes, version: int, now_ms: int) -> Content:
+    """Payload and properties of a PUBLISH or a will -> the content of its message. Raises PacketError as `stored_form`."""
+    if given is NONE:
+        # Most payloads are not text that begins with a brace: they are not looked at.
+        event = cloudevent.structured(payload, None) if version != V5 and payload[:1] == b"{" else None
+        stored = None if event is None else cloudevent.stored_form(event, payload)
+        if event is None or stored is None:
+            return Content(payload, empty=not payload)
+        return Content(event.data, stored, True)
+    content_type = given.texts.get(props.CONTENT_TYPE, "")
+    event = cloudevent.structured(payload, content_type)
+    text = b"" if event is None else payload
+    if event is None:
+        event = cloudevent.binary(given, payload)
+    stored = None if event is None else cloudevent.stored_form(event, text, content_type)
+    if event is None or stored is None:
+        own = stored_form(given, payload, now_ms, None)
+        return Content(payload, own, properties.find(own, properties.TAGS_START) != b"", not payload)
+    _check_due(properties.find(stored, properties.TIMER_DELIVER_MS_START), now_ms)
+    return Content(event.data, stored + stored_form(given, payload, now_ms, event), True, not payload)
+
+
+def stored_form(given: Properties, body: bytes, now_ms: int, event: CloudEvent | None) -> bytes:
+    """MQTT 5 properties of a PUBLISH or a will -> stored properties, besides those of `event`, when it is one.
 
     Raises PacketError: 0x82 for a response topic with wildcards, 0x99 for a body with Payload Format Indicator 1 that is not
-    UTF-8, 0x97 for properties above STORED_BYTES_MAX, 0x81 for control characters that cannot be stored.
+    UTF-8, 0x97 for properties above STORED_BYTES_MAX, 0x83 for a delivery time that is none or is more than 366 days ahead,
+    0x81 for control characters that cannot be stored.
     """
-    if given is NONE:
-        return b""
     out: list[bytes] = []
     if given.numbers.get(props.PAYLOAD_FORMAT) == 1:
         _check_text(body)
@@ -92,7 +144,7 @@ def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
         out.append(properties.entry(properties.HG_EXPIRE_MS, str(now_ms + 1000 * expiry_s)))
     for name, key in ((props.CONTENT_TYPE, properties.HG_CONTENT_TYPE), (props.RESPONSE_TOPIC, properties.HG_REPLY_TO)):
         value = given.texts.get(name, "")
-        if value:
+        if value and not (event is not None and name == props.CONTENT_TYPE):
             if any(mark in value for mark in _FORBIDDEN):
                 raise PacketError(0x81, "U+0001 or U+0002 in a string")
             out.append(properties.entry(key, value))
@@ -102,8 +154,7 @@ def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
     if correlation:
         out.append(properties.entry(properties.HG_CORRELATION, base64.b64encode(correlation).decode()))
     if given.user:
-        out.append(_user_form(given.user))
-        out.append(cloudevent.stored(given))
+        out.append(_user_form(given.user, event, now_ms))
     joined = b"".join(out)
     if len(joined) > STORED_BYTES_MAX:
         raise PacketError(0x97, f"the properties have {len(joined)} bytes when stored, 32,767 are allowed in all")
@@ -117,16 +168,37 @@ def _check_text(body: bytes) -> None:
         raise PacketError(0x99, "the payload is not UTF-8") from None
 
 
-def _user_form(pairs: list[tuple[str, str]]) -> bytes:
-    """User properties -> stored properties: all pairs in order as JSON in `extData`, and each storable pair by its own name."""
-    keys = [key for key, _ in pairs]
+def _user_form(pairs: list[tuple[str, str]], event: CloudEvent | None, now_ms: int) -> bytes:
+    """User properties -> stored properties: all pairs in order as JSON in `extData`, and each storable pair by its own name.
+
+    Those with a meaning become what they mean, and attributes of `event` are stored already. Raises PacketError 0x83.
+    """
+    counts = Counter([key for key, _ in pairs])
     out = [properties.entry(properties.EXT_DATA, json.dumps(pairs, ensure_ascii=False, separators=(",", ":")))]
+    known = {} if event is None else event.attributes
     for key, value in pairs:
-        if properties.is_storable(key, value) and not properties.is_reserved(key) and keys.count(key) == 1:
-            out.append(properties.entry(key, value))
-            if key == MESSAGE_GROUP and 0 < len(value.encode()) <= MESSAGE_GROUP_BYTES_MAX:
+        if not properties.is_storable(key, value) or properties.is_reserved(key) or counts[key] > 1 or key.encode() in known:
+            continue
+        if key == MESSAGE_GROUP and len(value.encode()) <= MESSAGE_GROUP_BYTES_MAX:
+            if b"partitionkey" not in known:
                 out.append(properties.entry(properties.SHARDING_KEY, value))
+        elif key == DELIVERY_TIME:
+            due_ms = b"%d" % instant_ms(value.encode())
+            _check_due(due_ms, now_ms)
+            out.append(properties.TIMER_DELIVER_MS_START + due_ms + b"\x02")
+        elif key == KEY and event is None:
+            out.append(properties.entry(properties.KEYS, value))
+        elif key == TAG and event is None and "|" not in value and len(value.encode()) <= TAG_BYTES_MAX:
+            out.append(properties.entry(properties.TAGS, value))
+        else:
+            out.append(properties.entry(key, value))
     return b"".join(out)
+
+
+def _check_due(due_ms: bytes, now_ms: int) -> None:
+    """Raises PacketError 0x83 when a delivery time is no instant, or too far ahead. A will has no time yet: `now_ms` is 0."""
+    if due_ms and (due_ms[:1] == b"-" or (now_ms and int(due_ms) - now_ms > DELAY_MS_MAX)):
+        raise PacketError(0x83, "the delivery time is no instant, or more than 366 days ahead")
 
 
 def body_of(routed: RoutedRecord) -> bytes | None:
@@ -166,8 +238,12 @@ def parts(
         if body is None:
             return None
         section = b""
+        text = None
+        if properties.CE_SPECVERSION_START in routed.stored and (version != V5 or cloudevent.is_structured(routed.stored)):
+            text = cloudevent.payload(routed.stored, body)
+            body = body if text is None else text[1]
         if version == V5:
-            section = _section(routed, left_s, identifiers, abs(alias))
+            section = _section(routed, left_s, identifiers, abs(alias), "" if text is None else text[0])
         head, tail = publish_parts(b"" if alias < 0 else routed.path.encode(), body, section, level, retained)
         form = (head, tail) if level else (head + tail, b"")
         routed.forms[key] = form
@@ -180,11 +256,11 @@ def _seconds_left(stored: bytes, now_ms: int) -> int:
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
 
-def _section(routed: RoutedRecord, left_s: int, identifiers: tuple[int, ...], alias: int) -> bytes:
-    """The property section of a delivery (3.3.2.3)."""
+def _section(routed: RoutedRecord, left_s: int, identifiers: tuple[int, ...], alias: int, structured_type: str) -> bytes:
+    """The property section of a delivery (3.3.2.3). `structured_type`: Content Type of a structured event, "" for others."""
     form = routed.forms.get((5,))
     if form is None:
-        form = (props.encode(_stored_to_mqtt(routed.stored)), b"")
+        form = (props.encode(_stored_to_mqtt(routed.stored, structured_type)), b"")
         routed.forms[(5,)] = form
     if left_s < 0 and not identifiers and not alias:
         return form[0]
@@ -206,12 +282,12 @@ def _without_length(section: bytes) -> bytes:
     return section[at + 1 :]
 
 
-def _stored_to_mqtt(stored: bytes) -> Properties:
+def _stored_to_mqtt(stored: bytes, structured_type: str) -> Properties:
     """Stored properties -> the PUBLISH properties that are the same for every subscriber at every time (5.0)."""
     out = Properties()
     if properties.find(stored, properties.HG_PAYLOAD_FORMAT_START) == b"1":
         out.numbers[props.PAYLOAD_FORMAT] = 1
-    content_type = properties.text(stored, properties.HG_CONTENT_TYPE)
+    content_type = structured_type or properties.text(stored, properties.HG_CONTENT_TYPE)
     if content_type and "\x00" not in content_type:
         out.texts[props.CONTENT_TYPE] = content_type
     reply_to = properties.text(stored, properties.HG_REPLY_TO)
@@ -223,12 +299,12 @@ def _stored_to_mqtt(stored: bytes) -> Properties:
             out.blobs[props.CORRELATION_DATA] = base64.b64decode(correlation, validate=True)
         except binascii.Error:
             out.blobs.pop(props.CORRELATION_DATA, None)
-    out.user = _user_pairs(stored)
+    out.user = _user_pairs(stored, structured_type != "")
     return out
 
 
-def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
-    """User properties: the ordered list that an MQTT 5 client sent, else the properties that an SDK's application has set."""
+def _user_pairs(stored: bytes, structured: bool) -> list[tuple[str, str]]:
+    """User properties: the ordered list that an MQTT 5 client sent, else what clients of other protocols have set."""
     given = properties.find(stored, properties.EXT_DATA_START)
     if given:
         try:
@@ -237,7 +313,32 @@ def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
             pairs = None
         if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
-    return [(key, value) for key, value in cloudevent.user_pairs(stored) if _is_text(key) and _is_text(value)]
+    return [(key, value) for key, value in _pairs_of(stored, structured).items() if _is_text(key) and _is_text(value)]
+
+
+def _pairs_of(stored: bytes, structured: bool) -> dict[str, str]:
+    """User properties of a message that no MQTT 5 client sent. Attributes of an event go before properties of the same names.
+
+    `structured`: the payload has the attributes.
+    """
+    attributes = cloudevent.attributes(stored)
+    out = {} if structured else dict(attributes)
+    for name, value in properties.user(stored).items():
+        if not (attributes and name.startswith(properties.CE_PREFIX)) and not (structured and name in attributes):
+            out.setdefault(name, value)
+    group = properties.text(stored, properties.SHARDING_KEY)
+    if group and group != attributes.get("partitionkey"):
+        out.setdefault(MESSAGE_GROUP, group)
+    if attributes:
+        return out
+    due = properties.find(stored, properties.TIMER_DELIVER_MS_START) or properties.find(stored, properties.TIMER_OUT_MS_START)
+    if due.isdigit() and int(due) <= INSTANT_MS_MAX:
+        out.setdefault(DELIVERY_TIME, rfc3339(int(due)))
+    for name, key in ((KEY, properties.KEYS), (TAG, properties.TAGS)):
+        value = properties.text(stored, key)
+        if value and value != COMMON_TAG:
+            out.setdefault(name, value)
+    return out
 
 
 def _is_text(value: object) -> bool:

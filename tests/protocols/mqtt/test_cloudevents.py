@@ -1,16 +1,23 @@
-"""CloudEvents over MQTT 5 (MQTT binding 1.0.2), to and from clients of other protocols."""
+"""CloudEvents over MQTT (MQTT binding 1.0.2), to and from clients of other protocols."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from domain import property as properties
+from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent
-from protocols.cloudevents.message import decode, encode
-from protocols.mqtt import cloudevent
+from protocols.cloudevents.message import encode
 from protocols.mqtt import property as props
-from protocols.mqtt.property import Properties
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.translate import content
+from protocols.mqtt.wire import V5
 from tests.protocols.mqtt.stage import PEER, Broker
 
+NOW_MS = 1_790_000_000_000
+CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 EVENT = [("specversion", "1.0"), ("id", "7"), ("source", "/s"), ("type", "com.example"), ("subject", "größe")]
 
 
@@ -22,24 +29,98 @@ def given(pairs: list[tuple[str, str]], content_type: str = "application/json") 
     return out
 
 
-def test_an_event_that_is_published_is_one_for_everybody() -> None:
-    event = decode(cloudevent.stored(given(EVENT)), b"{}")
-    assert event is not None
-    assert {name.decode(): value.decode() for name, value in event.attributes.items()} == {
-        **dict(EVENT), "datacontenttype": "application/json",
-    }  # fmt: skip
-    assert event.is_json
+def as_stored(pairs: list[tuple[str, str]], body: bytes = b"{}", content_type: str = "application/json") -> dict[str, str]:
+    """Stored properties of a 5.0 PUBLISH with these user properties, without those of its route."""
+    return properties.decode(content(given(pairs, content_type), body, V5, NOW_MS).stored)
+
+
+def test_an_event_that_is_published_is_that_of_http() -> None:
+    pairs = [*EVENT, ("partitionkey", "p"), ("traceparent", CONTEXT), ("messageGroup", "other"), ("Own", "x")]
+    found = content(given(pairs), b"{}", V5, NOW_MS)
+    attributes = {name.encode(): value.encode() for name, value in [*pairs[:-2], ("datacontenttype", "application/json")]}
+    wanted = properties.decode(encode(CloudEvent(attributes, b"{}", True), "t", "", PEER.born_host).properties)
+    kept = properties.decode(found.stored)
+    assert kept.pop("extData") == json.dumps(pairs, ensure_ascii=False, separators=(",", ":"))
+    assert kept.pop("Own") == "x"
+    assert {**kept, "HG_PROTOCOL": "cloudevents"} == wanted
+    assert found.tagged
 
 
 @pytest.mark.parametrize(
     "pairs",
     [
-        [], EVENT[1:], EVENT[:3], [*EVENT, ("id", "8")], [*EVENT, ("Not-A-Name", "x")], [*EVENT, ("datacontenttype", "a/b")],
+        [], EVENT[1:], EVENT[:3], [*EVENT, ("id", "8")], [*EVENT, ("datacontenttype", "a/b")],
         [("specversion", "2.0"), *EVENT[1:]], [*EVENT[:2], ("source", ""), EVENT[3]],
     ],
 )  # fmt: skip
 def test_user_properties_that_are_no_event_stay_user_properties(pairs: list[tuple[str, str]]) -> None:
-    assert cloudevent.stored(given(pairs)) == b""
+    assert not any(name.startswith("CE_") or name == "TAGS" for name in as_stored(pairs))
+
+
+TEXTS = {
+    "JSON": b'{ "specversion" : "1.0", "id":"7", "source":"/s","type":"com.example", "data" : {"a": [1, 2]} }',
+    "text": '{"specversion":"1.0","id":"7","source":"/s","type":"t","datacontenttype":"text/plain","data":"größe"}'.encode(),
+    "escaped": b'{"specversion":"1.0","id":"7","source":"/s","type":"t","datacontenttype":"text/plain","data":"a\\nb"}',
+    "base64": b'{"data_base64":"AAEC","specversion":"1.0","id":"7","source":"/s","type":"com.example"}',
+    "no data": b'{"specversion":"1.0","id":"7","source":"/s","type":"com.example"}\n',
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_a_structured_event_is_that_of_http_and_is_forwarded_as_it_was_sent(text: bytes) -> None:
+    wanted = encode(event_format.decode(text), "t", "", PEER.born_host)
+    for version in (4, V5):
+        kind = "application/cloudevents+json; charset=utf-8"
+        broker = Broker()
+        five, three = broker.client(5), broker.client(4)
+        for listener, name in ((five, "five"), (three, "three")):
+            listener.connect(name)
+            listener.subscribe("t/#")
+        sender = broker.client(version)
+        sender.connect("sender")
+        sender.publish("t/x", text, 0, properties=given([], kind) if version == V5 else NONE)
+        (message,) = five.messages()
+        assert message.body == text
+        assert message.properties.texts[props.CONTENT_TYPE] == (kind if version == V5 else "application/cloudevents+json")
+        assert [each.body for each in three.messages()] == [text]
+        stored = content(given([], kind) if version == V5 else NONE, text, version, NOW_MS)
+        kept = properties.decode(stored.stored)
+        assert kept.pop("HG_ENVELOPE")
+        assert ({**kept, "HG_PROTOCOL": "cloudevents"}, stored.body) == (properties.decode(wanted.properties), wanted.body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"specversion":"1.0"}',
+        b'{"a":1}',
+        b'["specversion"]',
+        b'{"specversion":"1.0","id":"7","source":"/s","type":"t","time":"now"}',
+        b"{",
+    ],
+)
+def test_a_payload_that_is_no_event_is_not_touched(text: bytes) -> None:
+    for version, sent in ((4, NONE), (V5, given([], "application/cloudevents+json"))):
+        found = content(sent, text, version, NOW_MS)
+        assert (found.body, found.tagged) == (text, False)
+        assert "CE_id" not in properties.decode(found.stored)
+
+
+def test_a_payload_is_an_event_in_version_5_only_when_its_content_type_says_so() -> None:
+    assert content(NONE, TEXTS["JSON"], V5, NOW_MS).stored == b""
+    assert "CE_id" not in as_stored([], TEXTS["JSON"])
+
+
+def test_a_subscriber_below_version_5_gets_events_in_structured_mode() -> None:
+    broker = Broker()
+    listener = broker.client(4)
+    listener.connect("listener")
+    listener.subscribe("t/#")
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("t/x", b'{"a":1}', 0, properties=given(EVENT))
+    (message,) = listener.messages()
+    assert json.loads(message.body) == {**dict(EVENT), "datacontenttype": "application/json", "data": {"a": 1}}
 
 
 def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event() -> None:
@@ -57,14 +138,3 @@ def test_a_subscriber_gets_attributes_as_user_properties_whoever_sent_the_event(
     assert (first.properties.user, first.properties.texts[props.CONTENT_TYPE]) == (EVENT, "application/json")
     assert (sorted(second.properties.user), second.body) == (sorted(EVENT), b"hello")
     assert second.properties.texts[props.CONTENT_TYPE] == "text/plain"
-
-
-def test_a_structured_event_is_a_payload_with_its_content_type() -> None:
-    broker = Broker()
-    listener = broker.client(5)
-    listener.connect("listener")
-    listener.subscribe("t")
-    kind = "application/cloudevents+json; charset=utf-8"
-    listener.publish("t", b'{"specversion":"1.0"}', 0, properties=given([], kind))
-    (message,) = listener.messages()
-    assert (message.body, message.properties.texts[props.CONTENT_TYPE]) == (b'{"specversion":"1.0"}', kind)
