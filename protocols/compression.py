@@ -28,8 +28,11 @@ _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 
 def plain(record: Record, limit: int) -> bytes | None:
     """The body of a record, decompressed; None when it is corrupt or larger than `limit` bytes."""
-    body = record.body
-    sys_flag = record.sys_flag
+    return expanded(record.body, record.sys_flag, limit)
+
+
+def expanded(body: bytes, sys_flag: int, limit: int) -> bytes | None:
+    """A body with the sys flag of its record, decompressed; None when it is corrupt or larger than `limit` bytes."""
     if not sys_flag & SYS_COMPRESSED:
         return body if len(body) <= limit else None
     kind = sys_flag & SYS_COMPRESSION_MASK

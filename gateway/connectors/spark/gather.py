@@ -2,7 +2,7 @@
 
 A chunk has records, one after the other: the bodies of pull replies. `_walk` finds where each record begins, one indexing
 step copies the fixed-size heads. For a variable-size field, an Arrow binary array of alternating fields and gaps is laid over
-the chunk, and `take` copies the fields. Only compressed bodies are read one at a time, by `reference`.
+the chunk, and `take` copies the fields. Only compressed bodies are expanded one at a time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain import address
+from domain import address, limits
 from domain import property as properties
 from domain.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
-from domain.record import Record
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
@@ -95,7 +94,7 @@ class ColumnChunk:
         self._offsets = offsets
         self.rows = len(at)
         self.after = int(offsets[-1]) + 1 if self.rows else -1
-        flags = _big(heads, 36, 4)
+        self._flags = flags = _big(heads, 36, 4)
         self._compressed = (flags & SYS_COMPRESSED) != 0
         self._born_v6 = (flags & SYS_BORN_V6) != 0
         self._store_at = at + 48 + np.where(self._born_v6, 20, 8)
@@ -173,9 +172,16 @@ class ColumnChunk:
         stored = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
         first = size = 0
         found: list[bytes | None] = []
-        for row in np.flatnonzero(self._compressed).tolist():
-            found.append(reference.body(self._record(row), self._queue, self._permissive))
-            size += len(found[-1] or b"")
+        rows = np.flatnonzero(self._compressed)
+        if len(rows):
+            from protocols.compression import expanded
+        places = (self._body_at[rows].tolist(), self._body_end[rows].tolist(), self._flags[rows].tolist())
+        for row, begin, end, flags in zip(rows.tolist(), *places, strict=True):
+            body = expanded(self._data[begin:end], flags, limits.BODY_BYTES_MAX)
+            if body is None and not self._permissive:
+                raise reference.unreadable(self._queue, int(self._offsets[row]))
+            found.append(body)
+            size += len(body or b"")
             if size >= EXPANDED_BYTES_MAX:
                 yield first, row + 1, self._expanded(stored, first, row + 1, found)
                 first, size, found = row + 1, 0, []
@@ -232,9 +238,6 @@ class ColumnChunk:
 
     def _map(self, field: pa.Field) -> pa.Array:
         return pa.MapArray.from_arrays(*self._split().pairs()).cast(field.type)
-
-    def _record(self, row: int) -> Record:
-        return Record(self._data[int(self._at[row]) : int(self._properties_end[row])])
 
 
 def _big(rows: npt.NDArray[np.uint8], at: int, size: int) -> Numbers:

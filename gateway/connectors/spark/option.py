@@ -94,7 +94,7 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         ending=_edge(values, "endingOffsets", LATEST, streaming),
         ending_ms=_number(values, "endingTimestamp", -1, 0),
         fail_on_data_loss=_truth(values, "failOnDataLoss", True),
-        waits=_choice(values, "missingQueues", ("FAIL", "WAIT")) == "WAIT",
+        waits=_choice(values, "missingQueues", ("fail", "wait")) == "wait",
         permissive=_choice(values, "mode", ("FAILFAST", "PERMISSIVE")) == "PERMISSIVE",
         partitions_min=_number(values, "minPartitions", 1, 1),
         partition_rows=_number(values, "maxRecordsPerPartition", 250_000, 1),
@@ -147,7 +147,8 @@ def _truth(values: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _choice(values: Mapping[str, str], name: str, of: tuple[str, ...]) -> str:
-    text = values.get(name, of[0]).strip().upper()
-    if text not in of:
-        raise OptionError(f"Option {name!r} is {' or '.join(of)}, not {text!r}.")
-    return text
+    text = values.get(name, of[0]).strip()
+    for one in of:
+        if one.lower() == text.lower():
+            return one
+    raise OptionError(f"Option {name!r} is {' or '.join(of)}, not {text!r}.")

@@ -37,11 +37,16 @@ def body(record: Record, queue: QueueRoute, permissive: bool) -> bytes | None:
 
     found = plain(record, limits.BODY_BYTES_MAX)
     if found is None and not permissive:
-        raise RecordError(
-            f"{place(queue)}, offset {record.queue_offset}: the body is corrupt, or larger than {limits.BODY_BYTES_MAX} bytes "
-            "when decompressed. Set option mode=PERMISSIVE to read such bodies as null."
-        )
+        raise unreadable(queue, record.queue_offset)
     return found
+
+
+def unreadable(queue: QueueRoute, offset: int) -> RecordError:
+    """The error for a body that cannot be decompressed."""
+    return RecordError(
+        f"{place(queue)}, offset {offset}: the body is corrupt, or larger than {limits.BODY_BYTES_MAX} bytes "
+        "when decompressed. Set option mode=PERMISSIVE to read such bodies as null."
+    )
 
 
 def message_id(record: Record) -> str:

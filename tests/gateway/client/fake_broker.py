@@ -156,7 +156,8 @@ class FakeBroker:
         if frame.code == 11:
             return self._pull(frame, fields, key, first, self.hidden.get(key, after))
         if frame.code == 32:
-            time_ms = record.Record(self.queues[key][0]).store_ms if self.queues[key] else -1
+            oldest = [data for data in self.queues[key] if data][:1]
+            time_ms = record.Record(oldest[0]).store_ms if oldest else -1
             return reply(frame, 0, {"timestamp": str(time_ms)})
         if frame.code == 29:
             late = [at for at, data in enumerate(self.queues[key]) if record.Record(data).store_ms >= int(fields["timestamp"])]

@@ -11,6 +11,7 @@ import pytest
 from domain.record import Record
 from gateway.client.answer import ClientError, GarbledError, QueueRoute, RejectedError, UnknownTopicError, UnreachableError
 from gateway.client.client import Client
+from protocols.remoting.frame import encode
 from tests.gateway.client.fake_broker import BROKER, FakeBroker, Liar, frame_of
 
 
@@ -279,3 +280,47 @@ def test_send_to_a_queue_that_is_not_there(broker: FakeBroker, client: Client) -
     broker.create("orders")
     with pytest.raises(ClientError, match="topic orders has no queue 5"):
         client.send("orders", b"x", queue_id=5)
+
+
+def test_bounds_of_a_topic_take_one_request_and_have_its_epoch(broker: FakeBroker, client: Client) -> None:
+    queues = broker.create("orders", 700)
+    client.route("orders")
+    broker.seen.clear()
+    assert len(client.bounds(queues)) == 700
+    assert [code for code, _ in broker.seen] == [30000]
+    assert client.bounds(queues[:1])[queues[0]].epoch == 1
+
+
+def test_a_broker_that_does_not_know_our_codes_is_asked_by_its_own_once_it_said_so() -> None:
+    with FakeBroker(extended=False) as broker, Client(broker.address, retry_s=2) as client:
+        [queue] = broker.create("orders")
+        broker.put("orders", b"x", store_ms=7000)
+        for _ in range(2):
+            assert client.bounds([queue]) == {queue: (0, 1, (0, 7000))}
+        assert [code for code, _ in broker.seen] == [105, 30000, 31, 30, 32, 31, 30, 32]
+
+
+def test_a_queue_that_does_not_exist_has_no_bounds(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    client.route("orders")
+    assert client.bounds([queue, queue._replace(queue_id=9)]).keys() == {queue}
+    broker.drop("orders")
+    assert client.bounds([queue]) == {}
+
+
+def test_a_route_names_queues_whose_broker_is_offline(broker: FakeBroker, client: Client) -> None:
+    queues = broker.create("orders", 2)
+    broker.masterless = True
+    route = client.route("orders")
+    assert (route.queues, route.offline) == ([], queues)
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[]", b"x", b'{"epoch":"a"}', b'{"epoch":1,"queues":[[1]]}', b'{"epoch":1,"queues":[[0,"a",1]]}']
+)
+def test_bounds_that_cannot_be_read_are_garbled(broker: FakeBroker, body: bytes) -> None:
+    [queue] = broker.create("orders")
+    with Liar(encode(0, 1, body=body, flag=1)) as liar, Client(broker.address, retry_s=0) as client:
+        client.route("orders").addresses[BROKER] = liar.address
+        with pytest.raises(GarbledError, match=r"bounds of orders|not JSON|not a JSON object"):
+            client.bounds([queue])

@@ -1,0 +1,48 @@
+"""Request codes of Headgate."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.admin.topic import Bounds, QueryBounds
+from domain.command import Pull
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from protocols.remoting.header import BINARY, JSON
+from tests.protocols.remoting.wire import connection, one, reply, request
+
+
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+def test_the_epoch_and_the_bounds_of_a_topic(serialize: int) -> None:
+    conn = connection()
+    command = one(conn, request(30000, {"topic": "T"}, serialize=serialize))
+    assert isinstance(command, QueryBounds)
+    assert (command.topic, command.queue_id) == ("T", -1)
+    conn.answer(Bounds(command.ticket, [(0, 7, 42), (1, 0, 0)], 1_795_328_262_147), 1)
+    frame = reply(conn)
+    assert (frame.code, json.loads(frame.body)) == (0, {"epoch": 1_795_328_262_147, "queues": [[0, 7, 42], [1, 0, 0]]})
+
+
+def test_a_topic_that_does_not_exist_is_an_error_and_not_an_empty_answer() -> None:
+    conn = connection()
+    command = one(conn, request(30000, {"topic": "T"}))
+    assert isinstance(command, QueryBounds)
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)
+    assert reply(conn).code == 17
+
+
+def test_a_pull_may_say_the_epoch_of_its_offset() -> None:
+    asked = {"topic": "T", "consumerGroup": "g", "queueId": "0", "queueOffset": "5", "maxMsgNums": "1", "sysFlag": "4"}
+    plain = one(connection(), request(11, asked))
+    fenced = one(connection(), request(11, {**asked, "hgEpoch": "1795328262147"}))
+    assert isinstance(plain, Pull)
+    assert isinstance(fenced, Pull)
+    assert (plain.epoch, fenced.epoch) == (-1, 1_795_328_262_147)
+
+
+def test_other_codes_of_the_range_are_not_supported() -> None:
+    conn = connection()
+    assert conn.receive(request(30063, {}), 1) == []
+    assert reply(conn).code == 3
