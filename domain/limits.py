@@ -36,6 +36,8 @@ MESSAGE_GROUP_BYTES_MAX: Final = 64
 
 RECEIVE_MESSAGES_MAX: Final = 32
 """Messages of one Receive."""
+RECEIVE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Records of one Receive; it has at least one message, and ends with the one that reaches the bound."""
 QUERY_MESSAGES_MAX: Final = 64
 """Messages of one QueryMessages."""
 PULL_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -68,12 +68,13 @@ class LeaseCall:
     error          why a record could not be read, None when all could
     _rows          index rows scanned so far
     _bytes         bytes of rejected records read so far
+    _leased_bytes  bytes of the messages leased so far
     _broker        broker name of receipts
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_index", "_rows", "_source", "attempt_id", "error", "fleeting", "invisible_ms", "limit",
-        "messages", "now", "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
+        "_broker", "_bytes", "_index", "_leased_bytes", "_rows", "_source", "attempt_id", "error", "fleeting",
+        "invisible_ms", "limit", "messages", "now", "pop_ms", "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
@@ -95,6 +96,7 @@ class LeaseCall:
         self.error: OSError | StoreError | None = None
         self._rows = 0
         self._bytes = 0
+        self._leased_bytes = 0
         self._broker = broker
 
     def raise_pop_ms(self, table: LeaseTable) -> None:
@@ -165,6 +167,8 @@ class LeaseCall:
         `may_move` moves messages that block the floor to the retry topic instead.
         """
         for offset in offsets:
+            if self._leased_bytes >= limits.RECEIVE_BYTES_MAX:
+                break
             rows = self._index.rows(queue, offset, 1)
             records = self._readable(rows)
             if len(records) < len(rows):
@@ -209,6 +213,7 @@ class LeaseCall:
             if not rows:
                 break
             if self.wanted is None:
+                rows = rows_within(rows, self._room_bytes)
                 records = self._readable(rows)
                 for place, record in enumerate(records, offset):
                     self._lease_record(table, queue, place, record)
@@ -227,7 +232,7 @@ class LeaseCall:
         if len(records) < len(picked):
             last = picked[len(records)]
         for at, record in zip(picked, records, strict=False):
-            if room == 0:
+            if room == 0 or len(self.messages) >= self.limit:
                 last = at
                 break
             table.skip_to(offset + at)
@@ -269,6 +274,10 @@ class LeaseCall:
             count = len(rows_within(rows, READ_BYTES_MAX))
             return range(count), count
         picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
+        affordable = len(rows_within([rows[at] for at in picked], self._room_bytes))
+        if affordable < len(picked):
+            picked = picked[:affordable]
+            return picked, picked[-1] + 1
         return picked, picked[-1] + 1 if len(picked) == room else len(rows)
 
     def _choose_pop_ms(self, table: LeaseTable) -> bool:
@@ -287,3 +296,10 @@ class LeaseCall:
             offset, self.pop_ms, self.invisible_ms, self.revive_queue, 0, self._broker, queue_id, offset, physical_offset
         )
         self.messages.append(Leased(data, receipt, attempt))
+        self._leased_bytes += len(data)
+        if self._leased_bytes >= limits.RECEIVE_BYTES_MAX:
+            self.limit = len(self.messages)
+
+    @property
+    def _room_bytes(self) -> int:
+        return limits.RECEIVE_BYTES_MAX - self._leased_bytes
