@@ -63,7 +63,7 @@ class StateEffects:
         self._state.apply(item, base)
         if item.space == TOPIC:
             topic = self._metadata.apply(item)
-            self._index.configure(item.key.decode(), topic)
+            self._index.configure(item.key.decode() if topic is None else topic.name, topic)
         elif item.space == GROUP:
             self._metadata.apply(item)
 

@@ -21,6 +21,7 @@ from domain.record import Record
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
 from store.delay import parking
+from store.delay.bucket_load import AHEAD_MS, SLICE_ROWS, BucketLoad
 from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers
 from store.events import StoreEvents
@@ -42,6 +43,9 @@ _RECHECK_MS: Final = 1_000
 """The timer sleeps at most this long: the wall clock may jump."""
 _PAUSE_MS: Final = 100
 """Pause before the next attempt when a delivery was refused, or an accepted timer is not yet durable."""
+_ALL_LOADED: Final = 1 << 62
+_SLICE_PAUSE_MS: Final = 1
+"""Pause between two slices of a bucket that is being loaded."""
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
 
@@ -62,6 +66,7 @@ class Wheel:
     _kept_ms            due time whose bucket, and all later ones, the index still has
     _accepted           position -> due ms of timers that are not durable yet
     _reload_due         True when memory is ahead of the stored progress: `_reload` before the next delivery
+    _load               the bucket that is being loaded, None when none is
     _busy               True while a delivery is being written, while paused, and after `stop`
     """
 
@@ -86,6 +91,7 @@ class Wheel:
         self._buckets: list[int] = []
         self._known: set[int] = set()
         self._opened = 0
+        self._load: BucketLoad | None = None
         self._accepted: dict[int, int] = {}
         self.last_delivered = (0, -1)
         self.copied_below = 0
@@ -114,6 +120,7 @@ class Wheel:
                 self._index.drop(queue)
             else:
                 self._bucket(queue.id)
+        self._load = None
         if self.last_delivered[0]:
             self._open_buckets(self.last_delivered[0])
         self._kept_ms = self.last_delivered[0]
@@ -155,7 +162,7 @@ class Wheel:
         if self._heap:
             found = self._heap[0] >> (_POSITION_BITS + _SIZE_BITS)
         if self._buckets:
-            begins = self._buckets[0] << parking.BUCKET_BITS
+            begins = max((self._buckets[0] << parking.BUCKET_BITS) - AHEAD_MS, 1)
             found = begins if found == 0 else min(found, begins)
         level_ms = self.levels.next_ms()
         return level_ms if level_ms and (found == 0 or level_ms < found) else found
@@ -169,8 +176,10 @@ class Wheel:
         except (OSError, StoreError) as error:
             self._events.unreadable(error)
             due, pause_ms = 1, _RECHECK_MS
-        if due:
+        if due or self._load is not None:
             wait = max(min(max(due - self._clock.wall_ms(), 0), _RECHECK_MS), pause_ms)
+            if self._load is not None:
+                wait = max(_SLICE_PAUSE_MS, pause_ms)
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
 
     def _fire(self) -> None:
@@ -181,8 +190,8 @@ class Wheel:
         try:
             if self._reload_due:
                 self._reload()
-            self._open_buckets(now)
-            messages, changes = self._due(now)
+            loaded_ms = self._open_buckets(now)
+            messages, changes = self._due(now, loaded_ms)
         except (OSError, StoreError) as error:
             self._events.unreadable(error)
             self._reload_due = True  # timers that were taken out of the heap are read again
@@ -237,30 +246,37 @@ class Wheel:
         self._busy = self.paused = False
         self._arm()
 
-    def _open_buckets(self, now: int) -> None:
-        current = now >> parking.BUCKET_BITS
-        self._opened = max(self._opened, current + 1)
-        while self._buckets and self._buckets[0] <= current:
-            bucket = heappop(self._buckets)
-            self._known.discard(bucket)
-            queue = self._index.queue(TIMER_TOPIC, bucket)
-            if queue is None:
-                continue
-            offset = queue.first
-            base = bucket << parking.BUCKET_BITS
-            while offset < queue.visible:
-                rows = self._index.rows(queue, offset, min(4_096, queue.visible - offset))
-                if not rows:
-                    offset += 1
-                    continue
+    def _open_buckets(self, now: int) -> int:
+        """Load a slice of the buckets whose time is near; returns the time before which all timers are in the heap."""
+        current = (now + AHEAD_MS) >> parking.BUCKET_BITS
+        room = SLICE_ROWS
+        while True:
+            load = self._load
+            if load is None:
+                if not self._buckets or self._buckets[0] > current:
+                    self._opened = max(self._opened, current + 1)
+                    return _ALL_LOADED
+                bucket = heappop(self._buckets)
+                self._known.discard(bucket)
+                self._opened = max(self._opened, bucket + 1)
+                queue = self._index.queue(TIMER_TOPIC, bucket)
+                if queue is not None:
+                    self._load = BucketLoad(self._index, queue)
+            elif load.left <= 0:
+                self._load = None
+            elif room <= 0:
+                return load.base_ms
+            else:
+                rows = load.rows(room)
+                room -= len(rows) or 1
                 for position, size, within, _ in rows:
-                    if (base + within, position) > self.last_delivered and position >= self.copied_below:
-                        self._push(base + within, position, size)
-                offset += len(rows)
+                    due = load.base_ms + within
+                    if (due, position) > self.last_delivered and position >= self.copied_below:
+                        self._push(due, position, size)
 
-    def _due(self, now: int) -> tuple[list[Message], list[StateChange]]:
+    def _due(self, now: int, loaded_ms: int) -> tuple[list[Message], list[StateChange]]:
         limit = min(self._accepted.values(), default=now + 1)
-        limit = min(limit, now + 1)
+        limit = min(limit, now + 1, loaded_ms)
         heap = self._heap
         rows: list[Row] = []
         taken = 0
@@ -360,7 +376,7 @@ class Wheel:
 
     def pending(self) -> int:
         """Number of timers and level messages that are not due yet."""
-        count = len(self._heap) - len(self.recalled.positions)
+        count = len(self._heap) - len(self.recalled.positions) + (0 if self._load is None else self._load.left)
         for bucket in sorted(self._known):
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first

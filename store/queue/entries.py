@@ -30,7 +30,7 @@ class TopicEntries:
     def has_topic(self, name: str) -> bool:
         """True when the topic is configured or has a queue."""
         entry = self.topics.get(name)
-        return entry is not None and (entry.topic is not None or bool(entry.queues))
+        return entry is not None and (entry.topic is not None or len(entry.queues) > 0)
 
     def configure(self, name: str, topic: Topic | None) -> None:
         """Set a topic's configuration; None removes it."""

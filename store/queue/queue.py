@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import final
 
 from domain import lite
@@ -34,7 +35,7 @@ class TopicEntry:
         self.retained_from = 0
         self.is_lite = topic is not None and topic.type == "LITE"
         self.lite_queues: dict[str, Queue] | None = None
-        self.queues: dict[int, Queue] = {}
+        self.queues = Queues()
 
     def configure(self, topic: Topic | None, flushed: bool) -> None:
         """Set the topic's configuration. `flushed` is the level of a topic without one."""
@@ -45,6 +46,71 @@ class TopicEntry:
     def all_queues(self) -> list[Queue]:
         """All queues, lite queues included."""
         return [*self.queues.values(), *(self.lite_queues or {}).values()]
+
+
+@final
+class Queues:
+    """The queues of a topic by id, as a dict has them. Most of a million topics have one queue: that one needs no dict.
+
+    _one    the only queue, None when there are none or several
+    _many   queue id -> queue once there are several, None before
+    """
+
+    __slots__ = ("_many", "_one")
+
+    def __init__(self) -> None:
+        self._one: Queue | None = None
+        self._many: dict[int, Queue] | None = None
+
+    def __len__(self) -> int:
+        if self._many is not None:
+            return len(self._many)
+        return 0 if self._one is None else 1
+
+    def __contains__(self, queue_id: int) -> bool:
+        return self.get(queue_id) is not None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([queue.id for queue in self.values()])
+
+    def __getitem__(self, queue_id: int) -> Queue:
+        queue = self.get(queue_id)
+        if queue is None:
+            raise KeyError(queue_id)
+        return queue
+
+    def __setitem__(self, queue_id: int, queue: Queue) -> None:
+        one = self._one
+        if self._many is not None:
+            self._many[queue_id] = queue
+        elif one is None or one.id == queue_id:
+            self._one = queue
+        else:
+            self._many = {one.id: one, queue_id: queue}
+            self._one = None
+
+    def get(self, queue_id: int) -> Queue | None:
+        """The queue with this id; None when there is none."""
+        if self._many is not None:
+            return self._many.get(queue_id)
+        one = self._one
+        return one if one is not None and one.id == queue_id else None
+
+    def pop(self, queue_id: int, default: None) -> Queue | None:
+        """Remove and return the queue with this id, or `default`."""
+        if self._many is not None:
+            return self._many.pop(queue_id, default)
+        one = self._one
+        if one is None or one.id != queue_id:
+            return default
+        self._one = None
+        return one
+
+    def values(self) -> list[Queue]:
+        """All queues, in the order in which they were added."""
+        if self._many is not None:
+            return list(self._many.values())
+        return [] if self._one is None else [self._one]
 
 
 @final

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, final
+from typing import Any, Final, final
 
 from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import Failure
@@ -16,18 +17,30 @@ from store.state.view import GROUP, TOPIC, Append, failure_only
 
 AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 
+_DEFAULTS: Final = asdict(Topic(""))
+_NO_ATTRIBUTES: Final[dict[str, str]] = {}
+
 
 def encode_topic(topic: Topic) -> bytes:
-    """Topic -> state value: JSON with sorted keys."""
-    fields = asdict(topic)
-    fields["durability"] = topic.durability.value
+    """Topic -> state value: JSON with sorted keys, without the name, which is the key, and without fields at their defaults.
+
+    A million of them are kept in memory: the defaults of Topic are part of the format.
+    """
+    fields = {name: value for name, value in asdict(topic).items() if name != "name" and value != _DEFAULTS[name]}
+    if "durability" in fields:
+        fields["durability"] = topic.durability.value
     return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
 
 
-def decode_topic(value: bytes) -> Topic:
+def decode_topic(name: str, value: bytes) -> Topic:
     """State value -> Topic; ignores fields of a later version."""
     fields: dict[str, Any] = json.loads(value)
-    known = {name: fields[name] for name in Topic.__dataclass_fields__ if name in fields}
+    known = {field: fields[field] for field in Topic.__dataclass_fields__ if field in fields}
+    known["name"] = name
+    if "type" in known:
+        known["type"] = sys.intern(known["type"])
+    if not known.get("attributes"):
+        known["attributes"] = _NO_ATTRIBUTES
     if "durability" in known:
         known["durability"] = Durability(known["durability"])
     return Topic(**known)
@@ -108,6 +121,9 @@ class Catalogue:
     def apply(self, change: StateChange) -> Topic | None:
         """Apply a durable change of a topic or group; returns the topic that was put, else None."""
         name = change.key.decode()
+        known = self._topics.get(name)
+        if known is not None:
+            name = known.name
         if change.space == GROUP:
             if change.value is None:
                 self._groups.pop(name, None)
@@ -117,5 +133,5 @@ class Catalogue:
         if change.value is None:
             self._topics.pop(name, None)
             return None
-        topic = self._topics[name] = decode_topic(change.value)
+        topic = self._topics[name] = decode_topic(name, change.value)
         return topic

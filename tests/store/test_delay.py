@@ -11,7 +11,7 @@ from domain.message import Message
 from domain.record import Record
 from domain.topic import Durability
 from store.config import StoreConfig
-from store.delay import parking
+from store.delay import bucket_load, parking, wheel
 from tests.store.driver import Driver
 
 DAY_MS = 86_400_000
@@ -164,3 +164,47 @@ def test_timers_of_a_deleted_topic_are_discarded() -> None:
     assert driver.store.metadata.topics() == []
     assert driver.bounds("t") == (0, 0)
     assert driver.store.figures()["timers"] == 0
+
+
+@pytest.mark.parametrize("end", ["", "killed", "restarted"])
+def test_a_bucket_is_loaded_in_slices_and_its_timers_come_in_order(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    monkeypatch.setattr(wheel, "SLICE_ROWS", 10)
+    driver = Driver()
+    driver.topic("t")
+    bucket_ms = 1 << parking.BUCKET_BITS
+    begin = (driver.clock.wall_ms() // bucket_ms + 2) * bucket_ms
+    dues = [begin + 1_000 + at * 7 % 100 for at in range(100)]
+    for due in dues:
+        driver.store.log.append([timer(b"%d" % due, due)], None)
+    driver.clock.run_for(1_000)
+    driver.clock.step_wall(begin - bucket_load.AHEAD_MS - driver.clock.wall_ms() - 1)
+    if end:
+        driver = getattr(driver, end)()
+    loaded = driver.store.parts.wheel._heap
+    assert loaded == []
+    most, before = 0, 0
+    for _ in range(6_000):
+        driver.clock.run_for(0.5)
+        most = max(most, len(loaded) - before)
+        before = len(loaded)
+    assert (most, len(loaded)) == (10, 100), (most, len(loaded))
+    assert driver.store.figures()["timers"] == 100
+    driver.store.log.append([timer(b"late", begin + 500)], None)
+    driver.clock.step_wall(begin - driver.clock.wall_ms())
+    driver.clock.run_for(2_000)
+    assert driver.bodies("t") == [b"late", *[b"%d" % due for due in sorted(dues)]]
+
+
+def test_after_a_long_absence_nothing_of_a_bucket_is_delivered_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheel, "SLICE_ROWS", 10)
+    driver = Driver()
+    driver.topic("t")
+    now = driver.clock.wall_ms()
+    dues = [now + 3_600_000 + (100 - at) * 50_000 for at in range(100)]
+    for due in dues:
+        driver.store.log.append([timer(b"%d" % due, due)], None)
+    driver.clock.run_for(1_000)
+    driver = driver.restarted()
+    driver.clock.step_wall(3 * 3_600_000)
+    driver.clock.run_for(5_000)
+    assert driver.bodies("t") == [b"%d" % due for due in sorted(dues)]

@@ -85,7 +85,8 @@ def test_the_view_is_the_last_value_of_each_key_before_and_after_a_restart(chang
 
 def test_topics_and_groups_come_back_as_they_were() -> None:
     topic = Topic("t", 3, 4, 6, "FIFO", Durability.PAGE, 5, 6, True, 7, {"a": "b"}, 8)
-    assert metadata.decode_topic(metadata.encode_topic(topic)) == topic
+    assert metadata.decode_topic("t", metadata.encode_topic(topic)) == topic
+    assert metadata.decode_topic("t", metadata.encode_topic(Topic("t"))) == Topic("t")
     group = Group("g", True, False, True, False, 3, 2, {"x": "y"}, 9)
     assert metadata.decode_group(metadata.encode_group(group)) == group
     group = Group("g", retry=RetryPolicy("EXPONENTIAL", (1, 2), 3, 4, 5))

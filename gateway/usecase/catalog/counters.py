@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Final, final
 
 from domain import limits
@@ -19,6 +20,9 @@ TICK_NS: Final = TICK_S * limits.SECOND_NS
 DAY_MS: Final = 86_400_000
 COUNTERS_MAX: Final = 16_384
 """Counters of one kind. A new one beyond it replaces those that counted nothing for a day, or is not kept."""
+
+ROOM_LOOKS_MAX: Final = 256
+"""Counters that one tick looks at to make room: with all of them a turn would take some hundred milliseconds."""
 
 _NAMES: Final[Mapping[str, tuple[str, int]]] = {
     "TOPIC_PUT_NUMS": ("put", 0),
@@ -254,8 +258,11 @@ class MessageCounters:
             return True
         if self._full_at != self._tick:
             self._full_at = self._tick
-            for key in [key for key, counter in counters.items() if counter.day(self._tick).sum(self._tick, 25)[2] == 0]:
+            oldest = list(islice(counters.items(), ROOM_LOOKS_MAX))
+            for key, counter in oldest:
                 del counters[key]  # type: ignore[arg-type]
+                if counter.day(self._tick).sum(self._tick, 25)[2]:
+                    counters[key] = counter  # type: ignore[index]
         return len(counters) < COUNTERS_MAX
 
     def _next(self) -> None:
