@@ -1,12 +1,15 @@
 """Checkpoints: the position up to which index and state view are on disk, from which the next start reads the log.
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
-    snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
+                          | serial of the snapshot 8 | first place of the index that is needed 8
+    snapshot/<serial>     frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
                           with the other magic their values are rows, 12 bytes: where in the log the long value is
                           the last frame is empty
 
-A file is written under a new name and is valid when its CRC is right; only then the older files are deleted. No file is
-overwritten, and no step blocks the loop: rows and changes are written in slices, and syncs are asynchronous.
+A file is written under a new name and is valid when its CRCs are right. The newest two checkpoints are kept, with all that they
+need: when the newest or its snapshot is damaged, the start uses the other one, and without any it reads the whole log.
+A snapshot may hold values that are newer than its position, so the log is made durable up to them before the checkpoint is
+written. No step blocks the loop: rows and changes are written in slices, and syncs are asynchronous.
 """
 
 from __future__ import annotations
@@ -18,19 +21,26 @@ from typing import Final, NamedTuple, Protocol, final
 
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, File
+from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
+from store import derived
 from store.config import StoreConfig
+from store.events import StoreEvents
+from store.full import NotWrittenError, is_full
 from store.keys.index import KeyIndex
 from store.log.commit import GroupCommit
 from store.queue.index import QueueIndex
 from store.state import change
 
-FOLDER: Final = "checkpoint"
+FOLDER: Final = derived.CHECKPOINTS
 SNAPSHOT_FOLDER: Final = "snapshot"
-MAGIC: Final = 0x48474350
-MAGIC_ROWS: Final = 0x48475257
-_POINT = struct.Struct(">qqq")
+MAGIC: Final = 0x48474351
+MAGIC_VALUES: Final = 0x48474353
+MAGIC_ROWS: Final = 0x48475258
+_FRONT = struct.Struct(">II")
+_POINT = struct.Struct(">qqqqq")
 _FRAME = struct.Struct(">IIqI")
+_PLACE = struct.Struct(">qI")
 _SLICE_QUEUES: Final = 64
 _SLICE_BYTES: Final = 256 * 1024
 _SLICE_NS: Final = 1_000_000
@@ -40,15 +50,35 @@ _SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
 class Point(NamedTuple):
     """A checkpoint.
 
-    position    log position below which all records are in the index
-    index_end   end of the index
-    state       log position below which all state is in the snapshot, 0 when there is none
-    serial      number of the checkpoint
+    position      log position below which all records are in the index
+    index_end     end of the index
+    state         log position below which all state is in the snapshot, 0 when there is none
+    serial        number of the checkpoint, 0 for none
+    snapshot      number of the snapshot
+    index_first   place of the first block that the index needs
     """
 
     position: int
     index_end: int
     state: int
+    serial: int
+    snapshot: int
+    index_first: int
+
+
+NONE: Final = Point(0, 0, 0, 0, 0, 0)
+
+
+class Points(NamedTuple):
+    """The checkpoints on the disk.
+
+    newest   the one to start from, NONE when the whole log is read
+    older    the one to start from when the newest is damaged, NONE when there is none
+    serial   the highest number of any file, damaged ones included
+    """
+
+    newest: Point
+    older: Point
     serial: int
 
 
@@ -62,51 +92,107 @@ class CheckpointSource(Protocol):
         """
 
 
-def newest(disk: Disk) -> Point:
-    """The newest valid checkpoint; all zeros when there is none, so that the log is read from its beginning."""
+def find(disk: Disk, events: StoreEvents) -> Points:
+    """The newest undamaged checkpoints. Damaged ones are set aside and told. Raises OSError when that fails."""
     names = [name for name in disk.names(FOLDER) if name.isdigit()]
-    for name in reversed(names):
+    serial = max(map(int, [*names, *(name for name in disk.names(SNAPSHOT_FOLDER) if name.isdigit())]), default=0)
+    noted = disk.read_all(derived.REBUILD)
+    if noted is not None:
+        derived.set_checkpoints_aside(disk)
+        events.tell(StoreEventKind.REBUILT, FOLDER, f"{noted.decode()}: the whole log is read")
+        return Points(NONE, NONE, serial)
+    found = NONE
+    faults: list[tuple[str, str]] = []
+    rest = list(names)
+    while rest and found is NONE:
+        name = rest.pop()
+        point = _read(disk, name)
+        fault = _snapshot_fault(disk, point) if isinstance(point, Point) else point
+        if fault or not isinstance(point, Point):
+            faults.append((name, fault))
+        else:
+            found = point
+    older = _read(disk, rest[-1]) if rest else NONE
+    instead = (
+        f"checkpoint {found.serial} is used, and the log from {found.position} on" if found.serial else "the whole log is read"
+    )
+    for name, fault in faults:
+        derived.set_aside(disk, f"{FOLDER}/{name}")
+        cause = f"{fault}; the checkpoint is set aside in {derived.ASIDE}/, {instead}"
+        events.tell(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
+    return Points(found, older if isinstance(older, Point) else NONE, serial)
+
+
+def _read(disk: Disk, name: str) -> Point | str:
+    """The checkpoint in a file, or what is wrong with it."""
+    try:
         data = disk.read_all(f"{FOLDER}/{name}") or b""
-        if len(data) == 8 + _POINT.size and data[:8] == struct.pack(">II", MAGIC, zlib.crc32(data[8:])):
-            position, index_end, state = _POINT.unpack_from(data, 8)
-            point = Point(position, index_end, state, int(name))
-            if point.state == 0 or disk.read_all(snapshot_name(point.state)) is not None:
-                return point
-    return Point(0, 0, 0, int(names[-1]) if names else 0)
+    except OSError as error:
+        return f"it cannot be read: {error}"
+    if len(data) != _FRONT.size + _POINT.size or data[: _FRONT.size] != _FRONT.pack(MAGIC, zlib.crc32(data[_FRONT.size :])):
+        return "it is damaged, torn or of an earlier version"
+    position, index_end, state, snapshot, index_first = _POINT.unpack_from(data, _FRONT.size)
+    return Point(position, index_end, state, int(name), snapshot, index_first)
 
 
-def snapshot_name(position: int) -> str:
-    """The file of the state snapshot as of log position `position`."""
-    return f"{SNAPSHOT_FOLDER}/{position:020d}"
+def _snapshot_fault(disk: Disk, point: Point) -> str:
+    """What is wrong with the snapshot of a checkpoint, "" for nothing."""
+    try:
+        for _ in _frames(disk, point) if point.state else ():
+            pass
+    except (OSError, StoreError) as error:
+        return str(error)
+    return ""
 
 
-def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange, bool]]:
-    """The items of a snapshot, as CheckpointSource.snapshot gave them. Raises StoreError when the file is broken."""
-    data = disk.read_all(snapshot_name(position)) or b""
+def snapshot_name(serial: int) -> str:
+    """The file of a state snapshot."""
+    return f"{SNAPSHOT_FOLDER}/{serial:020d}"
+
+
+def _frames(disk: Disk, point: Point) -> Iterator[tuple[int, bytes, bool]]:
+    """(base, encoded changes, True when their values are rows) of the frames of a snapshot. Raises StoreError, OSError."""
+    name = snapshot_name(point.snapshot)
+    data = disk.read_all(name)
+    if data is None:
+        raise StoreError(f"{name} is missing", name)
     at = 0
     while True:
         if len(data) - at < _FRAME.size:
-            raise StoreError(f"{snapshot_name(position)} is broken: restore it, or move the data directory away")
+            raise StoreError(f"{name} ends at byte {len(data)}, within a frame", name)
         magic, crc, base, length = _FRAME.unpack_from(data, at)
         body = data[at + _FRAME.size : at + _FRAME.size + length]
-        if magic not in (MAGIC, MAGIC_ROWS) or len(body) != length or zlib.crc32(body) != crc:
-            raise StoreError(f"{snapshot_name(position)} is broken: restore it, or move the data directory away")
+        if magic not in (MAGIC_VALUES, MAGIC_ROWS) or len(body) != length or _crc(base, body) != crc:
+            raise StoreError(f"{name} is damaged at byte {at}", name)
         if not length:
             return
-        for item in change.decode(body):
-            yield base, item, magic == MAGIC_ROWS
+        yield base, body, magic == MAGIC_ROWS
         at += _FRAME.size + length
+
+
+def _crc(base: int, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(_PLACE.pack(base, len(body))))
+
+
+def read_snapshot(disk: Disk, point: Point) -> Iterator[tuple[int, StateChange, bool]]:
+    """The items of the snapshot of `point`, as CheckpointSource.snapshot gave them. Raises StoreError, OSError."""
+    for base, body, rows in _frames(disk, point):
+        for item in change.decode(body):
+            yield base, item, rows
 
 
 @final
 class Checkpointer:
     """Writes checkpoints, one at a time.
 
-    last               the newest checkpoint
+    last, older        the newest two checkpoints
+    _serial            the highest number of any file so far
     _last_ns           when it was begun, monotonic
     _snapshot_bytes    size of the newest snapshot written by this process
     _running           True while a checkpoint is being written
+    _snapshot_wanted   True when a waiter needs a checkpoint with a new snapshot
     _waiters           called when it is written
+    _files             files that are being written
     """
 
     def __init__(
@@ -118,7 +204,7 @@ class Checkpointer:
         index: QueueIndex,
         keys: KeyIndex,
         source: CheckpointSource,
-        last: Point,
+        points: Points,
     ) -> None:
         self._disk = disk
         self._clock = clock
@@ -127,39 +213,56 @@ class Checkpointer:
         self._index = index
         self._keys = keys
         self._source = source
-        self.last = last
+        self.last = points.newest
+        self.older = points.older
+        self._serial = points.serial
         self._last_ns = clock.monotonic_ns()
         self._snapshot_bytes = 0
         self._running = False
+        self._snapshot_wanted = False
         self._waiters: list[Callable[[], None]] = []
-        self._file: File | None = None
+        self._file: tuple[str, File] | None = None
 
     def check(self) -> None:
         """Begin a checkpoint when enough has been written, or enough time has passed, since the last one."""
         behind = self._commit.written - self.last.position
         waited = self._clock.monotonic_ns() - self._last_ns
-        if behind >= self._config.checkpoint_bytes or (behind > 0 and waited >= self._config.checkpoint_ms * 1_000_000):
-            self.begin(False)
+        late = behind > 0 and waited >= self._config.checkpoint_ms * 1_000_000
+        if behind >= self._config.checkpoint_bytes or late or self._waiters:
+            self.begin(self._snapshot_wanted)
 
     def begin(self, snapshot: bool, done: Callable[[], None] | None = None) -> None:
         """Write a checkpoint now, with a new snapshot when `snapshot` asks for it or it is due.
 
-        `done` is not called when the store breaks before the end.
+        `done` is not called when the store breaks before the end; on a full disk it waits for the checkpoint after that.
         """
         if self._running:
             if done is not None:
                 self._waiters.append(lambda: self.begin(snapshot, done))
             return
-        if self._commit.broken is not None:
+        if done is not None:
+            self._waiters.append(done)
+            self._snapshot_wanted = self._snapshot_wanted or snapshot
+        if self._commit.refusal() is not None:
             return
         self._running = True
         self._last_ns = self._clock.monotonic_ns()
         position = self._commit.written
         bound = max(_SNAPSHOT_BYTES_MIN, 4 * self._snapshot_bytes, self._config.checkpoint_bytes)
         fresh = snapshot or position - self.last.state >= bound
-        if done is not None:
-            self._waiters.append(done)
         self._commit.when_synced(lambda: self._rows(position, fresh))
+
+    def covers(self, position: int) -> bool:
+        """True when neither checkpoint needs the log before `position`."""
+        kept = [point for point in (self.last, self.older) if point.serial]
+        return bool(kept) and all(min(point.position, point.state) >= position for point in kept)
+
+    def cover(self, position: int, done: Callable[[], None]) -> None:
+        """Write checkpoints until neither needs the log before `position`; then call `done`."""
+        if self.covers(position):
+            done()
+        else:
+            self.begin(True, lambda: self.cover(position, done))
 
     def _guard(self, step: Callable[[], None]) -> None:
         if self._commit.broken is not None:
@@ -167,7 +270,20 @@ class Checkpointer:
         try:
             step()
         except OSError as error:
-            self._commit.stop("a write of the checkpoint", error)
+            if is_full(error):
+                self._abandon(error)
+            else:
+                self._commit.stop("a write of the checkpoint", error)
+
+    def _abandon(self, error: OSError) -> None:
+        """Give this checkpoint up: the disk is full. `check` begins another one when there is room."""
+        self._commit.fill("a write of the checkpoint", error)
+        if self._file is not None:
+            name, file = self._file
+            self._file = None
+            file.close()
+            self._disk.remove(name)
+        self._running = False
 
     def _later(self, step: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._guard(step))
@@ -189,18 +305,27 @@ class Checkpointer:
             self._keys.sync(lambda failed: self._indexed(failed, position, end, fresh))
 
     def _indexed(self, error: OSError | None, position: int, end: int, fresh: bool) -> None:
-        if error is not None:
+        if isinstance(error, NotWrittenError):
+            self._abandon(error)
+        elif error is not None:
             self._commit.stop("a sync of the index", error)
         elif not fresh:
-            self._guard(lambda: self._finish(Point(position, end, self.last.state, self.last.serial + 1)))
+            point = Point(position, end, self.last.state, 0, self.last.snapshot, self._index.needed_from())
+            self._guard(lambda: self._finish(point))
         else:
-            self._guard(lambda: self._snapshot(Point(position, end, position, self.last.serial + 1)))
+            self._guard(lambda: self._snapshot(position, end))
 
-    def _snapshot(self, point: Point) -> None:
-        name = snapshot_name(point.state)
-        file = self._disk.open(name)
-        if file.size():
-            file.truncate(0)
+    def _create(self, name: Callable[[int], str]) -> tuple[int, File]:
+        """(number, file) of a new file: no file is written twice."""
+        self._serial += 1
+        while self._disk.size(name(self._serial)) >= 0:
+            self._serial += 1
+        file = self._disk.open(name(self._serial))
+        self._file = (name(self._serial), file)
+        return self._serial, file
+
+    def _snapshot(self, position: int, index_end: int) -> None:
+        serial, file = self._create(snapshot_name)
         items = self._source.snapshot()
         written = 0
 
@@ -224,33 +349,51 @@ class Checkpointer:
             if more:
                 self._later(step)
                 return
-            file.append(_FRAME.pack(MAGIC, 0, 0, 0))
-            file.sync(synced)
+            file.append(_frame(0, [], False))
+            self._snapshot_bytes = written
+            # The journal of this turn is written at its end, so the newest value is in the log from the next turn on.
+            self._later(lambda: durable(self._commit.end))
+
+        def durable(newest: int) -> None:
+            if self._commit.written < newest:
+                self._later(lambda: durable(newest))
+            else:
+                self._commit.when_synced(lambda: file.sync(synced))
 
         def synced(error: OSError | None) -> None:
-            file.close()
-            self._snapshot_bytes = written
             if error is not None:
                 self._commit.stop("a sync of the state snapshot", error)
-            else:
-                self._guard(lambda: self._finish(point))
+                return
+            self._close()
+            self._guard(lambda: self._finish(Point(position, index_end, position, 0, serial, self._index.needed_from())))
 
         self._guard(step)
 
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file[1].close()
+            self._file = None
+
     def _finish(self, point: Point) -> None:
-        data = _POINT.pack(point.position, point.index_end, point.state)
-        file = self._disk.open(f"{FOLDER}/{point.serial:020d}")
-        file.append(struct.pack(">II", MAGIC, zlib.crc32(data)) + data)
+        serial, file = self._create(_checkpoint_name)
+        point = point._replace(serial=serial)
+        data = _POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first)
+        file.append(_FRONT.pack(MAGIC, zlib.crc32(data)) + data)
 
         def synced(error: OSError | None) -> None:
-            file.close()
             if error is not None:
                 self._commit.stop("a sync of the checkpoint", error)
                 return
-            self.last = point
-            self._guard(self._clean)
-            self._keys.checkpointed(point.position)
-            self._running = False
+            self._close()
+            self._guard(published)
+
+        def published() -> None:
+            if _read(self._disk, f"{serial:020d}") != point:
+                raise OSError(f"{_checkpoint_name(serial)} does not hold what was written")
+            self.last, self.older = point, self.last
+            self._clean()
+            self._keys.checkpointed(min(kept.position for kept in (self.last, self.older) if kept.serial))
+            self._running = self._snapshot_wanted = False
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 waiter()
@@ -258,14 +401,20 @@ class Checkpointer:
         file.sync(synced)
 
     def _clean(self) -> None:
+        kept = (self.last, self.older)
+        self._index.drop_before(min(point.index_first for point in kept if point.serial))
         for name in self._disk.names(FOLDER):
-            if name.isdigit() and int(name) != self.last.serial:
+            if name.isdigit() and int(name) not in [point.serial for point in kept]:
                 self._disk.remove(f"{FOLDER}/{name}")
         for name in self._disk.names(SNAPSHOT_FOLDER):
-            if name.isdigit() and int(name) != self.last.state:
+            if name.isdigit() and int(name) not in [point.snapshot for point in kept if point.state]:
                 self._disk.remove(f"{SNAPSHOT_FOLDER}/{name}")
+
+
+def _checkpoint_name(serial: int) -> str:
+    return f"{FOLDER}/{serial:020d}"
 
 
 def _frame(base: int, group: list[StateChange], rows: bool) -> bytes:
     body = change.encode(group)
-    return _FRAME.pack(MAGIC_ROWS if rows else MAGIC, zlib.crc32(body), base, len(body)) + body
+    return _FRAME.pack(MAGIC_ROWS if rows else MAGIC_VALUES, _crc(base, body), base, len(body)) + body

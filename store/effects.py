@@ -104,11 +104,11 @@ class BatchEffects:
         for queue, records in arrivals.items():
             queue.visible += len(records)
             self._compaction.queues.touch(queue, base)
-            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.broken is None:
+            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.refusal() is None:
                 try:
                     self._index.write_out(queue)
                 except OSError as error:
-                    self._commit.stop("a write of the index", error)
+                    self._commit.failed("a write of the index", error)
         for pending in effects.pending:
             if pending.changes:
                 self._events.run("a state change", self._state.written, pending.changes, base)

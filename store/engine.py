@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
-from domain.errors import Failure
+from domain.errors import Failure, StoreError
 from domain.lite import LiteQueues
 from domain.ports import Clock, Disk
 from domain.storage_engine import StorageEngine
-from domain.store_event import Report, unheard
+from domain.store_event import Report, StoreEventKind, unheard
 from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State, StateChange
 from domain.transaction import Timers, Transactions
-from store import checkpoint
+from store import checkpoint, derived
 from store.append import Appender
 from store.checkpoint import Checkpointer
 from store.compaction import Compaction, empty_at
@@ -21,8 +21,10 @@ from store.config import StoreConfig, check_policy_of
 from store.counters import figures
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
+from store.derived import DerivedDamageError
 from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
+from store.full import probe
 from store.held import HeldCalls
 from store.hot import HotLog
 from store.housekeeping import Housekeeping
@@ -109,29 +111,44 @@ class LogStore:
     @property
     def broken(self) -> Failure | None:
         """MessageStore.broken."""
-        return self.parts.commit.broken
+        return self.parts.commit.refusal()
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> LogStore:
     """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
 
     `report` gets what the store has to tell. It reads the log from the last checkpoint on before it returns. Reads and leases
-    wait until what was found is durable. Where two parts call each other, a lambda stands for the part that is made later.
+    wait until what was found is durable. What is damaged and derived from the log is built again from the whole log.
     """
+    events = StoreEvents(report)
+    try:
+        return _open(disk, clock, config, events)
+    except DerivedDamageError as error:
+        derived.set_checkpoints_aside(disk)
+        cause = f"{error}; the checkpoints are set aside in {derived.ASIDE}/, and the whole log is read"
+        events.tell(StoreEventKind.REBUILT, error.file, cause, "", error)
+        return _open(disk, clock, config, events)
+
+
+def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> LogStore:
+    """Make the parts. Where two of them call each other, a lambda stands for the one that is made later."""
 
     def reached(batch: Effects) -> None:
         effects.reached(batch)
 
     broker, durability = config.broker, config.durability
-    events = StoreEvents(report)
-    held, listeners, point = HeldCalls(events), StoreListeners(events), checkpoint.newest(disk)
+    held, listeners, points = HeldCalls(events), StoreListeners(events), checkpoint.find(disk, events)
+    point = points.newest
+    index = QueueIndex(disk, config, point.index_first, point.index_end)
     _, promise, _ = promises.newest(disk)
     segments = Segments(disk, FOLDER, 0 if promise is None else promise.first)
     cache, state = TailCache(config.cache_bytes), StateView()
     mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
-    keys = KeyIndex(disk, clock, config, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
-    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add, events, mark)
-    index, reader = QueueIndex(disk, config, point.index_end), RecordReader(segments, cache)
+    keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108
+    commit = GroupCommit(
+        segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add, events, mark, partial(probe, disk)
+    )
+    reader = RecordReader(segments, cache)
     reading, hot = Reading(index, reader, commit, events), HotLog(index, commit, config.hot_bytes)
     appender = Appender(
         commit, index, config, partial(empty_at, state), lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
@@ -147,13 +164,19 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
     state.connect(writer.append_changes, reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
-    recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of, events, promise).run(point)
+    try:
+        recovery = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of, events, promise)
+        recovered = recovery.run(point)
+    except StoreError:
+        segments.close()
+        index.close()
+        raise
     segments.date_segments(clock.wall_ms())
     keys.load(point.position, segments)
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     compaction.load(segments)
-    checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, point)
+    checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
     retention = Retention(segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction)
     recall = TimerRecall(index, clock, wheel, reader, writer)
     parts = StoreParts(
@@ -161,7 +184,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
         retention, events, recovered,
     )  # fmt: skip
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
-    positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments)
+    positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments, events)
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock),

@@ -39,7 +39,10 @@ class Housekeeping:
     def start(self) -> None:
         """Start the parts after recovery. Held calls run when what was recovered is durable."""
         parts = self._parts
-        self._disk.replace(ABORT, b"running\n")
+        try:
+            self._disk.replace(ABORT, b"running\n")
+        except OSError as error:
+            parts.commit.failed("a write of the data directory", error)
         parts.ledger.recovered()
         parts.wheel.start()
         parts.open_transactions.start()
@@ -57,8 +60,8 @@ class Housekeeping:
         if self._held.holding and commit.broken is not None:
             self._held.release()
         parts.admission.check_space()
-        if not self._spills.busy and commit.broken is None:
-            self._spills.run(parts.index.spill(), lambda: None, partial(commit.stop, "a write of the index"))
+        if not self._spills.busy and commit.refusal() is None:
+            self._spills.run(parts.index.spill(), lambda: None, partial(commit.failed, "a write of the index"))
         now = self._clock.monotonic_ns()
         if now - self._rest_ns >= REST_NS and not self._rests.busy:
             self._rest_ns = now
@@ -71,7 +74,7 @@ class Housekeeping:
     def drain(self, done: Callable[[], None]) -> None:
         """Refuse new writes, make the earlier ones durable and write a checkpoint; then call `done`."""
         self._parts.admission.close("the store is being closed")
-        if self._parts.commit.broken is not None:
+        if self._parts.commit.refusal() is not None:
             done()
             return
 

@@ -84,7 +84,7 @@ class LogRecovery:
         proven = max(point.position, 0 if promise is None else promise.position)
         self._require_files(proven)
         if point.state:
-            for base, item, row in checkpoint.read_snapshot(self._disk, point.state):
+            for base, item, row in checkpoint.read_snapshot(self._disk, point):
                 if row and item.value is not None:
                     packed = int.from_bytes(item.value, "big")
                     segment = segments.at(rows.unpack(packed)[0])

@@ -121,10 +121,7 @@ class Retention:
             self._running = False
             return
         base = self._segments.all[1].base
-        if min(self._checkpointer.last.position, self._checkpointer.last.state) >= base:
-            self._begin(base)
-        else:
-            self._checkpointer.begin(True, lambda: self._begin(base))
+        self._checkpointer.cover(base, lambda: self._begin(base))
 
     def _begin(self, base: int) -> None:
         if not self._wheel.pause():
@@ -192,10 +189,6 @@ class Retention:
             self._segments.drop_first()
             self.deleted += 1
         self._index.log_start = base
-        try:
-            self._index.drop_files(base)
-        except OSError as error:
-            self._commit.stop("deleting of index files", error)
         self._end()
         if self._commit.broken is None:
             self._running = True

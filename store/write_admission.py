@@ -32,8 +32,8 @@ class WriteAdmission:
     def refusal(self) -> Failure | None:
         """Why nothing is taken now: STORE_UNAVAILABLE, DRAINING or OVERLOADED; None when writes are taken."""
         commit = self._commit
-        if commit.broken is not None:
-            return commit.broken
+        if commit.broken is not None or commit.full is not None:
+            return commit.refusal()
         if self._closing is not None:
             return self._closing
         if commit.waiting_bytes() > self._config.pending_bytes_max:

@@ -13,10 +13,12 @@ from itertools import chain
 from typing import Final, final
 
 from domain import property as properties
+from domain.errors import StoreError
 from domain.message import Message
 from domain.ports import Clock, Disk
 from domain.record import Record
 from store.config import StoreConfig
+from store.full import NotWrittenError, is_full
 from store.keys import row
 from store.keys.merge import Merge
 from store.keys.run import FOLDER, RowChunk, Run, Sorted, open_run
@@ -55,12 +57,17 @@ class KeyIndex:
     """
 
     def __init__(
-        self, disk: Disk, clock: Clock, config: StoreConfig, stop: Callable[[str, OSError], None], chunk_rows: int = CHUNK_ROWS
+        self,
+        disk: Disk,
+        clock: Clock,
+        config: StoreConfig,
+        failed: Callable[[str, OSError], None],
+        chunk_rows: int = CHUNK_ROWS,
     ) -> None:
-        """`stop(what, error)` is called when a write has failed: the store then takes no more writes."""
+        """`failed(what, error)` is called when a write has failed: the store then takes no more writes, or none for a while."""
         self._disk = disk
         self._clock = clock
-        self._stop = stop
+        self._write_failed = failed
         self._chunk_rows = chunk_rows
         self._gap_bytes = config.checkpoint_bytes // 8
         self._seeds: dict[str, int] = {}
@@ -160,17 +167,21 @@ class KeyIndex:
     # Writing
 
     def _or_stop(self, step: Callable[[], None]) -> None:
-        """Run `step`; stop the store when it raises OSError."""
+        """Run `step`. An OSError stops the store, or pauses it while the disk is full; damage of a run ends a merge only."""
         if self._closed:
             return
         try:
             step()
         except OSError as error:
+            self._abandon_compact()
             self._failed(error)
+        except StoreError:
+            self._abandon_compact()
 
     def _failed(self, error: OSError) -> None:
-        self._closed = True
-        self._stop("a write of the key index", error)
+        if not is_full(error):
+            self._closed = True
+        self._write_failed("a write of the key index", error)
 
     def _later(self, step: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._or_stop(step))
@@ -196,7 +207,13 @@ class KeyIndex:
     def _step_spill(self) -> None:
         job = self._spill
         assert job is not None
-        if job.step():
+        try:
+            done = job.step()
+        except OSError:
+            self._spill = None  # its chunks stay in memory
+            self._remove(job.run)
+            raise
+        if done:
             self._spill = None
             del self._chunks[: len(job.sources)]
             self._runs.append(job.run)
@@ -233,6 +250,9 @@ class KeyIndex:
                     todo[0].file.append(todo[0].footer())
                 except OSError as failed:
                     error = failed
+                    if is_full(failed):
+                        self._unsynced = todo + self._unsynced  # sealed by the next sync
+                        error = NotWrittenError(failed.errno, failed.strerror)
             if error is not None or self._closed:
                 done(error)
             else:
@@ -254,16 +274,24 @@ class KeyIndex:
             self._or_stop(self._begin_compact)
 
     def _begin_compact(self) -> None:
-        chosen = neighbours([run for run in self._runs if run.whole and run.end <= self._checkpoint], self._begin)
+        chosen = neighbours(
+            [run for run in self._runs if run.whole and not run.damaged and run.end <= self._checkpoint], self._begin
+        )
         if chosen:
-            self._compact = Merge(self._disk, chosen)
-            self._later(self._continue_compact)
+            job = self._compact = Merge(self._disk, chosen)
+            self._later(lambda: self._continue_compact(job))
 
-    def _continue_compact(self) -> None:
-        job = self._compact
-        assert job is not None
+    def _abandon_compact(self) -> None:
+        """Give up the merge of runs under way: its sources stay."""
+        if self._compact is not None:
+            job, self._compact = self._compact, None
+            self._remove(job.run)
+
+    def _continue_compact(self, job: Merge) -> None:
+        if self._compact is not job:
+            return
         if not job.step():
-            self._later(self._continue_compact)
+            self._later(lambda: self._continue_compact(job))
             return
         job.run.file.sync(lambda error: self._synced(error, lambda: self._finish_rows(job)))
 
@@ -276,10 +304,14 @@ class KeyIndex:
             self._or_stop(step)
 
     def _finish_rows(self, job: Merge) -> None:
+        if self._compact is not job:
+            return
         job.run.file.append(job.run.footer())
         job.run.file.sync(lambda error: self._synced(error, lambda: self._replace(job)))
 
     def _replace(self, job: Merge) -> None:
+        if self._compact is not job:
+            return
         job.run.whole = True
         at = next(at for at, run in enumerate(self._runs) if run is job.sources[0])
         old = self._runs[at : at + len(job.sources)]
@@ -294,7 +326,13 @@ class KeyIndex:
         self._disk.remove(run.name)
 
     def drop_before(self, oldest: int) -> None:
-        """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call."""
+        """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call.
+
+        A damaged run goes on to refuse its readers until the next start, which builds it again.
+        """
+        for run in self._runs:
+            if run.damaged:
+                self._disk.remove(run.name)
         if self._compact is None:
             while self._runs and self._runs[0].end <= oldest and self._runs[0].whole:
                 self._remove(self._runs.pop(0))

@@ -62,5 +62,5 @@ class Merge:
             self._at[which] += count
             found += rows[:count]
         found.sort()
-        self.run.file.append(pack(array("Q", found)))
+        self.run.append(pack(array("Q", found)))
         return False

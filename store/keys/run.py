@@ -1,7 +1,9 @@
 """Sorted rows of one range of the log, in memory or in a file of `keys/`.
 
-    rows | magic 4 | CRC-32 of what follows 4 | begin 8 | end 8 | rows 8 | oldest store ms 8 | newest store ms 8
+    rows | CRC-32 of each CHECKED_ROWS rows 4 | magic 4 | CRC-32 of checksums and facts 4 | facts: begin 8 | end 8 | rows 8
+    | oldest store ms 8 | newest store ms 8
 
+The checksums are in memory while the file is open, and every row is checked when it is read.
 The footer is written when the rows are durable: a file with a valid footer has all its rows.
 """
 
@@ -13,14 +15,17 @@ from array import array
 from bisect import bisect_left
 from typing import Final, Protocol, final
 
+from domain.errors import StoreError
 from domain.ports import File
 from store.keys.row import ROW_BYTES, unpack
 
 FOLDER: Final = "keys"
-MAGIC: Final = 0x48474B52
+MAGIC: Final = 0x48474B53
 _FRONT = struct.Struct("<II")
 _FACTS = struct.Struct("<qqqqq")
 FOOTER_BYTES: Final = _FRONT.size + _FACTS.size
+CHECKED_ROWS: Final = 128
+_CHECKED_BYTES: Final = CHECKED_ROWS * ROW_BYTES
 _WINDOW: Final = 256
 """Rows that one step of a binary search reads."""
 
@@ -49,7 +54,7 @@ class Sorted(Protocol):
         """Store time of the newest record, in epoch ms; an upper bound."""
 
     def rows(self, at: int, count: int) -> array[int]:
-        """At most `count` rows from index `at` on. Raises OSError."""
+        """At most `count` rows from index `at` on. Raises OSError, and StoreError when they are damaged."""
 
     def bound(self, row: int) -> int:
         """The index of the first row that is not less than `row`. Raises OSError."""
@@ -85,9 +90,24 @@ class Run:
     name    path of the file within the data directory
     file    the open file
     whole   True when the footer is durable
+    damaged True when rows were found damaged: the file is deleted then, so that the next start builds it again from the log
+    sums    CRC-32 of each CHECKED_ROWS rows
     """
 
-    __slots__ = ("begin", "count", "end", "file", "first_ms", "last_ms", "name", "whole")
+    __slots__ = (
+        "_open_crc",
+        "_open_rows",
+        "begin",
+        "count",
+        "damaged",
+        "end",
+        "file",
+        "first_ms",
+        "last_ms",
+        "name",
+        "sums",
+        "whole",
+    )
 
     def __init__(self, name: str, file: File, begin: int, end: int, count: int, first_ms: int, last_ms: int) -> None:
         self.name = name
@@ -98,16 +118,58 @@ class Run:
         self.first_ms = first_ms
         self.last_ms = last_ms
         self.whole = False
+        self.damaged = False
+        self.sums: array[int] = array("I")
+        self._open_crc = 0
+        self._open_rows = 0
+
+    def append(self, rows: bytes) -> None:
+        """Append encoded rows. Raises OSError."""
+        self.file.append(rows)
+        at = 0
+        while at < len(rows):
+            part = rows[at : at + _CHECKED_BYTES - self._open_rows * ROW_BYTES]
+            self._open_crc = zlib.crc32(part, self._open_crc)
+            self._open_rows += len(part) // ROW_BYTES
+            at += len(part)
+            if self._open_rows == CHECKED_ROWS:
+                self._close_sum()
+
+    def _close_sum(self) -> None:
+        self.sums.append(self._open_crc)
+        self._open_crc = self._open_rows = 0
 
     def footer(self) -> bytes:
-        """The footer that ends the file."""
+        """What ends the file: the checksums, and the facts."""
+        if self._open_rows:
+            self._close_sum()
+        sums = pack_sums(self.sums)
         facts = _FACTS.pack(self.begin, self.end, self.count, self.first_ms, self.last_ms)
-        return _FRONT.pack(MAGIC, zlib.crc32(facts)) + facts
+        return sums + _FRONT.pack(MAGIC, zlib.crc32(facts, zlib.crc32(sums))) + facts
 
     def rows(self, at: int, count: int) -> array[int]:
         """Sorted.rows."""
         count = min(count, self.count - at)
-        return unpack(self.file.read(at * ROW_BYTES, count * ROW_BYTES))
+        first = at // CHECKED_ROWS
+        data = self.file.read(
+            first * _CHECKED_BYTES, -(-(at + count) // CHECKED_ROWS) * _CHECKED_BYTES - first * _CHECKED_BYTES
+        )
+        data = data[: (self.count - first * CHECKED_ROWS) * ROW_BYTES]
+        for place in range(0, len(data), _CHECKED_BYTES):
+            group = first + place // _CHECKED_BYTES
+            known = group < len(self.sums)
+            if known and zlib.crc32(data[place : place + _CHECKED_BYTES]) != self.sums[group]:
+                raise self._broken(group)
+        skipped = (at - first * CHECKED_ROWS) * ROW_BYTES
+        found = data[skipped : skipped + count * ROW_BYTES]
+        if len(found) != count * ROW_BYTES:
+            raise self._broken(first)
+        return unpack(found)
+
+    def _broken(self, group: int) -> StoreError:
+        self.damaged = True
+        text = f"{self.name} is damaged at row {group * CHECKED_ROWS}; the next start builds it again from the log"
+        return StoreError(text, self.name)
 
     def bound(self, row: int) -> int:
         """Sorted.bound. Hashes are uniform, so interpolation nearly always finds the row with the first read."""
@@ -126,6 +188,11 @@ class Run:
         return low + bisect_left(self.rows(low, high - low), row) if low < high else low
 
 
+def pack_sums(sums: array[int]) -> bytes:
+    """Checksums -> bytes of a file, little-endian."""
+    return struct.pack(f"<{len(sums)}I", *sums)
+
+
 def file_name(begin: int, end: int) -> str:
     """The name of a run's file: the range of the log that it covers, two times 20 digits."""
     return f"{FOLDER}/{begin:020d}-{end:020d}"
@@ -139,8 +206,13 @@ def open_run(name: str, file: File) -> Run | None:
         return None
     magic, crc = _FRONT.unpack_from(footer)
     begin, end, count, first_ms, last_ms = _FACTS.unpack_from(footer, _FRONT.size)
-    if magic != MAGIC or zlib.crc32(footer[_FRONT.size :]) != crc or size != count * ROW_BYTES + FOOTER_BYTES:
+    groups = -(-count // CHECKED_ROWS)
+    if magic != MAGIC or count < 0 or size != count * ROW_BYTES + 4 * groups + FOOTER_BYTES:
+        return None
+    sums = file.read(count * ROW_BYTES, 4 * groups)
+    if zlib.crc32(footer[_FRONT.size :], zlib.crc32(sums)) != crc:
         return None
     run = Run(name, file, begin, end, count, first_ms, last_ms)
+    run.sums = array("I", struct.unpack(f"<{groups}I", sums))
     run.whole = True
     return run

@@ -9,6 +9,7 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.record import Record
 from domain.store_request import KeyQuery
+from store.events import StoreEvents
 from store.keys import row
 from store.keys.index import SPAN_BYTES, KeyIndex
 from store.keys.run import Sorted
@@ -27,7 +28,8 @@ _LAST_MS: Final = (1 << 63) - 1
 class KeySearch:
     """Queries by topic, key and store time. Store times never decrease along the log, so positions sort by time."""
 
-    def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments) -> None:
+    def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, events: StoreEvents) -> None:
+        self._events = events
         self._keys = keys
         self._reading = reading
         self._index = index
@@ -66,6 +68,7 @@ class KeySearch:
                     if len(found) >= query.limit:
                         return found
         except (OSError, StoreError) as error:
+            self._events.unreadable(error)
             return Failure(ErrorCode.INTERNAL, f"the key index cannot be read: {error}")
         return found
 

@@ -59,7 +59,7 @@ class LeaseLedger:
 
     def broken(self) -> Failure | None:
         """Why the store takes no more writes; None while it does."""
-        return self._commit.broken
+        return self._commit.refusal()
 
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
         """The table of a group on a queue, created when it does not exist, and cut to the offsets that the queue has."""

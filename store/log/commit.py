@@ -13,8 +13,10 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.ports import Clock, Timer
+from domain.store_event import StoreEventKind
 from store.config import StoreConfig
 from store.events import StoreEvents
+from store.full import is_full
 from store.log import batch
 from store.log.batch import Writer
 from store.log.cache import TailCache
@@ -27,6 +29,9 @@ from store.state import change
 
 HELD_BYTES_MAX: Final = 1024 * 1024
 """A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""
+
+_FULL_NS: Final = 1_000_000_000
+"""Time between two attempts to write on a full disk."""
 
 
 @final
@@ -44,6 +49,7 @@ class GroupCommit:
     mark             tells, behind each sync, what the log has promised
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
+    full             why nothing is written until there is room on the disk; None while there is
     writes, written_bytes, syncs, sync_ns   counters since the start
     _open            the batch that appends go into
     _sealed          closed batches to write, in order; None closes the segment
@@ -54,10 +60,11 @@ class GroupCommit:
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
-        events: StoreEvents, mark: PromiseMark,
+        events: StoreEvents, mark: PromiseMark, probe: Callable[[], None],
     ) -> None:  # fmt: skip
         """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
-        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way."""
+        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way.
+        `probe()` raises OSError while the disk has no room."""
         self._segments = segments
         self._cache = cache
         self._clock = clock
@@ -66,6 +73,7 @@ class GroupCommit:
         self._before_write = before_write
         self._index_keys = index_keys
         self._events = events
+        self._probe = probe
         self._open: OpenBatch | None = None
         self._sealed: list[OpenBatch | None] = []
         self._unsynced: deque[tuple[int, Effects]] = deque()
@@ -78,7 +86,11 @@ class GroupCommit:
         self._delay_timer: Timer | None = None  # ends the delay before a sync
         self._waiting = 0
         self._sync_waiters = SyncWaiters(events)
+        self._full_timer: Timer | None = None  # tries again on a full disk
+        self._rolling = False  # the segment has its filler, and its successor does not exist yet
         self.broken: Failure | None = None
+        self.full: Failure | None = None
+        self._first_mark: Promise | None = None
         self.end = segments.end
         self.written = segments.end
         self.synced = segments.first
@@ -92,7 +104,7 @@ class GroupCommit:
 
     def close(self) -> None:
         """Stop writing and close the files, unless a sync under way still uses them."""
-        for timer in (self._flush_timer, self._timeout_timer, self._delay_timer):
+        for timer in (self._flush_timer, self._timeout_timer, self._delay_timer, self._full_timer):
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
@@ -101,7 +113,7 @@ class GroupCommit:
             self._segments.close()
 
     def begin(self, promise: Promise) -> None:
-        """Begin to append at the end of the log, after recovery: all of it is durable. Raises OSError.
+        """Begin to append at the end of the log, after recovery: all of it is durable. On a full disk writes begin later.
 
         `promise` is that of the last run, with the incarnation of this one.
         """
@@ -109,11 +121,66 @@ class GroupCommit:
         self.base = self._segments.active.base
         self.writer = Writer(promise.epoch, promise.incarnation)
         self.store_ms = promise.store_ms
-        self.mark.begin(promise._replace(position=self.end))
+        self._first_mark = promise._replace(position=self.end)
+        try:
+            self._begin_mark()
+        except OSError as error:
+            self.failed("a write of the promise mark", error)
+
+    def _begin_mark(self) -> None:
+        """Write the first mark of this run: no batch names its incarnation before. Raises OSError."""
+        if self._first_mark is not None:
+            self.mark.begin(self._first_mark)
+            self._first_mark = None
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, another write of the store, has failed with `error`."""
         self._stop_writing(what, error)
+
+    def refusal(self) -> Failure | None:
+        """Why nothing is written now: STORE_UNAVAILABLE; None while the log works."""
+        return self.broken if self.broken is not None else self.full
+
+    def failed(self, what: str, error: OSError) -> None:
+        """Take note that `what`, a write of the store, has failed: on a full disk writes go on later, else never."""
+        if is_full(error):
+            self.fill(what, error)
+        else:
+            self._stop_writing(what, error)
+
+    def fill(self, what: str, error: OSError) -> None:
+        """Take no more writes until there is room: `what`, a write of the store that was undone, has found the disk full.
+
+        What is accepted waits: it is written as soon as there is room, and answered FLUSH_TIMEOUT when that takes too long.
+        """
+        if self.broken is not None or self.full is not None:
+            return
+        reason = f"{what} found the disk full ({error.strerror or error}): writes go on by themselves when there is room"
+        self.full = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+        self._full_timer = self._clock.call_at(self._clock.monotonic_ns() + _FULL_NS, self._try_again)
+        self._time_out_later(self._clock.monotonic_ns())
+        self._events.tell(
+            StoreEventKind.FULL, str(error.filename or ""), reason, "free space on the volume, or raise the quota"
+        )
+
+    def _try_again(self) -> None:
+        """Write what waits on a full disk, when there is room."""
+        self._full_timer = None
+        if self.broken is not None:
+            return
+        try:
+            self._probe()
+            self._begin_mark()
+            self._write_sealed(True)
+        except OSError as error:
+            if is_full(error):
+                self._full_timer = self._clock.call_at(self._clock.monotonic_ns() + _FULL_NS, self._try_again)
+            else:
+                self._stop_writing("a write of the log", error)
+            return
+        if self.broken is None:
+            self.full = None
+            self._events.tell(StoreEventKind.RESUMED, "", "there is room on the disk: writes are taken again")
 
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
@@ -182,7 +249,7 @@ class GroupCommit:
 
     def _may_wait(self, current: OpenBatch) -> bool:
         """True when the batch may stay open: all its appends wait for a sync, and the next sync cannot begin yet."""
-        if self.broken is not None or current.page.pending or current.page.arrivals:
+        if self.refusal() is not None or current.page.pending or current.page.arrivals:
             return False
         if current.end - current.base > HELD_BYTES_MAX:
             return False
@@ -190,15 +257,23 @@ class GroupCommit:
             return True
         return self._delay_timer is not None and self._sync_delay.delay_ns(self._waiting + len(current.flushed.pending)) > 0
 
-    def _write_sealed(self) -> None:
+    def _write_sealed(self, again: bool = False) -> None:
+        """Write the sealed batches. On a full disk they wait for `_try_again`, to which `again` raises its OSError."""
+        if self.full is not None and self.broken is None and not again:
+            return
         written: list[OpenBatch] = []
+        full: OSError | None = None
         while self._sealed:
-            current = self._sealed.pop(0)
+            current = self._sealed[0]
             try:
                 if self.broken is None:
                     self._write(current)
             except OSError as error:
+                if is_full(error):
+                    full = error
+                    break
                 self._stop_writing("a write of the log", error)
+            del self._sealed[0]
             if current is None:
                 continue
             if self.broken is not None:
@@ -211,6 +286,8 @@ class GroupCommit:
             if current.page.pending or current.page.arrivals:
                 self._reached(current.page)
             written.append(current)
+        if full is not None:
+            self.fill("a write of the log", full)
         if self._unsynced:
             self._sync_or_delay()
         else:
@@ -218,12 +295,17 @@ class GroupCommit:
         for current in written:
             if current.messages:
                 self._index_keys(current.messages, current.places, current.first_ms, self.store_ms, current.base)
+        if full is not None and again:
+            raise full
 
     def _write(self, current: OpenBatch | None) -> None:
         if current is None:
-            self._segments.append(batch.FILLER)
-            self.written = self._segments.end
+            if not self._rolling:
+                self._segments.append(batch.FILLER)
+                self.written = self._segments.end
+                self._rolling = True
             self._segments.roll()
+            self._rolling = False
             return
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
         data = batch.encode(current.parts, current.base, self.store_ms, state_at, self.writer, self.synced)
@@ -255,8 +337,7 @@ class GroupCommit:
             self._delay_timer = None
         target = self.written
         began = self._clock.monotonic_ns()
-        if self._timeout_timer is None:
-            self._timeout_timer = self._clock.call_at(began + self._config.flush_timeout_ms * 1_000_000, self._answer_timeouts)
+        self._time_out_later(began)
 
         def synced(error: OSError | None) -> None:
             self._syncing = False
@@ -266,6 +347,8 @@ class GroupCommit:
             if error is not None:
                 self._stop_writing("a sync of the log", error)
                 return
+            if self._sealed:
+                self._time_out_later(self._clock.monotonic_ns())
             took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
             self.sync_ns += took_ns
@@ -329,30 +412,43 @@ class GroupCommit:
         now = self._clock.monotonic_ns()
         limit = self._config.flush_timeout_ms * 1_000_000
         failure = Failure(ErrorCode.FLUSH_TIMEOUT, f"stored, but not flushed within {self._config.flush_timeout_ms} ms")
-        overdue = _overdue(self._unsynced, now - limit)
-        if self._syncing:
+        overdue = _overdue([effects for _, effects in self._unsynced], now - limit)
+        held = [effects for sealed in self._sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]
+        unwritten = _overdue(held, now - limit)
+        if self._syncing or held:
             self._timeout_timer = self._clock.call_at(now + limit // 4, self._answer_timeouts)
         for done in overdue:
             self._events.run("the answer to an append", done, failure)
+        failure = Failure(ErrorCode.FLUSH_TIMEOUT, "accepted, but not written yet: the disk is full")
+        for done in unwritten:
+            self._events.run("the answer to an append", done, failure)
+
+    def _time_out_later(self, began_ns: int) -> None:
+        """Answer appends that wait for longer than the flush timeout; `began_ns` is when the wait began."""
+        if self._timeout_timer is None:
+            due = began_ns + self._config.flush_timeout_ms * 1_000_000
+            self._timeout_timer = self._clock.call_at(due, self._answer_timeouts)
 
     def _stop_writing(self, what: str, error: OSError) -> None:
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+            remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
+            self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
         self.mark.close()
         for _, effects in self._unsynced:
             effects.fail(self.broken, self._events)
         self._unsynced.clear()
         self._waiting = 0
         self._sync_waiters.clear()
-        if self._open is not None:
+        if self._open is not None or self._sealed:
             self.wake()
 
 
-def _overdue(unsynced: Iterable[tuple[int, Effects]], before_ns: int) -> list[Done]:
+def _overdue(waiting: Iterable[Effects], before_ns: int) -> list[Done]:
     """The callbacks of appends whose batch was opened at `before_ns` or before; takes them from the appends."""
     found: list[Done] = []
-    for _, effects in unsynced:
+    for effects in waiting:
         for pending in effects.pending:
             if pending.done is not None and pending.accepted_ns <= before_ns:
                 found.append(pending.done)

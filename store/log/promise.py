@@ -10,13 +10,13 @@ full to the other one, which is emptied first.
 
 from __future__ import annotations
 
-import errno
 import struct
 import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from domain.ports import Clock, Disk, File, Timer
+from store.full import is_full
 
 FOLDER: Final = "promise"
 MARK_BYTES: Final = 80
@@ -176,7 +176,7 @@ class PromiseMark:
         try:
             file = self._append(data, promise.first > self.promise.first)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if not is_full(error):
                 self._stop("a write of the promise mark", error)
             elif self._timer is None:
                 self._later()  # the mark before it holds; what it does not cover yet is proven again after a crash

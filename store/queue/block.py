@@ -1,7 +1,10 @@
 """A block of the queue index: rows of consecutive offsets of one queue.
 
 magic 4 | CRC-32 of header and name 4 | epoch of the topic 8 | first offset 8 | queue id 4 | rows 4 | last physical offset 8
-length of the name 2 | name | rows
+length of the name 2 | name | groups
+
+A group is `rows 4 | CRC-32 of the rows 4 | rows`, with GROUP_ROWS rows in all groups but the last, so that a few rows are read
+and checked without the whole block.
 """
 
 from __future__ import annotations
@@ -12,10 +15,15 @@ from typing import Final, final
 
 from store.queue.row import ROW_BYTES
 
-MAGIC: Final = 0x48474958
+MAGIC: Final = 0x48474959
 HEADER_BYTES: Final = 42
 NAME_BYTES_MAX: Final = 1_024
 ROWS_MAX: Final = 512
+GROUP_ROWS: Final = 64
+
+GROUP_HEAD_BYTES: Final = 8
+GROUP_BYTES: Final = GROUP_HEAD_BYTES + GROUP_ROWS * ROW_BYTES
+"""Bytes of a full group."""
 
 _FRONT = struct.Struct(">II")
 _FACTS = struct.Struct(">qqiIqH")
@@ -30,7 +38,7 @@ class Block:
     first           offset of the first row
     count           number of rows
     last_physical   log position of the last row's record
-    rows_at         bytes from the start of the block to its first row
+    rows_at         bytes from the start of the block to its first group
     """
 
     __slots__ = ("count", "epoch", "first", "last_physical", "queue_id", "rows_at", "topic")
@@ -47,14 +55,32 @@ class Block:
     @property
     def size(self) -> int:
         """Bytes of the whole block."""
-        return self.rows_at + self.count * ROW_BYTES
+        return self.rows_at + self.count * ROW_BYTES + -(-self.count // GROUP_ROWS) * GROUP_HEAD_BYTES
 
 
 def encode(topic: str, queue_id: int, epoch: int, first: int, last_physical: int, rows: bytes | bytearray) -> bytes:
     """Encoded rows of consecutive offsets, from `first` on -> block."""
     name = topic.encode()
     facts = _FACTS.pack(epoch, first, queue_id, len(rows) // ROW_BYTES, last_physical, len(name)) + name
-    return b"".join((_FRONT.pack(MAGIC, zlib.crc32(facts)), facts, rows))
+    parts: list[bytes | bytearray] = [_FRONT.pack(MAGIC, zlib.crc32(facts)), facts]
+    for at in range(0, len(rows), GROUP_ROWS * ROW_BYTES):
+        group = rows[at : at + GROUP_ROWS * ROW_BYTES]
+        parts += (_FRONT.pack(len(group) // ROW_BYTES, zlib.crc32(group)), group)
+    return b"".join(parts)
+
+
+def rows_of(data: bytes, groups: int) -> bytes | None:
+    """The encoded rows of the first `groups` groups of `data`; None when one of them is not whole, or its CRC is wrong."""
+    parts: list[bytes] = []
+    for at in range(0, groups * GROUP_BYTES, GROUP_BYTES):
+        if at + GROUP_HEAD_BYTES > len(data):
+            return None
+        count, crc = _FRONT.unpack_from(data, at)
+        rows = data[at + GROUP_HEAD_BYTES : at + GROUP_HEAD_BYTES + count * ROW_BYTES] if 0 < count <= GROUP_ROWS else b""
+        if not rows or len(rows) != count * ROW_BYTES or zlib.crc32(rows) != crc:
+            return None
+        parts.append(rows)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def header(data: bytes) -> Block | None:

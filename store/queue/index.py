@@ -9,10 +9,13 @@ from itertools import islice
 from typing import Final, final
 
 from domain import lite
+from domain.errors import StoreError
 from domain.ports import Disk
 from domain.topic import Durability
+from store import derived
 from store.config import StoreConfig
-from store.log.segment import Segments
+from store.derived import DerivedDamageError
+from store.log.segment import Segments, file_name
 from store.queue import block
 from store.queue.entries import TopicEntries
 from store.queue.queue import Queue, TopicEntry
@@ -41,10 +44,18 @@ class QueueIndex(TopicEntries):
     _file_last_records   base of an index file -> the highest log position that a block in it refers to
     """
 
-    def __init__(self, disk: Disk, config: StoreConfig, end: int) -> None:
-        """Open the files and cut off what lies beyond `end`, the end of the index at the checkpoint."""
+    def __init__(self, disk: Disk, config: StoreConfig, first: int, end: int) -> None:
+        """Open the files and cut off what lies beyond `end`. The checkpoint needs the blocks from `first` to `end`.
+
+        Raises DerivedDamageError.
+        """
         self._config = config
+        self._disk = disk
         self._files = Segments(disk, FOLDER)
+        if end and (self._files.end < end or self._files.first > first):
+            self._files.close()
+            text = f"the index goes from {self._files.first} to {self._files.end}, and the checkpoint needs {first} to {end}"
+            raise DerivedDamageError(text, FOLDER)
         self._files.cut(min(end, self._files.end))
         super().__init__(config.durability is Durability.FLUSHED)
         self._tails: dict[Queue, None] = {}
@@ -121,7 +132,7 @@ class QueueIndex(TopicEntries):
         rows = bytes(tail)
         first = queue.tail_first
         last = ROW.unpack_from(rows, len(rows) - ROW_BYTES)[0]
-        rows, first = self._merge(queue, rows, first)
+        rows, first, merged = self._merge(queue, rows, first)
         entry = queue.entry
         data = block.encode(queue.name, queue.id, entry.epoch, first, last, rows)
         if self._files.end - self._files.active.base + len(data) > self._config.index_segment_bytes:
@@ -131,6 +142,10 @@ class QueueIndex(TopicEntries):
         self._note_last_record(self._files.active.base, last)
         if queue.starts is None or queue.places is None:
             queue.starts, queue.places = array("q"), array("q")
+        if merged:
+            del queue.starts[-merged:]
+            del queue.places[-merged:]
+            self.blocks -= merged
         queue.starts.append(first)
         queue.places.append(place)
         self.blocks += 1
@@ -139,28 +154,51 @@ class QueueIndex(TopicEntries):
         queue.tail_first = queue.next
         del self._tails[queue]
 
-    def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int]:
-        """Merge the last blocks of `queue` with `rows` while they are small; (merged rows, their first offset)."""
-        while queue.starts and queue.places is not None:
-            before = queue.starts[-1]
+    def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int, int]:
+        """Merge the last blocks of `queue` with `rows` while they are small: (rows, their first offset, blocks merged)."""
+        merged = 0
+        starts, places = queue.starts, queue.places
+        while starts is not None and places is not None and merged < len(starts):
+            at = len(starts) - 1 - merged
+            before = starts[at]
             count = first - before
             ours = len(rows) // ROW_BYTES
-            if count > 2 * ours or count + ours > block.ROWS_MAX or queue.places[-1] < self._files.first:
+            if count > 2 * ours or count + ours > block.ROWS_MAX or places[at] < self._files.first:
                 break
-            older = self._block_rows(queue, len(queue.starts) - 1, before, count)
+            try:
+                older = self._block_rows(queue, at, before, count)
+            except StoreError:
+                break  # who reads it gets the error
             if len(older) != count * ROW_BYTES:
                 break
             rows, first = older + rows, before
-            queue.starts.pop()
-            queue.places.pop()
-            self.blocks -= 1
-        return rows, first
+            merged += 1
+        return rows, first, merged
 
     def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
+        """Encoded rows of one block, checked. Raises StoreError and OSError."""
         assert queue.starts is not None
         assert queue.places is not None
-        at = block.HEADER_BYTES + len(queue.name.encode()) + (offset - queue.starts[index]) * ROW_BYTES
-        return self._files.read(queue.places[index] + at, count * ROW_BYTES)
+        within = offset - queue.starts[index]
+        group = within // block.GROUP_ROWS
+        groups = (within + count - 1) // block.GROUP_ROWS - group + 1
+        place = queue.places[index]
+        if place < self._files.first:
+            return b""  # its file is deleted, with all records that it refers to
+        at = place + block.HEADER_BYTES + len(queue.name.encode()) + group * block.GROUP_BYTES
+        data = block.rows_of(self._files.read(at, groups * block.GROUP_BYTES), groups)
+        if data is None:
+            raise self._damaged(place)
+        skipped = (within - group * block.GROUP_ROWS) * ROW_BYTES
+        return data[skipped : skipped + count * ROW_BYTES]
+
+    def _damaged(self, place: int) -> StoreError:
+        """The error of a reader of the damaged block at `place`. The next start builds the index again."""
+        segment = self._files.at(place)
+        name = FOLDER if segment is None else file_name(FOLDER, segment.base)
+        text = f"the index block at {place} is damaged; the next start builds the index again from the log"
+        derived.note(self._disk, text)
+        return StoreError(text, name)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
         """At most `limit` rows from `offset` on, from `first` to `next`; fewer when a block cannot be read. Raises OSError."""
@@ -239,20 +277,20 @@ class QueueIndex(TopicEntries):
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
         """Read the headers of all blocks. Rows of records from `position` on are left out: recovery reads those records again.
 
-        `epochs(topic)` is the epoch of a topic; blocks of an earlier epoch are skipped. Raises OSError.
+        `epochs(topic)` is the epoch of a topic; blocks of an earlier epoch are skipped. Raises DerivedDamageError and OSError.
         """
         place = self._files.first
         begin, data = 0, b""
         while place < self._files.end:
             segment = self._files.at(place)
-            assert segment is not None
+            if segment is None:
+                raise DerivedDamageError(f"the index has no file that holds {place}", FOLDER)
             found = block.header(data[place - begin : place - begin + _HEADER_BYTES_MAX]) if place >= begin else None
             if found is None:
                 begin, data = place, segment.file.read(place - segment.base, _READ_BYTES)
                 found = block.header(data[:_HEADER_BYTES_MAX])
             if found is None or place + found.size > segment.end:
-                self._files.cut(place)
-                return
+                raise DerivedDamageError(f"the index has no valid block at {place}", file_name(FOLDER, segment.base))
             self._note_last_record(segment.base, found.last_physical)
             self._load_block(found, place, position, epochs(lite.topic_of(found.topic)))
             place += found.size
@@ -287,7 +325,10 @@ class QueueIndex(TopicEntries):
             self._last_positions[queue] = found.last_physical
             return
         queue.next = queue.visible = queue.tail_first = found.first
-        rows = self._files.read(place + found.rows_at, found.count * ROW_BYTES)
+        groups = -(-found.count // block.GROUP_ROWS)
+        rows = block.rows_of(self._files.read(place + found.rows_at, found.size - found.rows_at), groups)
+        if rows is None:
+            raise DerivedDamageError(f"the index block at {place} is damaged", FOLDER)
         for at in range(0, len(rows), ROW_BYTES):
             if ROW.unpack_from(rows, at)[0] >= position:
                 break
@@ -308,9 +349,16 @@ class QueueIndex(TopicEntries):
         found.sort(key=lambda pair: pair[0])
         return found
 
-    def drop_files(self, oldest: int) -> None:
-        """Delete the oldest index files while all their blocks refer only to records before `oldest`."""
-        while len(self._files.all) > 1 and self._file_last_records.get(self._files.first, 0) < oldest:
+    def needed_from(self) -> int:
+        """Base of the first index file with a block of records from `log_start` on; of the last file when none has one."""
+        for segment in self._files.all:
+            if self._file_last_records.get(segment.base, 0) >= self.log_start:
+                return segment.base
+        return self._files.active.base
+
+    def drop_before(self, place: int) -> None:
+        """Delete the index files that end at `place` or before. Raises OSError."""
+        while len(self._files.all) > 1 and self._files.all[1].base <= place:
             self._file_last_records.pop(self._files.first, None)
             self._files.drop_first()
 

@@ -171,18 +171,6 @@ def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
     assert driver.store.figures()["log_broken"] == 1
 
 
-def test_no_space_stops_writing_and_keeps_reading() -> None:
-    driver = Driver()
-    driver.topic("t")
-    driver.send("t", b"safe")
-    driver.disk.capacity = 1
-    result = driver.append([message()])
-    assert isinstance(result, Failure)
-    assert result.code is ErrorCode.STORE_UNAVAILABLE
-    assert driver.bodies("t") == [b"safe"]
-    assert driver.powered_off().bodies("t") == [b"safe"]
-
-
 def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finish() -> None:
     driver = Driver()
     driver.topic("t")

@@ -27,7 +27,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 700), st.booleans()
 def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], rows_max: int, pick: random.Random) -> None:
     disk = MemoryDisk(VirtualClock())
     config = StoreConfig(tail_rows_max=rows_max, index_segment_bytes=20_000)
-    index = QueueIndex(disk, config, 0)
+    index = QueueIndex(disk, config, 0, 0)
     naive: dict[int, list[Row]] = {}
     position = 0
     for queue_id, count, spill in steps:
@@ -48,7 +48,7 @@ def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], r
     checkpoint = pick.randrange(position + 1)
     while not index.write_below(checkpoint, 1):
         pass
-    loaded = QueueIndex(disk, config, index.end)
+    loaded = QueueIndex(disk, config, 0, index.end)
     loaded.load(checkpoint, lambda topic: 0)
     for queue_id, rows in naive.items():
         below = [row for row in rows if row[0] < checkpoint]

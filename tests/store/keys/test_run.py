@@ -28,7 +28,8 @@ def disk() -> MemoryDisk:
 def written(numbers: list[int], where: MemoryDisk) -> Run:
     """A run with its footer in a file of `where`."""
     run = Run(file_name(100, 900), where.open(file_name(100, 900)), 100, 900, len(numbers), 7, 9)
-    run.file.append(pack(array("Q", numbers)) + run.footer())
+    run.append(pack(array("Q", numbers)))
+    run.file.append(run.footer())
     return run
 
 

@@ -19,13 +19,13 @@ def test_a_block_comes_back_as_it_was(topic: str, queue_id: int, epoch: int, fir
     assert found is not None
     assert (found.topic, found.queue_id, found.epoch, found.first) == (topic, queue_id, epoch, first)
     assert (found.count, found.last_physical, found.size) == (3, last, len(data))
-    assert data[found.rows_at : found.size] == rows
+    assert block.rows_of(data[found.rows_at : found.size], 1) == rows
 
 
 @given(st.data())
 def test_a_header_with_one_wrong_bit_is_not_taken(pick: st.DataObject) -> None:
     data = bytearray(block.encode("topic", 3, 1, 10, 500, bytes(ROW_BYTES)))
-    data[pick.draw(st.integers(0, len(data) - ROW_BYTES - 1))] ^= 1 << pick.draw(st.integers(0, 7))
+    data[pick.draw(st.integers(0, len(data) - ROW_BYTES - block.GROUP_HEAD_BYTES - 1))] ^= 1 << pick.draw(st.integers(0, 7))
     assert block.header(bytes(data)) is None
 
 
@@ -39,3 +39,19 @@ def test_an_answer_takes_the_longest_run_of_rows_that_fits_but_at_least_one(size
     rows: list[Row] = [(number, size, 0, 0) for number, size in enumerate(sizes)]
     fitting = [count for count in range(len(rows) + 1) if sum(sizes[:count]) <= max_bytes]
     assert rows_within(rows, max_bytes) == rows[: max(*fitting, 1)]
+
+
+@given(st.integers(1, block.ROWS_MAX), st.data())
+def test_rows_of_any_groups_come_back_and_damage_is_seen(count: int, pick: st.DataObject) -> None:
+    rows = b"".join(ROW.pack(number * 100, 100, number, 5) for number in range(count))
+    data = block.encode("topic", 3, 1, 10, 500, rows)
+    found = block.header(data)
+    assert found is not None
+    groups = -(-count // block.GROUP_ROWS)
+    first = pick.draw(st.integers(0, groups - 1))
+    at = found.rows_at + first * block.GROUP_BYTES
+    assert block.rows_of(data[at:] + b"the next block", groups - first) == rows[first * block.GROUP_ROWS * ROW_BYTES :]
+    damaged = bytearray(data)
+    damaged[pick.draw(st.integers(at, len(data) - 1))] ^= 1 << pick.draw(st.integers(0, 7))
+    assert block.rows_of(bytes(damaged[at:]), groups - first) is None
+    assert block.rows_of(data[at:-1], groups - first) is None

@@ -1,0 +1,44 @@
+"""Damage to what is derived from the log: index and checkpoints. They are built again from the log alone.
+
+found at the start      the checkpoints are set aside, and the start begins again without them
+found while running     the reader gets an error, and a note makes the next start begin without checkpoints
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.errors import StoreError
+from domain.ports import Disk
+
+CHECKPOINTS: Final = "checkpoint"
+ASIDE: Final = "damaged"
+"""Folder of files that were set aside."""
+REBUILD: Final = "rebuild"
+"""File that exists while the next start has to build everything again; it holds the reason."""
+
+
+@final
+class DerivedDamageError(StoreError):
+    """A file that the log can replace is damaged. Raised while the store opens."""
+
+
+def set_aside(disk: Disk, name: str) -> None:
+    """Move a file to `ASIDE`, durably. Raises OSError."""
+    disk.rename(name, f"{ASIDE}/{name.replace('/', '-')}")
+
+
+def set_checkpoints_aside(disk: Disk) -> None:
+    """Make the next start read the whole log: no checkpoint says what of the index is valid. Raises OSError."""
+    for name in disk.names(CHECKPOINTS):
+        set_aside(disk, f"{CHECKPOINTS}/{name}")
+    disk.remove(REBUILD)
+
+
+def note(disk: Disk, reason: str) -> None:
+    """Let the next start build everything again. Does nothing when the disk refuses."""
+    try:
+        if disk.read_all(REBUILD) is None:
+            disk.replace(REBUILD, reason.encode())
+    except OSError:
+        return

@@ -1,0 +1,171 @@
+"""A full disk, or a used-up quota: writes are refused with the reason, and go on by themselves when there is room."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from domain.errors import ErrorCode, Failure, RetryHint
+from domain.message import Message, Placed
+from domain.store_event import StoreEventKind
+from domain.store_request import LeaseRequest
+from domain.topic import Durability
+from store.config import StoreConfig
+from tests.store.disk import Operation
+from tests.store.driver import Driver
+from tests.store.test_checkpoint import snapshot_now
+from tests.store.test_crash import Load, check
+
+SMALL = StoreConfig(
+    segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
+)
+FULL = pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+WRITES = ("append", "create", "replace")
+
+
+class Full:
+    """A disk without room from its `since`-th write on, until `room` is set."""
+
+    def __init__(self, driver: Driver, number: int = errno.ENOSPC, since: int = 0) -> None:
+        self.number = number
+        self.since = since
+        self.count = 0
+        self.refused = 0
+        self.room = False
+        driver.disk.watch = self
+
+    def __call__(self, operation: Operation) -> None:
+        """Refuse writes."""
+        if operation.kind in WRITES:
+            self.count += 1
+            if self.count > self.since and not self.room:
+                self.refused += 1
+                raise OSError(self.number, os.strerror(self.number))
+
+
+@FULL
+@pytest.mark.parametrize("durability", [Durability.PAGE, Durability.FLUSHED])
+def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: int, durability: Durability) -> None:
+    driver = Driver()
+    driver.topic("t", durability)
+    driver.send("t", b"0")
+    full = Full(driver, number)
+    first: list[list[Placed] | Failure] = []
+    driver.store.log.append([Message("t", b"1", queue_id=0)], first.append)
+    driver.clock.run_for(50)
+    assert first == [], "it waits for room"
+    refused = driver.append([Message("t", b"2", queue_id=0)])
+    assert isinstance(refused, Failure)
+    assert (refused.code, refused.retry) == (ErrorCode.STORE_UNAVAILABLE, RetryHint.LATER)
+    assert os.strerror(number) in refused.text
+    assert isinstance(driver.call(driver.store.leases.lease, LeaseRequest("g", "t", 8, 1_000, from_first=True)), Failure)
+    assert driver.store.broken is not None
+    assert driver.bodies("t") == [b"0"], "reading goes on"
+    driver.clock.run_for(6_000)
+    (late,) = first
+    assert isinstance(late, Failure)
+    assert late.code is ErrorCode.FLUSH_TIMEOUT
+    full.room = True
+    driver.clock.run_for(1_100)
+    assert driver.store.broken is None
+    assert driver.bodies("t") == [b"0", b"1"]
+    assert driver.send("t", b"3")[0].queue_offset == 2
+    assert len(driver.lease("g", "t").messages) == 3
+    assert [event.kind for event in driver.events] == [StoreEventKind.FULL, StoreEventKind.RESUMED], "one line each"
+    assert driver.disk.read_all("room") is None, "the probe leaves nothing behind"
+    driver.clock.run_for(600)
+    assert driver.killed().bodies("t") == driver.powered_off().bodies("t") == [b"0", b"1", b"3"]
+
+
+def test_what_waits_for_a_short_while_only_is_answered_as_usual() -> None:
+    driver = Driver()
+    driver.topic("t")
+    full = Full(driver)
+    answers: list[list[Placed] | Failure] = []
+    driver.store.log.append([Message("t", b"1", queue_id=0)], answers.append)
+    driver.clock.run_for(500)
+    full.room = True
+    driver.clock.run_for(1_000)
+    assert isinstance(answers[0], list)
+    assert driver.bodies("t") == [b"1"]
+
+
+def test_a_node_that_stops_while_the_disk_is_full_starts_again_with_what_it_acknowledged() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"0")
+    Full(driver)
+    driver.store.log.append([Message("t", b"1", queue_id=0)], None)
+    driver.clock.run_for(50)
+    ended: list[bool] = []
+    driver.store.drain(lambda: ended.append(True))
+    driver.clock.run_for(1)
+    assert ended == [True]
+    after = driver.killed()
+    assert after.bodies("t") == [b"0"]
+    assert after.send("t", b"1")[0].queue_offset == 1
+
+
+def test_a_node_starts_on_a_full_disk_and_serves_what_it_has() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"0")
+    snapshot_now(driver)
+    disk = driver.disk.killed(driver.clock)
+
+    def refuse(operation: Operation) -> None:
+        if operation.kind in WRITES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    disk.watch = refuse
+    after = Driver(driver.config, disk, driver.clock)
+    after.clock.run_for(20)
+    assert after.bodies("t") == [b"0"]
+    assert isinstance(after.append([Message("t", b"1", queue_id=0)]), Failure)
+    disk.watch = None
+    after.clock.run_for(2_000)
+    assert after.send("t", b"1")[0].queue_offset == 1
+
+
+@FULL
+@pytest.mark.parametrize("seed", range(3))
+def test_a_disk_that_is_full_at_any_write_loses_nothing_and_needs_no_restart(number: int, seed: int) -> None:
+    whole = Driver(SMALL)
+    whole.topic("t")
+    counted = Full(whole, since=1 << 60)
+    Load(whole, "t", 12, seed)
+    snapshot_now(whole)
+    for since in range(counted.count):
+        driver = Driver(SMALL)
+        driver.topic("t")
+        full = Full(driver, number, since)
+        load = Load(driver, "t", 12, seed)
+        driver.clock.run_for(2_500)
+        full.room = True
+        driver.clock.run_for(2_500)
+        assert driver.store.broken is None
+        snapshot_now(driver)
+        assert driver.store.parts.checkpointer.last.serial > 0
+        kinds = [event.kind for event in driver.events]
+        assert kinds == [StoreEventKind.FULL, StoreEventKind.RESUMED] * (len(kinds) // 2)
+        for after in (driver.killed(), driver.powered_off(), driver):
+            check(after, "t", load.acknowledged)
+
+
+def test_a_sync_that_finds_no_room_stops_the_store() -> None:
+    """What a failed sync has left on the disk is unknown, whatever its error: nothing is built upon it."""
+    driver = Driver()
+    driver.topic("t")
+
+    def refuse(operation: Operation) -> None:
+        if operation.kind == "sync":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    driver.disk.watch = refuse
+    assert isinstance(driver.append([Message("t", b"1", queue_id=0)]), Failure)
+    driver.disk.watch = None
+    driver.clock.run_for(10_000)
+    assert driver.store.broken is not None
+    assert [event.kind for event in driver.events] == [StoreEventKind.STOPPED]
