@@ -75,7 +75,10 @@ class Draining(Connection, Protocol):
     """A connection whose protocol has a message for "the server stops". Optional: other connections are closed without it."""
 
     def drain(self, now: int) -> Sequence[Command]:
-        """Queue that message and end the connection. Called at most once, after all commands in flight are answered."""
+        """Queue that message. The connection becomes `closed` now, or with the answer to its last command.
+
+        Called at most once, after all appends in flight are answered. Parked calls are refused with DRAINING after it.
+        """
 
 
 class Adapter(Protocol):

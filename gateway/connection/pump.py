@@ -183,12 +183,17 @@ class Pump:
         """End the connection; the socket is closed when the queued bytes have been written."""
         self._disconnect("closed-by-node")
 
-    def drain(self) -> None:
-        """The node stops: tell the client if the protocol can, and end the connection."""
+    def drain(self) -> bool:
+        """The node stops: tell the client if the protocol can. True: the connection ends by itself, with its last answer."""
         verb = getattr(self._connection, "drain", None)
-        if verb is not None and not self._finished:
-            self._drive(verb)
-        self.close()
+        if verb is None or self._finished or not getattr(self._connection, "drains", True):
+            return self._finished
+        self._drive(verb)
+        if not self._finished and not self._connection.closed:
+            # Large answers need the peer's window updates.
+            self._input_stopped = False
+            self._set_reading(self._connection.reading and not self._stalled)
+        return True
 
     def revoke_access(self, failure: Failure) -> None:
         """The principal has lost its access: tell the client if the protocol can, and end the connection."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
-from domain.errors import StoreError
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import SECOND_NS
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
@@ -41,6 +41,9 @@ from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
 DRAIN_S: Final = 2.0
+"""Seconds that the store has to answer."""
+LAST_ANSWERS_S: Final = 10.0
+"""Seconds that clients have to take their last answers."""
 SETTLE_NS: Final = 10 * SECOND_NS
 log = logging.getLogger("headgate.node")
 
@@ -238,7 +241,7 @@ class Node:
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 
     async def stop(self) -> None:
-        """Stop accepting connections and commands, answer commands in flight, close all connections, close the store."""
+        """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
         self.ready = False
         self.reload.stop()
         pumps = self._connection_context.pumps
@@ -251,11 +254,15 @@ class Node:
         await self._settled()
         for datagrams in self._datagrams:
             datagrams.close()
-        for pump in list(pumps):
-            pump.drain()
+        others = [pump for pump in list(pumps) if not pump.drain()]
+        stopping = Failure(ErrorCode.DRAINING, "the node stops: ask again, or ask another node")
+        for review in self.parts.handler.reviews:
+            review(lambda connection, command: stopping)
         await self._settled()
+        for pump in others:
+            pump.close()
         loop = asyncio.get_running_loop()
-        limit = loop.time() + DRAIN_S
+        limit = loop.time() + LAST_ANSWERS_S
         while pumps and loop.time() < limit:
             await asyncio.sleep(0.005)
         for pump in list(pumps):

@@ -265,6 +265,11 @@ class TlsConnection:
         self._sync_state(self._inner)
         return commands
 
+    @property
+    def drains(self) -> bool:
+        """True when the protocol inside has a message for clients of a node that stops."""
+        return self._inner is not None and hasattr(self._inner.chosen, "drain")
+
     def drain(self, now: int) -> Sequence[Command]:
         """Tell the protocol inside that the node stops, if it can tell its client."""
         verb = getattr(self._inner.chosen, "drain", None) if self._inner is not None else None

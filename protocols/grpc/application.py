@@ -229,6 +229,13 @@ class GrpcApplication:
         elif stream is not None:
             self.push(stream, asked)
 
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: streams end with UNAVAILABLE, so that clients open them on another node."""
+        for call in list(self._calls.values()):
+            if call.method.streaming:
+                self.fail(call, framing.UNAVAILABLE, "the node stops", counted=True)
+        return ()
+
     def deadline(self) -> int | None:
         """Monotonic ns at which the next lease has to be renewed; 0 while commands are queued; None for never."""
         return 0 if self._queued else self.renewals.due_at

@@ -12,6 +12,7 @@ INVALID_ARGUMENT: Final = 3
 RESOURCE_EXHAUSTED: Final = 8
 UNIMPLEMENTED: Final = 12
 INTERNAL: Final = 13
+UNAVAILABLE: Final = 14
 REFUSALS: Final = {
     INVALID_ARGUMENT: "argument-illegal",
     RESOURCE_EXHAUSTED: "message-too-large",

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from domain import limits
 from domain.command import Command
+from domain.errors import ErrorCode
 from domain.event import Event
 from domain.principal import GATEWAY
 from protocols.adapter import Peer, ignore_refusal
@@ -284,6 +285,15 @@ class HttpApplication:
             return
         self._reply.respond(stream_id, headers, False)
         self._reply.send(stream_id, response.body, end)
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: incomplete requests are answered with 503."""
+        for stream_id, stream in self._arriving.items():
+            if not stream.linger_until:
+                stopping = problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node")
+                self._respond(stream_id, stream.refusal or stopping, stream.head_only)
+        self._arriving.clear()
+        return ()
 
     def deadline(self) -> int | None:
         """The earliest deadline of incomplete requests; 0 while an undo command is queued; None for never."""

@@ -16,8 +16,10 @@ from typing import Final, final
 
 from domain import limits
 from domain.command import Command, Disconnected
+from domain.errors import ErrorCode
 from domain.event import Event
 from domain.principal import GATEWAY
+from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem, unsent_answers
@@ -259,6 +261,24 @@ class HttpConnection:
             return ()
         self._close()
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: requests in progress are answered, an incomplete one with 503, with Connection: close; no others."""
+        self._now = now
+        if self.closed:
+            return ()
+        commands: list[Command] = []
+        self._reader.stop(problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node"))
+        self._start_all(commands)
+        for last in [*self._exchanges, *self._waiting][-1:]:
+            last.keep_alive = False
+        self._flush()
+        if not self._exchanges and not self.closed:
+            self._reason = Ending.SHUTTING_DOWN.value
+            self._close()
+        if self.closed:
+            commands.append(Disconnected(self._reason, True))
+        return commands
 
     def outgoing(self) -> Sequence[bytes]:
         """Responses to write, in order."""

@@ -231,6 +231,13 @@ class Reader:
         self.stopped = True
         self.done.append(exchange)
 
+    def stop(self, response: Response) -> None:
+        """Parse nothing more, and refuse a request that is incomplete."""
+        self._segments.clear()
+        if self.begun:
+            self.refuse(response)
+        self.stopped = True
+
     def _stop(self, response: Response) -> None:
         self.refuse(response)
         raise _StopError

@@ -13,6 +13,7 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.mqtt_session import AccessRevoked
+from domain.refusal import Ending
 from protocols.adapter import Peer
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (
@@ -28,7 +29,7 @@ from protocols.http2.engine import (
     SETTINGS_TIMEOUT,
     EngineFactory,
 )
-from protocols.http2.frame import FrameOutline, pieces
+from protocols.http2.frame import FrameOutline, goaway_frame, pieces
 
 STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
@@ -85,10 +86,10 @@ class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
-        "_applications", "_budget_at", "_control_base", "_engine", "_eof", "_finished", "_heard_at", "_idle_at",
-        "_inside_at", "_inside_count", "_later", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued",
-        "_resets_base", "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed",
-        "reading", "spoken",
+        "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway", "_heard_at",
+        "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at", "_outline",
+        "_pinged", "_queued", "_resets_base", "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes",
+        "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
@@ -103,6 +104,9 @@ class Http2Connection:
         self._pinged = False  # True: no bytes since a PING was sent
         self._served = False  # True: a whole request has arrived, or one was answered
         self._later: deque[bytes] = deque()  # bytes for later turns, at most TURN_WEIGHT_MAX of frames each
+        self._draining = False  # True: the node stops
+        self._goaway = b""  # a frame behind the next output
+        self._last_stream = 0  # the last stream that was opened
         self._eof = False  # True: the peer has sent all its bytes
         self._queued = self._sent = self._uploads_bytes = 0
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
@@ -179,13 +183,30 @@ class Http2Connection:
             ticket[0].answer(event, now)
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops: call `drain` of the applications that have it."""
+        """The node stops: GOAWAY, and `drain` of the applications that have it. Requests in progress are answered.
+
+        The connection is closed with the last of them.
+        """
+        self._now = now
+        if self.closed:
+            return ()
+        self._draining = True
+        self._goaway = goaway_frame(self._last_stream, NO_ERROR)
         drains = [getattr(application, "drain", None) for application in self._applications]
-        return [command for drain in drains if drain is not None for command in drain(now)]
+        commands = [command for drain in drains if drain is not None for command in drain(now)]
+        return self._drained(commands)
+
+    def _drained(self, commands: list[Command]) -> Sequence[Command]:
+        """Close a draining connection whose requests are answered."""
+        if self._draining and not self._streams and not self._engine.held and not self.closed:
+            return self._end(None, Ending.SHUTTING_DOWN.value, commands, clean=True)
+        return commands
 
     def outgoing(self) -> Sequence[bytes]:
         """The bytes to write, as the peer's windows allow."""
         data = self._engine.outgoing()
+        if self._goaway:
+            data, self._goaway = data + self._goaway, b""
         self._queued = 0
         self.reading = not self._later
         if self._engine.held and self._tick_at > self._now + TICK_NS:
@@ -198,6 +219,8 @@ class Http2Connection:
         if self.closed:
             return None
         if self._later and self._queued <= OUTPUT_BYTES_MAX:
+            return 0
+        if self._draining and not self._streams and not self._engine.held:
             return 0
         earliest = self._tick_at
         for application in self._applications:
@@ -225,8 +248,8 @@ class Http2Connection:
                 commands += application.expire(now)
         if now >= self._tick_at:
             self._tick_at = now + TICK_NS
-            return self._tick(now, commands)
-        return commands
+            self._tick(now, commands)
+        return commands if self.closed else self._drained(commands)
 
     # Called by applications
 
@@ -281,7 +304,8 @@ class Http2Connection:
     # Streams
 
     def _open(self, stream_id: int, headers: Headers, end: bool, now: int, commands: list[Command]) -> None:
-        if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX:
+        self._last_stream = stream_id if not self._draining else self._last_stream
+        if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX or self._draining:
             self._engine.reset(stream_id, REFUSED_STREAM)
             return
         for name, application in zip(self._names, self._applications, strict=True):

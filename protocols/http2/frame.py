@@ -134,3 +134,8 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
         start = cut
     found.append(data[start:])
     return found
+
+
+def goaway_frame(last_stream: int, code: int) -> bytes:
+    """A GOAWAY frame (RFC 9113, 6.8). It goes between two frames of an engine, which knows nothing of it and continues."""
+    return b"\x00\x00\x08\x07\x00\x00\x00\x00\x00" + last_stream.to_bytes(4, "big") + code.to_bytes(4, "big")

@@ -29,6 +29,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import HANDSHAKE_NS
+from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer
 from protocols.websocket.config import WebSocketConfig
 
@@ -182,9 +183,7 @@ class WebSocketConnection:
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: the inner connection sends its protocol's message for it, and a close frame follows."""
         verb = getattr(self._inner, "drain", None)
-        if verb is None:
-            return ()
-        commands: Sequence[Command] = verb(now)
+        commands: Sequence[Command] = self._end(Ending.SHUTTING_DOWN.value, now) if verb is None else verb(now)
         self._copy_state()
         return commands
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from h2.settings import SettingCodes
+from hpack import Encoder
 
 from domain.command import Disconnected, QueryLatest
 from domain.event import LatestValue
@@ -185,3 +186,49 @@ def test_a_client_that_says_goodbye_goes_on_with_what_is_under_way(engine: Engin
     assert client.goodbye() is None
     commands = [*client.commands, *client.server.receive(frame(6, 0, 0, bytes(8)), 0)]
     assert [command.reason for command in commands if isinstance(command, Disconnected)] == ["goaway"]
+
+
+def kinds(data: bytes) -> list[int]:
+    """The types of the frames in `data`."""
+    found: list[int] = []
+    while data:
+        found.append(data[3])
+        data = data[9 + int.from_bytes(data[:3], "big") :]
+    return found
+
+
+@both_engines
+def test_a_stopping_node_says_goaway_and_answers_what_is_in_progress(engine: EngineFactory) -> None:
+    """RFC 9113, 6.8: GOAWAY names the last stream; what is answered in the same turn goes before it."""
+    client, notes = connected(engine)
+    first, second = client.request("/note", b"x"), client.request("/note", b"x")
+    assert client.server.drain(1) == []
+    client.server.answer(LatestValue((notes, first), b"parked"), 1)
+    data = b"".join(client.server.outgoing())
+    assert kinds(data)[-2:] == [1, 7]
+    assert data[-8:] == second.to_bytes(4, "big") + bytes(4)
+    assert not client.server.closed
+    client.server.answer(LatestValue((notes, second), b"late"), 2)
+    assert kinds(b"".join(client.server.outgoing())) == [1, 0, 1]
+    assert client.server.deadline() == 0
+    assert list(client.server.expire(3)) == [Disconnected("shutting-down", True)]
+    assert client.server.closed
+
+
+@both_engines
+def test_a_stopping_node_refuses_new_streams(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    first = client.request("/note", b"x")
+    client.server.drain(1)
+    client.server.outgoing()
+    fields = Encoder().encode([(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"g"), (b":path", b"/note")])
+    assert client.server.receive(frame(1, 0x5, first + 2, fields), 2) == []
+    assert kinds(b"".join(client.server.outgoing())) == [3]
+    assert len(notes.bodies) == 1
+
+
+@both_engines
+def test_an_idle_connection_of_a_stopping_node_ends_at_once(engine: EngineFactory) -> None:
+    client, _ = connected(engine)
+    assert client.server.drain(1) == [Disconnected("shutting-down", True)]
+    assert kinds(b"".join(client.server.outgoing())) == [7]

@@ -223,7 +223,9 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     last, goodbye = visitor.look()
     assert isinstance(last, BytesMessage)
     assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
-    assert WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0).drain(0) == ()
+    early = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0)
+    assert early.drain(0) == (Disconnected("shutting-down"),)
+    assert early.closed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""The node stops: requests in progress are answered, and clients are told to go elsewhere (RFC 9112, 9.6)."""
+
+from __future__ import annotations
+
+from domain.command import Disconnected, Receive
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from tests.protocols.http.stage import EVENT, PEER, Client, factory, request, sent
+from tests.protocols.http.test_application import Streams
+
+WAITING = request("POST", "/v1/groups/g/topics/t:receive?wait_ms=5000")
+STOPPING = Failure(ErrorCode.DRAINING, "the node stops")
+
+
+def test_an_idle_connection_is_closed() -> None:
+    client = Client().send(EVENT)
+    assert client.connection.drain(1) == [Disconnected("shutting-down", True)]
+    assert client.connection.closed
+    assert client.connection.drain(1) == ()
+
+
+def test_a_parked_receive_is_answered_503_and_the_connection_closed() -> None:
+    client = Client(lambda command: None).send(WAITING)
+    (command,) = client.commands
+    assert isinstance(command, Receive)
+    assert client.connection.drain(1) == []
+    assert not client.connection.closed
+    client.connection.answer(Refused(command.ticket, STOPPING), 2)
+    client.drain()
+    (answer,) = client.answers()
+    assert (answer.status, answer.field("connection"), answer.json()["code"]) == (503, "close", "draining")
+    assert client.connection.closed
+
+
+def test_an_incomplete_request_is_answered_503() -> None:
+    client = Client().send(EVENT[:-3])
+    client.take(client.connection.drain(1))
+    (answer,) = client.answers()
+    assert (answer.status, answer.field("connection")) == (503, "close")
+    assert not [command for command in client.commands if not isinstance(command, Disconnected)]
+
+
+def test_further_requests_are_not_carried_out() -> None:
+    client = Client(lambda command: None).send(EVENT)
+    first = client.commands[0]
+    client.connection.drain(1)
+    client.send(EVENT, 2)
+    assert len(client.commands) == 1
+    client.connection.answer(sent(first), 3)  # type: ignore[arg-type]
+    client.drain()
+    assert [answer.status for answer in client.answers()] == [204]
+    assert client.answers()[0].field("connection") == "close"
+
+
+def test_streams_that_are_incomplete_are_answered_503() -> None:
+    streams = Streams()
+    application = factory().open(streams, PEER, 0)
+    streams.application = application
+    application.opened(1, [(b":method", b"POST"), (b":path", b"/v1/topics/t/messages"), (b":authority", b"localhost")], 0)
+    assert application.drain(1) == ()
+    assert streams.status(1) == 503
