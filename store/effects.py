@@ -103,6 +103,8 @@ class BatchEffects:
         base = self._segments.active.base if segment is None else segment.base
         for queue, records in arrivals.items():
             queue.visible += len(records)
+            if queue.entry.arrivals is not None and not queue.lite:
+                queue.entry.arrivals.note(queue.id)
             self._compaction.queues.touch(queue, base)
             if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.refusal() is None:
                 try:

@@ -28,10 +28,13 @@ class Expiry:
     _timer_ms      wall-clock time for which `_timer` is set
     """
 
-    def __init__(self, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` is called when leases of a group have ended."""
+    def __init__(
+        self, clock: Clock, freed: Callable[[str, str], None], ended: Callable[[LeaseTable], None] = lambda table: None
+    ) -> None:
+        """`ended(table)` is called when leases of a table have ended; then `freed(group, topic)`, once for all its tables."""
         self._clock = clock
         self._freed = freed
+        self._ended = ended
         self._schedule: list[tuple[int, int, LeaseTable]] = []
         self._entries_max = _ENTRIES_MIN
         self._serial = 0
@@ -81,6 +84,7 @@ class Expiry:
             if ended:
                 self.expired += len(ended)
                 freed[table.group, table.topic] = None
+                self._ended(table)
             self.schedule(table)
         self._arm()
         for group, topic in freed:

@@ -13,7 +13,8 @@ from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.held import HeldCalls
-from store.lease.call import LeaseCall, RecordSource, steps
+from store.lease.call import EVERYTHING, LeaseCall, RecordSource, steps
+from store.lease.candidates import Candidates
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
 from store.lease.release import LeaseRelease
@@ -65,6 +66,11 @@ class StoredLeases:
         if call.attempt_id and not request.ordered and self._repeat(call, request):
             self._answer(call, request, True, done)
             return
+        entry = self._index.topics.get(request.topic)
+        candidates = ledger.turn.candidates.of(request.group, entry) if entry is not None and request.queue_id == -1 else None
+        if candidates is not None:
+            self._answer(call, request, self._lease_from_candidates(call, candidates, request), done)
+            return
         queues = self._queues_to_lease_from(request.group, request.topic, request.queue_id) if request.limit > 0 else []
         if by_priority(request.queue_id):
             for queue in queues:
@@ -77,6 +83,34 @@ class StoredLeases:
             for queue in queues:
                 wrote = self._lease_from(call, step, queue, request) or wrote
         self._answer(call, request, wrote, done)
+
+    def _lease_from_candidates(self, call: LeaseCall, candidates: Candidates, request: LeaseRequest) -> bool:
+        """Lease from the queues of a topic that may have something, in turn; True when a table has changed."""
+        wrote = False
+        before, most = len(candidates), candidates.visits_max
+        visits = 0
+        while visits < most and len(call.messages) < request.limit:
+            visits += 1
+            queue_id = candidates.take()
+            queue = candidates.entry.queues.get(queue_id)
+            if queue is None:
+                continue
+            had = len(call.messages)
+            wrote = self._lease_from(call, EVERYTHING, queue, request) or wrote
+            candidates.visited(queue_id, self._has_more(call, queue, request, len(call.messages) > had))
+        call.unfinished = call.unfinished or (visits == most < before and len(call.messages) < request.limit)
+        call.remaining += before - visits
+        return wrote
+
+    def _has_more(self, call: LeaseCall, queue: Queue, request: LeaseRequest, found: bool) -> bool:
+        """Whether another call may find a message in the queue that this one has visited."""
+        table = self._ledger.tables.awake((request.group, queue.name, queue.id))
+        if call.error is not None:
+            return True
+        if table is None or (table.head >= queue.visible and not table.free_heap):
+            return False
+        # What an ordered call leaves behind is blocked until the table changes, unless the call did not look.
+        return found or not request.ordered or call.unfinished or table.pop_ms >= call.pop_ms
 
     def _lease_from(self, call: LeaseCall, step: int, queue: Queue, request: LeaseRequest) -> bool:
         """Run one step of a call on one queue; True when its table has changed."""

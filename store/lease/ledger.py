@@ -55,7 +55,7 @@ class LeaseLedger:
         self.attempts = Attempts()
         self.pull_progress = PullProgressTable()
         self._round_robin: dict[tuple[str, str], int] = {}
-        self._expiry = Expiry(clock, freed)
+        self._expiry = Expiry(clock, freed, turn.candidates.changed)
 
     def broken(self) -> Failure | None:
         """Why the store takes no more writes; None while it does."""
@@ -116,6 +116,7 @@ class LeaseLedger:
             table = self.tables.pop(key)
             self.pull_progress.drop(key)
             self._round_robin.pop((key[0], key[1]), None)
+            self.turn.candidates.drop(key[0], key[1])
             if table is not None:
                 self.turn.drop(table)
                 table.dropped = True

@@ -39,7 +39,11 @@ class LeasePeek:
         request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
         kind = OrderedCall if ordered else LeaseCall
         call = kind(self._index, self._source, "", now, request)
-        queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
+        candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
+        if candidates is not None:
+            queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.ids()]
+        else:
+            queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
         for queue in queues:
             try:
                 if queue is not None and self._can_lease(group, queue, call):

@@ -35,6 +35,7 @@ class LeaseRelease:
         for table, offset, pop_ms in previous:
             if not table.dropped and table.release(offset, pop_ms, now) is not None:
                 places[table.group, table.topic] = None
+                self._ledger.turn.candidates.changed(table)
         for group, topic in places:
             self._ledger.freed(group, topic)
 

@@ -10,6 +10,7 @@ from domain.message import Placed
 from domain.store_ports import StateChange
 from store.events import StoreEvents
 from store.lease import journal
+from store.lease.candidates import AllCandidates
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
 from store.log.open_batch import Done
@@ -34,6 +35,7 @@ class TurnJournal:
 
     tables          all lease tables
     anchors         the segments that hold the newest whole value of live tables
+    candidates      queues where a receive may find a message
     _dirty          tables that have changed since the last turn, in the order of their first change
     _changed        tables that have changed since the last `rest`
     _changed_before tables that have changed between the two calls before that
@@ -47,6 +49,7 @@ class TurnJournal:
         self._writer = writer
         self.anchors: Anchors[LeaseTable] = Anchors()
         self.tables = LeaseTables(self.mark_changed)
+        self.candidates = AllCandidates()
         self._dirty: dict[LeaseTable, None] = {}
         self._changed: dict[LeaseTable, None] = {}
         self._changed_before: dict[LeaseTable, None] = {}
@@ -132,6 +135,7 @@ class TurnJournal:
 
     def mark_changed(self, table: LeaseTable) -> None:
         """Journal `table` at the end of this turn."""
+        self.candidates.changed(table)
         if table not in self._dirty:
             self._dirty[table] = None
             self._writer.schedule_journal()

@@ -8,6 +8,7 @@ from typing import final
 
 from domain import lite
 from domain.topic import Durability, Topic
+from store.queue.arrivals import Arrivals
 from store.queue.row import ROW_BYTES
 
 
@@ -19,19 +20,21 @@ class TopicEntry:
     topic           its configuration, None when it has none
     flushed         True when its messages wait for a sync (Durability.FLUSHED)
     epoch           records before this position of the log belong to a deleted topic of the same name
+    arrivals        which queues got messages last; None until a group receives from any of many queues
     queues          queue id -> queue
     is_lite         True for a topic of type LITE, which may have lite queues
     lite_queues     lite topic -> queue, None while there is none
     retained_from   log position from which the topic's own retention keeps messages; lite queues have lost older ones
     """
 
-    __slots__ = ("epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from", "topic")
+    __slots__ = ("arrivals", "epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from", "topic")
 
     def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
         self.name = name
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
         self.epoch = epoch
+        self.arrivals: Arrivals | None = None
         self.retained_from = 0
         self.is_lite = topic is not None and topic.type == "LITE"
         self.lite_queues: dict[str, Queue] | None = None

@@ -1,0 +1,115 @@
+"""Candidates: queues of a topic of many queues where a receive of a group may find a message.
+
+A queue that a receive has found empty is no candidate any more, until messages arrive in it or its lease table changes. So a
+receive costs as much as there is to lease, not as the topic has queues.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from store.lease.table import LeaseTable
+from store.queue.arrivals import Arrivals
+from store.queue.queue import TopicEntry
+
+QUEUES_FEW: Final = 16
+"""Receives visit all queues of a topic that has no more than this many."""
+VISITS_MAX: Final = 256
+"""Candidates that one receive visits at most."""
+
+
+@final
+class Candidates:
+    """The candidates of one group in one topic, in the order in which they are visited.
+
+    entry     the topic
+    _queue    their ids, the next one to visit first
+    _there    the same ids
+    _seen     number of the topic's last arrival that was taken into account
+    """
+
+    __slots__ = ("_queue", "_seen", "_there", "entry")
+
+    def __init__(self, entry: TopicEntry) -> None:
+        if entry.arrivals is None:
+            entry.arrivals = Arrivals()
+        self.entry = entry
+        ids = sorted(entry.queues)
+        self._queue: deque[int] = deque(ids)
+        self._there = set(ids)
+        self._seen = entry.arrivals.count
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def visits_max(self) -> int:
+        """How many candidates one receive visits at most."""
+        return min(len(self._queue), VISITS_MAX)
+
+    def add(self, queue_id: int) -> None:
+        """Make a queue a candidate; it is visited after the others."""
+        if queue_id not in self._there:
+            self._there.add(queue_id)
+            self._queue.append(queue_id)
+
+    def take(self) -> int:
+        """Remove and return the next candidate, -1 when there is none."""
+        if not self._queue:
+            return -1
+        queue_id = self._queue.popleft()
+        self._there.discard(queue_id)
+        return queue_id
+
+    def visited(self, queue_id: int, more: bool) -> None:
+        """Note that a queue, which `take` returned, was visited; `more`: it stays a candidate, as the last one."""
+        if more:
+            self.add(queue_id)
+        elif self._queue and self._queue[-1] == queue_id:  # its table has changed in the visit
+            self._queue.pop()
+            self._there.discard(queue_id)
+
+    def update(self) -> None:
+        """Add the queues in which messages have arrived."""
+        arrivals = self.entry.arrivals
+        if arrivals is not None and arrivals.count != self._seen:
+            for queue_id in arrivals.since(self._seen):
+                self.add(queue_id)
+            self._seen = arrivals.count
+
+    def ids(self) -> list[int]:
+        """The ids of all candidates."""
+        return list(self._queue)
+
+
+@final
+class AllCandidates:
+    """The candidates of all groups in topics of many queues."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], Candidates] = {}
+
+    def of(self, group: str, entry: TopicEntry) -> Candidates | None:
+        """The candidates of a group, brought up to date; None when the topic has few queues."""
+        if len(entry.queues) <= QUEUES_FEW:
+            return None
+        place = (group, entry.name)
+        found = self._places.get(place)
+        if found is None or found.entry is not entry:
+            found = self._places[place] = Candidates(entry)
+        found.update()
+        return found
+
+    def changed(self, table: LeaseTable) -> None:
+        """Note that a table has changed: its queue is a candidate again."""
+        if self._places:
+            found = self._places.get((table.group, table.topic))
+            if found is not None:
+                found.add(table.queue_id)
+
+    def drop(self, group: str, topic: str) -> None:
+        """Forget the candidates of a group in a topic: its tables are removed."""
+        self._places.pop((group, topic), None)

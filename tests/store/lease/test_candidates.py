@@ -1,0 +1,150 @@
+"""A receive from any queue visits the queues that may have a message, however many queues the topic has."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from domain.record import Record
+from domain.store_ports import LeaseResult
+from store.lease import candidates
+from store.lease.candidates import QUEUES_FEW, Candidates
+from tests.store.driver import Driver
+
+QUEUES = 500
+
+
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The queues that lease calls visit."""
+    found: list[int] = []
+    take = Candidates.take
+
+    def noted(self: Candidates) -> int:
+        found.append(take(self))
+        return found[-1]
+
+    monkeypatch.setattr(Candidates, "take", noted)
+    return found
+
+
+@pytest.fixture
+def driver() -> Driver:
+    driver = Driver()
+    driver.topic("t", read_queues=QUEUES, write_queues=QUEUES)
+    for queue_id in range(QUEUES):
+        driver.send("t", b"%d" % queue_id, queue_id=queue_id)
+    return driver
+
+
+def bodies(result: LeaseResult) -> list[int]:
+    return [int(Record(message.record).body) for message in result.messages]
+
+
+def drained(driver: Driver, ordered: bool = False) -> list[int]:
+    """Receive and settle until nothing comes."""
+    found: list[int] = []
+    while True:
+        result = driver.lease("g", "t", ordered=ordered)
+        if not result.messages and not result.unfinished:
+            return found
+        found += bodies(result)
+        driver.settle("g", "t", *result.messages)
+
+
+def test_a_receive_visits_no_more_queues_than_it_takes_messages_from(driver: Driver, visited: list[int]) -> None:
+    visited.clear()
+    assert bodies(driver.lease("g", "t", limit=10)) == list(range(10))
+    assert visited == list(range(10))
+    assert bodies(driver.lease("g", "t", limit=10)) == list(range(10, 20)), "each queue in turn"
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_queues_without_messages_are_not_visited_again(driver: Driver, visited: list[int], ordered: bool) -> None:
+    assert sorted(drained(driver, ordered)) == list(range(QUEUES))
+    visited.clear()
+    assert driver.lease("g", "t", ordered=ordered).messages == []
+    assert len(visited) == 0
+    driver.send("t", b"7", queue_id=7)
+    assert bodies(driver.lease("g", "t", ordered=ordered)) == [7]
+    assert visited == [7]
+
+
+def test_what_becomes_free_again_is_found(driver: Driver) -> None:
+    drained(driver)
+    for queue_id in (3, 5, 9):
+        driver.send("t", b"%d" % queue_id, queue_id=queue_id)
+    first = driver.lease("g", "t", invisible_ms=1_000)
+    assert bodies(first) == [3, 5, 9]
+    assert driver.lease("g", "t").messages == []
+    driver.store.leases.withdraw("g", "t", [first.messages[0].receipt])
+    assert bodies(driver.lease("g", "t")) == [3]
+    driver.call(driver.store.leases.extend, "g", "t", [first.messages[1].receipt], 0)
+    driver.clock.run_for(10)
+    assert bodies(driver.lease("g", "t")) == [5]
+    driver.clock.run_for(1_000)
+    assert bodies(driver.lease("g", "t")) == [9]
+    driver.call(driver.store.positions.reset, "g", [("t", 11, 0)])
+    assert bodies(driver.lease("g", "t")) == [11]
+
+
+def test_a_blocked_queue_of_an_ordered_group_is_found_when_it_is_settled(driver: Driver) -> None:
+    drained(driver, True)
+    driver.send("t", b"1", b"2", queue_id=4)
+    first = driver.lease("g", "t", limit=1, ordered=True)
+    assert driver.lease("g", "t", ordered=True).messages == []
+    driver.settle("g", "t", *first.messages)
+    assert bodies(driver.lease("g", "t", ordered=True)) == [2]
+
+
+def test_one_receive_visits_a_bounded_number_of_queues_and_says_that_it_has_not_ended(
+    driver: Driver, visited: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        driver.lease("g", "t", limit=QUEUES, invisible_ms=60_000)
+    driver = driver.killed()
+    monkeypatch.setattr(candidates, "VISITS_MAX", 50)
+    driver.send("t", b"1", queue_id=QUEUES - 1)
+    visited.clear()
+    calls = 0
+    while not (result := driver.lease("g", "t")).messages:
+        assert result.unfinished
+        calls += 1
+        assert len(visited) <= 50 * calls
+    assert (calls, bodies(result)) == (QUEUES // 50 - 1, [1])
+
+
+def test_a_topic_or_group_that_is_made_again_begins_anew(driver: Driver) -> None:
+    drained(driver)
+    driver.call(driver.store.positions.drop_group, "g")
+    assert len(drained(driver)) == QUEUES
+    driver.call(driver.store.metadata.delete_topic, "t")
+    driver.topic("t", read_queues=QUEUES, write_queues=QUEUES)
+    for queue_id in range(QUEUES_FEW + 1):
+        driver.send("t", b"%d" % queue_id, queue_id=queue_id)
+    assert len(drained(driver)) == QUEUES_FEW + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_message_of_many_queues_is_received_once_it_is_free(seed: int) -> None:
+    chance = random.Random(seed)
+    driver = Driver()
+    driver.topic("t", read_queues=40, write_queues=40)
+    sent, settled = 0, 0
+    for _ in range(300):
+        act = chance.random()
+        if act < 0.5:
+            driver.send("t", b"%d" % sent, queue_id=chance.randrange(40))
+            sent += 1
+        elif act < 0.9:
+            result = driver.lease("g", "t", limit=chance.choice((1, 4, 32)), invisible_ms=chance.choice((50, 5_000)))
+            for message in result.messages:
+                if chance.random() < 0.7:
+                    settled += driver.settle("g", "t", message) == [None]
+        elif act < 0.95:
+            driver.clock.run_for(chance.choice((10, 100)))
+        else:
+            driver = driver.killed()
+    driver.clock.run_for(6_000)
+    assert settled + len(drained(driver)) == sent
