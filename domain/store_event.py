@@ -22,6 +22,8 @@ class StoreEventKind(enum.Enum):
     """Damage was made good from an older copy, or from the log."""
     CUT = "cut"
     """What a crash left unfinished at the end of the log was cut off: it had not been flushed."""
+    PRESSED = "pressed"
+    """Messages were deleted before their time, to make room."""
     UNREADABLE = "unreadable"
     """A reader was refused, because what it asked for is damaged."""
     FAULT = "fault"

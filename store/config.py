@@ -26,6 +26,8 @@ class StoreConfig:
     pending_bytes_max    bytes accepted but not yet answered; above it appends are refused with OVERLOADED
     cache_bytes          newest records kept in memory for consumers that keep up
     free_ratio_min       below this free share of the volume, messages are refused with STORE_UNAVAILABLE
+    pressure_ratio       below this free share of the volume, the oldest messages are deleted before their time; 0: never
+    pressure_keep_ms     messages younger than this are not deleted before their time
     flush_interval_ms    writes that no append waits for are synced at least this often
     flush_timeout_ms     an append that waits longer for its sync is answered FLUSH_TIMEOUT
     checkpoint_bytes     log bytes after which a checkpoint is written: after a crash the next start reads the log from there
@@ -50,6 +52,8 @@ class StoreConfig:
     pending_bytes_max: Amount = 64 * 1024 * 1024
     cache_bytes: Amount = 16 * 1024 * 1024
     free_ratio_min: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    pressure_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.10
+    pressure_keep_ms: Amount = 3_600_000
     flush_interval_ms: Amount = 500
     flush_timeout_ms: Amount = 5_000
     checkpoint_bytes: Amount = 64 * 1024 * 1024

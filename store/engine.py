@@ -177,7 +177,10 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     compaction.load(segments)
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
-    retention = Retention(segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction)
+    retention = Retention(
+        segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
+        lambda: admission.free_ratio,
+    )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,

@@ -5,19 +5,21 @@ check -> may the oldest segment go? -> checkpoint with snapshot -> copy timers a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, final
 
 from domain.errors import Failure, StoreError
 from domain.message import Message, Placed
 from domain.ports import Clock
+from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
 from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
+from store.events import StoreEvents
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
-from store.log.segment import Segments
+from store.log.segment import FOLDER, Segments, file_name
 from store.queue.index import QueueIndex
 from store.queue.row import Row
 from store.transaction.open_transactions import OpenTransactions
@@ -41,6 +43,7 @@ class Retention:
 
     deleted    segments deleted since the start
     copied     records copied forward since the start
+    _pressed   True when the deletion under way comes before its time
     _running   True while a check or a deletion is under way
     """
 
@@ -55,7 +58,10 @@ class Retention:
         clock: Clock,
         config: StoreConfig,
         host: RetentionHost,
+        events: StoreEvents,
+        free_ratio: Callable[[], float],
     ) -> None:
+        """`free_ratio()` is the free share of the volume, 0 to 1."""
         self._segments = segments
         self._index = index
         self._commit = commit
@@ -65,6 +71,10 @@ class Retention:
         self._clock = clock
         self._config = config
         self._host = host
+        self._events = events
+        self._free_ratio = free_ratio
+        self._pressed = False
+        self._telling = False
         self._trimming = Trimming(index, config)
         self._turns = Turns(clock)
         self._running = False
@@ -81,6 +91,7 @@ class Retention:
         self._last_ns = now
         wall_ms = self._clock.wall_ms()
         self._running = True
+        self._pressed = self._telling = False
         self._turns.run(self._trimming.steps(wall_ms), lambda: self._check(wall_ms), self._trimming_failed)
 
     def stop(self) -> None:
@@ -100,10 +111,17 @@ class Retention:
             self._running = False
         elif bound and total - (segment.end - segment.base) >= bound:
             self._go()
-        elif age < self._config.retention_ms:
+        elif age < self._config.retention_ms and not self._press(age):
             self._running = False
         else:
             self._turns.run(self._trimming.holders(segment.end, age), self._unless_held, self._trimming_failed)
+
+    def _press(self, age: int) -> bool:
+        """True when the oldest segment, `age` ms old, has to go before its time: one in each check."""
+        if self._pressed or age < self._config.pressure_keep_ms or self._free_ratio() >= self._config.pressure_ratio:
+            return False
+        self._pressed = self._telling = True
+        return True
 
     def _unless_held(self) -> None:
         if self._trimming.held:
@@ -185,6 +203,7 @@ class Retention:
 
     def _drop(self, base: int) -> None:
         """Delete the segments before `base`: the promise mark says durably that the log may begin there."""
+        self._tell_pressed()
         while self._segments.first < base:
             self._segments.drop_first()
             self.deleted += 1
@@ -193,6 +212,14 @@ class Retention:
         if self._commit.broken is None:
             self._running = True
             self._check(self._clock.wall_ms())
+
+    def _tell_pressed(self) -> None:
+        if self._telling:
+            self._telling = False
+            name = file_name(FOLDER, self._segments.first)
+            free, least = self._free_ratio(), self._config.pressure_ratio
+            cause = f"deleted before its time: {free:.1%} of the volume is free, and `store.pressure_ratio` is {least:.0%}"
+            self._events.tell(StoreEventKind.PRESSED, name, cause, "free space on the volume, or lower `store.retention_ms`")
 
     def _end(self) -> None:
         self._running = False

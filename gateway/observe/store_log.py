@@ -16,6 +16,7 @@ _LEVELS: Final = {
     StoreEventKind.DAMAGED: logging.CRITICAL,
     StoreEventKind.REBUILT: logging.ERROR,
     StoreEventKind.CUT: logging.WARNING,
+    StoreEventKind.PRESSED: logging.WARNING,
     StoreEventKind.UNREADABLE: logging.ERROR,
     StoreEventKind.FAULT: logging.ERROR,
 }

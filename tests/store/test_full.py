@@ -169,3 +169,44 @@ def test_a_sync_that_finds_no_room_stops_the_store() -> None:
     driver.clock.run_for(10_000)
     assert driver.store.broken is not None
     assert [event.kind for event in driver.events] == [StoreEventKind.STOPPED]
+
+
+def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and_then_no_more() -> None:
+    config = StoreConfig(
+        segment_bytes=4_096, checkpoint_bytes=3_000, checkpoint_ms=1_000, retention_check_ms=1_000, pressure_keep_ms=60_000
+    )
+    driver = Driver(config)
+    driver.topic("t")
+    driver.topic("kept", retention_ms=30 * 24 * 3_600_000)
+    for number in range(30):
+        driver.send("t", b"%d" % number + b"x" * 600)
+    driver.clock.run_for(10_000)
+    driver.disk.free = 0.08
+    driver.clock.run_for(20_000)
+    assert driver.bounds("t") == (0, 30), "younger than `pressure_keep_ms`"
+    driver.clock.run_for(45_000)
+    first, end = driver.bounds("t")
+    assert 0 < first <= end == 30
+    driver.disk.free = 0.5
+    driver.clock.run_for(1_100)
+    driver.send("t", b"more")
+    count = len(driver.told(StoreEventKind.PRESSED))
+    assert count == driver.store.figures()["retention_segments_deleted_total"] > 0, "one line for each file"
+    assert driver.told(StoreEventKind.PRESSED)[0].file == "log/00000000000000000000"
+    driver.send("kept", b"mine")
+    driver.clock.run_for(120_000)
+    assert len(driver.told(StoreEventKind.PRESSED)) == count, "there is room again"
+    driver.disk.free = 0.08
+    driver.clock.run_for(120_000)
+    assert driver.bodies("kept") == [b"mine"], "a topic's own retention holds"
+
+
+def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
+    config = StoreConfig(segment_bytes=4_096, retention_check_ms=1_000, pressure_keep_ms=0, pressure_ratio=0.0)
+    driver = Driver(config)
+    driver.topic("t")
+    for _ in range(30):
+        driver.send("t", b"x" * 600)
+    driver.disk.free = 0.06
+    driver.clock.run_for(120_000)
+    assert driver.bounds("t") == (0, 30)
