@@ -10,6 +10,7 @@ Payloads of binary frames are passed on as they arrive, whole or in pieces: fram
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
@@ -32,8 +33,11 @@ from domain.limits import HANDSHAKE_NS
 from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer
 from protocols.websocket.config import WebSocketConfig
+from protocols.websocket.frame import FrameOutline
+from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
 
 NORMAL: Final = 1000
+TOO_LARGE: Final = 1009
 PROTOCOL_ERROR: Final = 1002
 NOT_BINARY: Final = 1003
 
@@ -47,7 +51,8 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_close_sent", "_config", "_ended", "_inner", "_inside", "_opened", "_out", "_peer", "_socket", "closed", "reading",
+        "_close_sent", "_config", "_ended", "_head", "_inner", "_inside", "_later", "_opened", "_out", "_outline", "_peer",
+        "_socket", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, peer: Peer, now: int) -> None:
@@ -58,6 +63,9 @@ class WebSocketConnection:
         self._socket = WSConnection(ConnectionType.SERVER)
         self._inner: Connection | None = None
         self._out: list[bytes] = []
+        self._head = b""  # part of the handshake
+        self._outline = FrameOutline()
+        self._later: deque[bytes] = deque()  # frames for later turns
         self._ended = False
         self._close_sent = False
         self.reading = True
@@ -67,7 +75,7 @@ class WebSocketConnection:
         """Copy `reading` and `closed` from the inner connection; after a failed handshake `closed` is true."""
         inner = self._inner
         if inner is not None:
-            self.reading = inner.reading
+            self.reading = inner.reading and not self._later
             self.closed = self._ended or inner.closed
         else:
             self.closed = self._ended
@@ -81,6 +89,48 @@ class WebSocketConnection:
             ended = self._end(CUT_SHORT, now)
             self._copy_state()
             return ended
+        if self._inner is None:
+            return self._take_head(data, now)
+        pieces = self._outline.cut(data)
+        if self._later or len(pieces) != 1 or self._outline.fault:
+            self._later.extend(pieces)
+            self.reading = False
+            return self._next(now)
+        return self._decode(data, now)
+
+    def _take_head(self, data: bytes, now: int) -> Sequence[Command]:
+        """Collect the head of the handshake, and check it before it is parsed."""
+        searched = max(0, len(self._head) - len(HEAD_END))
+        self._head += data
+        end = self._head.find(HEAD_END, searched) + len(HEAD_END)
+        complete = end >= len(HEAD_END)
+        status = 431 if (end if complete else len(self._head)) > HEAD_BYTES_MAX else 0
+        if complete and not status:
+            status = head_fault(self._head[:end])
+        elif not status and b"\n" in self._head.replace(b"\r\n", b""):
+            status = 400
+        if status:
+            self._out.append(refusal(status))
+            self._ended = self._close_sent = True
+            self._copy_state()
+            return [Disconnected(REFUSED)]
+        if not complete:
+            return ()
+        head, rest = self._head[:end], self._head[end:]
+        self._head = b""
+        commands = self._decode(head, now)
+        return [*commands, *self.receive(rest, now)] if rest and not self.closed else commands
+
+    def _next(self, now: int) -> Sequence[Command]:
+        """Decode the frames of one turn; close behind the last ones when a frame is too large."""
+        commands = self._decode(self._later.popleft(), now) if self._later else ()
+        if self._outline.fault and not self._later and not self.closed:
+            commands = [*commands, *self._close(TOO_LARGE, now)]
+        self._copy_state()
+        return commands
+
+    def _decode(self, data: bytes, now: int) -> Sequence[Command]:
+        """Decode bytes of the handshake or of frames."""
         commands: list[Command] = []
         try:
             self._socket.receive_data(data)
@@ -188,13 +238,17 @@ class WebSocketConnection:
         return commands
 
     def deadline(self) -> int | None:
-        """Monotonic ns: the end of the handshake's 10 s, then the deadline of the inner connection."""
+        """Monotonic ns: the end of the handshake's 10 s, then the deadline of the inner connection; 0 while frames wait."""
+        if self._later and self._inner is not None and self._inner.reading:
+            return 0
         return self._opened + HANDSHAKE_NS if self._inner is None else self._inner.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
         """End a handshake that has taken 10 s, or pass the deadline on to the inner connection."""
         if self._inner is None and now < self._opened + HANDSHAKE_NS:
             return ()
+        if self._later and self._inner is not None and self._inner.reading:
+            return self._next(now)
         commands = self._end(HANDSHAKE_DEADLINE, now) if self._inner is None else self._inner.expire(now)
         self._copy_state()
         return commands

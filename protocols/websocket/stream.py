@@ -8,8 +8,9 @@ Every stream is a client of its own: its commands are wrapped in `ChannelCommand
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import final
+from typing import Final, final
 
 from wsproto.connection import Connection as Frames
 from wsproto.connection import ConnectionState, ConnectionType
@@ -23,7 +24,11 @@ from domain.mqtt_session import ReadingResumed
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
-from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
+from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
+from protocols.websocket.frame import FrameOutline
+
+HELD_BYTES_PER_TURN: Final = 64 * 1024
+"""Bytes of one stream, held back before, that are decoded in one turn of the loop."""
 
 
 @final
@@ -32,18 +37,21 @@ class _Stream:
 
     inner       the connection of the protocol inside
     frames      the codec of WebSocket frames
-    held        bytes received while `paused`; at most the stream's window and one read of the socket
+    outline     cuts bytes into pieces for one turn each
+    held        such pieces, received while `paused`, and whether a turn ends with them; at most the stream's window and one
+                read of the socket
     paused      bytes are not decoded, and the flow control window of the stream is not enlarged
     rest_until  monotonic ns until which the gateway does not read this client (rate limit); 0: it reads
     over        a close frame was sent, or the stream has ended
     """
 
-    __slots__ = ("frames", "held", "inner", "over", "paused", "rest_until")
+    __slots__ = ("frames", "held", "inner", "outline", "over", "paused", "rest_until")
 
     def __init__(self, inner: Connection) -> None:
         self.inner = inner
         self.frames = Frames(ConnectionType.SERVER)
-        self.held: list[bytes] = []
+        self.outline = FrameOutline()
+        self.held: deque[tuple[bytes, bool]] = deque()
         self.paused = False
         self.rest_until = 0
         self.over = False
@@ -119,13 +127,14 @@ class WebSocketStreams:
         stream = self._streams.get(stream_id)
         if stream is None or stream.over:
             return ()
-        if stream.paused or not stream.reading:
-            if not stream.paused:
-                stream.paused = True
-                self._reply.pause(stream_id)
-            stream.held.append(data)
-            return ()
-        return self._read(stream_id, stream, data, now)
+        pieces = stream.outline.cut(data)
+        if not stream.paused and stream.reading and len(pieces) == 1 and not stream.outline.fault:
+            return self._read(stream_id, stream, data, now)
+        stream.held.extend([(piece, number < len(pieces)) for number, piece in enumerate(pieces, 1)])
+        if not stream.paused:
+            stream.paused = True
+            self._reply.pause(stream_id)
+        return ()
 
     def _read(self, stream_id: int, stream: _Stream, data: bytes, now: int) -> Sequence[Command]:
         commands: list[Command] = []
@@ -252,10 +261,16 @@ class WebSocketStreams:
         return commands
 
     def _decode_held(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
-        """Decode held bytes; enlarge the window again unless the inner connection has stopped reading once more."""
-        held, stream.held = b"".join(stream.held), []
-        commands = self._read(stream_id, stream, held, now)
-        if stream.reading and not stream.over:
+        """Decode a held piece; enlarge the window again behind the last, unless the inner connection has stopped reading."""
+        commands: list[Command] = []
+        spent = 0
+        while stream.held and spent < HELD_BYTES_PER_TURN and stream.reading and not stream.over:
+            piece, last = stream.held.popleft()
+            spent = HELD_BYTES_PER_TURN if last else spent + len(piece)
+            commands += self._read(stream_id, stream, piece, now)
+        if not stream.held and stream.outline.fault and not stream.over:
+            return [*commands, *self._wrap(stream_id, self._close(stream_id, stream, TOO_LARGE, now))]
+        if stream.reading and not stream.over and not stream.held:
             stream.paused = False
             self._reply.resume(stream_id)
         return commands

@@ -213,13 +213,13 @@ class LeaseCall:
             if not rows:
                 break
             if self.wanted is None:
-                rows = rows_within(rows, self._room_bytes)
-                records = self._readable(rows)
+                near = rows_within(rows, self._room_bytes)
+                records = self._readable(near)
                 for place, record in enumerate(records, offset):
                     self._lease_record(table, queue, place, record)
-                if len(records) < len(rows):
+                if len(records) < len(near):
                     self._hide(table, table.head)
-                self._rows += len(rows)
+                self._rows += len(near)
             else:
                 self._lease_matching(table, queue, rows, room, self.wanted)
         return table.head != began

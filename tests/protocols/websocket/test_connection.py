@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
     AcceptConnection,
@@ -28,6 +30,7 @@ from protocols.adapter import Peer
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
+from protocols.websocket.frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -121,7 +124,7 @@ def test_other_paths_and_other_sub_protocols_are_refused(target: str, subprotoco
         (b"POST /mqtt HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", b"426"),
         (b"GET /mqtt HTTP/1.1\r\nhost: x\r\n" + UPGRADE + b"sec-websocket-version: 12\r\n\r\n", b"426"),
         (b"GET /mqtt HTTP/1.1\r\nbad head\r\n\r\n", b"400"),
-        (b"GET /mqtt HTTP/1.1\r\nx: " + b"a" * 70_000, b"400"),
+        (b"GET /mqtt HTTP/1.1\r\nx: " + b"a" * 70_000, b"431"),
     ],
 )
 def test_what_is_no_handshake_gets_an_answer_of_http(request_bytes: bytes, status: bytes) -> None:
@@ -254,3 +257,76 @@ def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin:
 def test_settings_that_mean_nothing(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         read(WebSocketConfig, "websocket", options, {})
+
+
+GOOD = b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\n" + UPGRADE + b"sec-websocket-version: 13\r\nsec-websocket-protocol: echo\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (GOOD, b"101"),
+        (GOOD.replace(b"HTTP/1.1", b"HTTP/1.0"), b"400"),
+        (GOOD.replace(b"\r\n", b"\n"), b"400"),
+        (GOOD.replace(b"host: localhost\r\n", b"host: localhost\n"), b"400"),
+        (GOOD.replace(b"dGhlIHNhbXBsZSBub25jZQ==", b"c2hvcnQ="), b"400"),
+        (GOOD.replace(b"dGhlIHNhbXBsZSBub25jZQ==", b"not base64 of anything"), b"400"),
+        (GOOD + b"x: y\r\n" * 2_000, b"431"),
+        (GOOD + b"x: " + b"a" * 65_536 + b"\r\n", b"431"),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 100_000])
+def test_only_a_strict_handshake_is_upgraded(head: bytes, status: bytes, step: int) -> None:
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketConfig()).connect(PEER, 0)
+    data = head + b"\r\n"
+    for at in range(0, len(data), step):
+        connection.receive(data[at : at + step], 0)
+    out = b"".join(connection.outgoing())
+    assert out.startswith(b"HTTP/1.1 " + status)
+    assert out.count(b"HTTP/1.1 ") == 1
+    assert connection.closed is (status != b"101")
+
+
+@pytest.mark.parametrize("length", [FRAME_BYTES_MAX + 1, 1 << 30, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_frame_that_is_too_large_is_answered_1009(length: int) -> None:
+    visitor = Visitor()
+    (closed,) = visitor.put(b"\x82\xff" + length.to_bytes(8, "big") + bytes(4))
+    assert isinstance(closed, CloseConnection)
+    assert closed.code == 1009
+    assert visitor.connection.closed
+
+
+def test_a_flood_of_pings_is_answered_over_turns() -> None:
+    """43,000 pings fit into one read of a socket."""
+    visitor = Visitor()
+    visitor.connection.outgoing()
+    visitor.connection.receive(b"\x89\x80\x00\x00\x00\x00" * 1_000, 0)
+    turns = 1
+    pongs = [len(b"".join(visitor.connection.outgoing()))]
+    while visitor.connection.deadline() == 0:
+        assert not visitor.connection.reading
+        visitor.connection.expire(0)
+        pongs.append(len(b"".join(visitor.connection.outgoing())))
+        turns += 1
+    assert visitor.connection.reading
+    assert max(pongs) <= 2 * FRAMES_PER_TURN_MAX
+    assert sum(pongs) == 2_000
+
+
+@given(st.lists(st.integers(0, 70_000), min_size=1, max_size=300), st.lists(st.integers(1, 9_000), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_the_outline_loses_no_byte_and_bounds_each_turn(lengths: list[int], cuts: list[int]) -> None:
+    def head(length: int) -> bytes:
+        if length < 126:
+            return bytes([0x82, 0x80 | length])
+        return b"\x82\xfe" + length.to_bytes(2, "big") if length < 65_536 else b"\x82\xff" + length.to_bytes(8, "big")
+
+    data = b"".join([head(length) + bytes(4 + min(length, 200)) for length in [each % 200 for each in lengths]])
+    outline, at, out = FrameOutline(), 0, b""
+    for cut in [*cuts, len(data)]:
+        pieces = outline.cut(data[at : at + cut])
+        at += cut
+        out += b"".join(pieces)
+        assert len(pieces) <= 1 + cut // (2 * FRAMES_PER_TURN_MAX)
+    assert out == data
+    assert not outline.fault

@@ -59,8 +59,10 @@ class Line:
             self.client.now = self.broker.clock.monotonic_ns()
             self.client.exchange()
             commands, self.client.commands = self.client.commands, []
-            deadline = self.server.deadline()
-            if deadline is not None and deadline <= self.client.now:
+            for _ in range(32):
+                deadline = self.server.deadline()
+                if deadline is None or deadline > self.client.now:
+                    break
                 commands += self.server.expire(self.client.now)
             for command in commands:
                 self.broker.handler.handle(self.session, command)
