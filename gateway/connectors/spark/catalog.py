@@ -37,7 +37,7 @@ _Found = TypeVar("_Found")
 class Catalog:
     """The queues of one query.
 
-    _routes   (queues that exist, queues and topics that do not answer) of the topics last asked for
+    _routes   (queues, topics without a route, queues whose broker does not answer) of the topics last asked for
     _warned   what was logged already
     """
 
@@ -45,7 +45,7 @@ class Catalog:
         self._options = options
         self._client = client_of(options)
         self._topics: tuple[str, ...] = ()
-        self._routes: tuple[list[QueueRoute], list[MissingError]] = ([], [])
+        self._routes: tuple[list[QueueRoute], list[str], list[MissingError]] = ([], [], [])
         self._asked_s = -ROUTES_CACHED_S
         self._warned: set[str] = set()
 
@@ -83,6 +83,11 @@ class Catalog:
             return found
 
         return self.until(look)
+
+    def present(self) -> tuple[dict[QueueRoute, Edges], bool]:
+        """(ends of the queues that are there, True when some are not). Raises ClientError when no server answers."""
+        found, missing = self.until(lambda: self._look(self._names(()), ()))
+        return found, bool(missing)
 
     def starting(self, edges: Mapping[QueueRoute, Edges]) -> Position:
         """Where the query starts, from its options. Raises OptionError, TopicRemadeError."""
@@ -162,11 +167,12 @@ class Catalog:
         """(ends of the queues of `topics`, what is missing of them and of `known`). Raises ClientError."""
         now = time.monotonic()
         if now - self._asked_s >= ROUTES_CACHED_S or topics != self._topics:
-            self._topics, self._routes = topics, self._ask_routes(topics, known)
+            self._topics, self._routes = topics, self._ask_routes(topics)
             self._asked_s = now
-        queues, missing = self._routes
+        queues, unknown, missing = self._routes
         found = self._client.bounds(queues)
-        lost = list(missing)
+        before = {queue.topic for queue in known}
+        lost = [*(self._unknown(topic, topic in before) for topic in unknown), *missing]
         named = {one for queue in queues for one in (queue[:2],)}
         for queue in sorted({*queues, *(one for one in known if one.topic in topics)} - found.keys()):
             if queue[:2] in named:
@@ -181,22 +187,22 @@ class Catalog:
                 )
         return found, lost
 
-    def _ask_routes(self, topics: Sequence[str], known: Collection[QueueRoute]) -> tuple[list[QueueRoute], list[MissingError]]:
+    def _ask_routes(self, topics: Sequence[str]) -> tuple[list[QueueRoute], list[str], list[MissingError]]:
         queues: list[QueueRoute] = []
+        unknown: list[str] = []
         missing: list[MissingError] = []
-        before = {queue.topic for queue in known}
         for topic in topics:
             try:
                 route = self._client.route(topic)
             except UnknownTopicError:
-                missing.append(self._unknown(topic, topic in before))
+                unknown.append(topic)
                 continue
             queues += route.queues
             for queue in route.offline[:1]:
                 missing.append(MissingError(f"{place(queue)}: its broker has no master that answers. {_REMEDY}", gone=False))
             if not route.queues and not route.offline:
                 missing.append(MissingError(f"Topic {topic!r} has no queue that can be read. {_REMEDY}", gone=True))
-        return queues, missing
+        return queues, unknown, missing
 
     def _unknown(self, topic: str, known: bool) -> MissingError:
         if known:

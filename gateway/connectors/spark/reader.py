@@ -68,6 +68,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
 
     _start   first offset of the query; None: not computed yet
     _target  ends of the queues when an AvailableNow run began; None: the run has no end
+    _late    True: queues did not answer when that run began, and its first batch is not planned yet
     _known   catalog of the query; None: not created yet
     """
 
@@ -75,10 +76,18 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         super().__init__(options, schema)
         self._start: offsets.Document | None = None
         self._target: dict[QueueRoute, Edges] | None = None
+        self._late = False
         self._known: Catalog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_schema": self._schema, "_start": None, "_target": None, "_known": None}
+        return {
+            "_options": self._options,
+            "_schema": self._schema,
+            "_start": None,
+            "_target": None,
+            "_late": False,
+            "_known": None,
+        }
 
     def initialOffset(self) -> offsets.Document:  # noqa: N802
         """Where the query starts, from its options. Computed once: Spark calls this twice for the first batch."""
@@ -102,25 +111,32 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
 
         def look() -> Step:
-            step = advance(begin, epochs, catalog.edges(begin), self._target, rows)
+            edges = catalog.edges(begin)
+            if self._target is not None and self._late:
+                self._target |= {queue: now for queue, now in edges.items() if queue in begin and queue not in self._target}
+            step = advance(begin, epochs, edges, self._target, rows)
             catalog.lose(step.losses)
             return step
 
         step = catalog.until(look)
+        self._late = False
         if offsets.is_initial(start):
             return offsets.end_of_batch(step.end, step.epochs, begin | step.fresh)
         return start if step.end == begin and not step.fresh else offsets.end_of_batch(step.end, step.epochs, step.fresh)
 
     def reportLatestOffset(self) -> offsets.Document:  # noqa: N802
         """The end of each queue, for the progress of the query: the lag is this minus the end of the batch."""
-        edges = self._catalog().edges(())
+        edges, _ = self._catalog().present()
         return offsets.document(
             {queue: now.after for queue, now in edges.items()}, {queue: now.epoch for queue, now in edges.items()}
         )
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the end of each queue: this run reads no further. Queues that appear later are read by the next run."""
-        self._target = self._catalog().edges(())
+        """Note the end of each queue: this run reads no further. Queues that appear later are read by the next run.
+
+        Queues of the query that do not answer now are noted when the first batch is planned.
+        """
+        self._target, self._late = self._catalog().present()
 
     def partitions(self, start: offsets.Document, end: offsets.Document) -> list[TaskPartition]:
         """The tasks of one batch. Raises MissingError, DataLossError, OffsetBackwardError."""

@@ -213,6 +213,20 @@ def test_a_run_to_the_end_does_not_wait_for_what_has_gone(broker: FakeBroker) ->
     assert reader.latestOffset(end, ALL) == end
 
 
+def test_a_run_to_the_end_reads_queues_that_come_back_before_its_first_batch(broker: FakeBroker) -> None:
+    fill(broker, 20)
+    reader = stream(broker)
+    start = reader.initialOffset()
+    broker.masterless = True
+    reader.prepareForTriggerAvailableNow()
+    assert reader.reportLatestOffset()["q"] == {}
+    broker.masterless = False
+    found, end = run(reader, start)
+    assert sorted(found) == everything(20)
+    broker.put("orders", b"late")
+    assert reader.latestOffset(end, ALL) == end
+
+
 def test_offsets_of_version_1_are_gone_on_from(broker: FakeBroker) -> None:
     fill(broker, 20)
     old: dict[str, object] = {"v": 1, "q": {"broker-a/orders": {"0": 4, "1": 5}}}

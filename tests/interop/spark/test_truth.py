@@ -1,0 +1,217 @@
+"""Streaming queries on a real node: what is there is read once, what is not there is said.
+
+One Spark session for all; the node is a process, which loses topics, messages and itself between and during the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import SparkSession
+
+from domain.address import TEMPLATE_TOPIC
+from gateway.client.client import Client
+from tests.gateway.connectors.spark.session import session
+from tests.interop.node import Node
+from tests.patience import until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+OLD_CHECKPOINT = Path(__file__).resolve().parents[2] / "gateway" / "connectors" / "spark" / "checkpoint_v1"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with session(tmp_path_factory.mktemp("spark")) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node"), environment={"HEADGATE_STORE_RETENTION_CHECK_MS": "100"}) as node:
+        with client(node) as one:
+            until(lambda: TEMPLATE_TOPIC in one.topics(), 10)
+        yield node
+
+
+def client(node: Node) -> Client:
+    return Client(f"127.0.0.1:{node.port('nameserver')}", retry_s=20)
+
+
+def topic(node: Node, method: str, name: str, **settings: int) -> None:
+    """Create, change or delete a topic over HTTP."""
+    place = f"http://127.0.0.1:{node.port('http')}/v1/topics/{name}"
+    body = json.dumps(settings).encode() if settings else None
+    with urllib.request.urlopen(urllib.request.Request(place, body, method=method), timeout=10):
+        pass
+
+
+def send(node: Node, name: str, first: int, after: int, queues: int = 2) -> None:
+    with client(node) as one:
+        for number in range(first, after):
+            one.send(name, b"%d" % number, queue_id=number % queues)
+
+
+class Query:
+    """One streaming query into Parquet: its checkpoint, and a folder of rows."""
+
+    def __init__(self, spark: SparkSession, node: Node, folder: Path, name: str) -> None:
+        self._spark = spark
+        self._node = node
+        self._topic = name
+        self.checkpoint = folder / "checkpoint"
+        self.rows = folder / "rows"
+
+    def run(self, **options: Any) -> list[int]:
+        """One AvailableNow run; the rows of each micro-batch that was planned."""
+        source = self._spark.readStream.format("headgate").option("nameserver", f"127.0.0.1:{self._node.port('nameserver')}")
+        frame = source.options(**{"retryMs": "1000", **options}).load(self._topic).select("queueId", "queueOffset", "body")
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
+        query = writer.trigger(availableNow=True).start(str(self.rows))
+        query.awaitTermination()
+        return [int(one["numInputRows"]) for one in query.recentProgress if one["durationMs"].get("addBatch") is not None]
+
+    def found(self) -> list[tuple[int, int, bytes]]:
+        """(queue, offset, body) of all rows, sorted."""
+        rows = self._spark.read.parquet(str(self.rows / "*.parquet")).collect()
+        return sorted((row.queueId, row.queueOffset, bytes(row.body)) for row in rows)
+
+    def uncommit(self) -> None:
+        """Make the checkpoint that of a crash before the last batch was committed; rows go to a new folder."""
+        last = max(
+            (one for one in (self.checkpoint / "commits").iterdir() if one.name.isdigit()), key=lambda one: int(one.name)
+        )
+        last.unlink()
+        (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+        self.rows = self.rows.with_name(f"{self.rows.name}-again")
+
+
+def sent(first: int, after: int, queues: int = 2) -> list[tuple[int, int, bytes]]:
+    return sorted((number % queues, number // queues, b"%d" % number) for number in range(first, after))
+
+
+def test_a_topic_made_anew_is_noticed_and_read_from_its_first_message(spark: SparkSession, node: Node, tmp_path: Path) -> None:
+    topic(node, "PUT", "anew", queues=2)
+    send(node, "anew", 0, 10)
+    query = Query(spark, node, tmp_path, "anew")
+    assert query.run() == [10]
+    topic(node, "DELETE", "anew")
+    with pytest.raises(StreamingQueryException, match=r"'anew' is not at nameserver .* any more"):
+        query.run()
+    assert query.run(failOnDataLoss="false") == []
+    topic(node, "PUT", "anew", queues=2)
+    send(node, "anew", 100, 140)
+    with pytest.raises(StreamingQueryException, match=r"at offset 5 of a topic that was deleted"):
+        query.run()
+    assert query.run(failOnDataLoss="false", maxOffsetsPerTrigger="16") == [16, 16, 8]
+    new = [(queue, offset - 50, body) for queue, offset, body in sent(100, 140)]
+    assert query.found() == sorted(sent(0, 10) + new)
+    # A crash before the last of these batches was committed: it is replayed to the byte, or refused when its topic is gone.
+    query.uncommit()
+    assert query.run() == [8]
+    assert query.found() == [one for one in new if one[1] >= 16]
+    query.uncommit()
+    topic(node, "DELETE", "anew")
+    topic(node, "PUT", "anew", queues=2)
+    send(node, "anew", 0, 100)
+    with pytest.raises(StreamingQueryException, match="of a topic that was deleted"):
+        query.run()
+
+
+def test_expired_messages_are_an_error_or_passed_over_without_empty_batches(
+    spark: SparkSession, node: Node, tmp_path: Path
+) -> None:
+    topic(node, "PUT", "brief", queues=1)
+    send(node, "brief", 0, 10, 1)
+    query = Query(spark, node, tmp_path, "brief")
+    assert query.run() == [10]
+    send(node, "brief", 10, 40, 1)
+    topic(node, "PUT", "brief", queues=1, retention_ms=1)
+    with client(node) as one:
+        queues = one.route("brief").queues
+        until(lambda: one.bounds(queues)[queues[0]].first == 40, 20)
+    topic(node, "PUT", "brief", queues=1, retention_ms=3_600_000)
+    send(node, "brief", 40, 50, 1)
+    with pytest.raises(StreamingQueryException, match="offsets 10 to 39 are gone"):
+        query.run()
+    assert query.run(failOnDataLoss="false", maxOffsetsPerTrigger="4") == [4, 4, 2]
+    assert query.found() == sent(0, 10, 1) + sent(40, 50, 1)
+    query.uncommit()
+    assert query.run() == [2]
+    assert query.found() == sent(48, 50, 1)
+
+
+def test_an_absent_node_is_waited_for_or_an_error_and_its_messages_are_the_same_then(
+    spark: SparkSession, node: Node, tmp_path: Path
+) -> None:
+    topic(node, "PUT", "absent", queues=2)
+    send(node, "absent", 0, 20)
+    query = Query(spark, node, tmp_path, "absent")
+    assert query.run() == [20]
+    query.uncommit()
+    node.kill()
+    with pytest.raises((StreamingQueryException, AnalysisException), match="no answer within"):
+        query.run()
+    back = threading.Timer(2, node.start)
+    back.start()
+    assert query.run(missingQueues="wait", retryMs="100") == [20]
+    back.join()
+    assert query.found() == sent(0, 20)
+
+
+def test_a_checkpoint_of_version_1_goes_on(spark: SparkSession, node: Node, tmp_path: Path) -> None:
+    topic(node, "PUT", "orders", queues=8)
+    with client(node) as one:
+        for number in range(45):
+            one.send("orders", b"m%d" % number, queue_id=number % 3)
+    for commits in (4, 3):
+        query = Query(spark, node, tmp_path / str(commits), "orders")
+        shutil.copytree(OLD_CHECKPOINT, query.checkpoint)
+        if commits == 3:
+            (query.checkpoint / "commits" / "3").unlink()
+        assert query.run() == ([6, 9] if commits == 3 else [9])
+        first = 30 if commits == 3 else 36
+        assert query.found() == sorted((number % 3, number // 3, b"m%d" % number) for number in range(first, 45))
+
+
+def test_origin_properties_arrive(spark: SparkSession, node: Node) -> None:
+    place = f"http://127.0.0.1:{node.port('http')}/v1/topics/origins/messages"
+    request = urllib.request.Request(place, b"x", {"Content-Type": "text/plain"}, method="POST")
+    with urllib.request.urlopen(request, timeout=10):
+        pass
+    source = spark.read.format("headgate").option("nameserver", f"127.0.0.1:{node.port('nameserver')}")
+    [row] = source.option("columns", "properties").load("origins").collect()
+    assert row.properties["HG_PROTOCOL"] == "http"
+    assert row.properties["HG_CONTENT_TYPE"] == "text/plain"
+
+
+def test_a_topic_made_anew_under_a_running_query(spark: SparkSession, node: Node, tmp_path: Path) -> None:
+    """Producers go on through deletions: messages of each topic in order, each at most once, those of the last one all."""
+    topic(node, "PUT", "moving", queues=1)
+    source = spark.readStream.format("headgate").option("nameserver", f"127.0.0.1:{node.port('nameserver')}")
+    frame = source.options(failOnDataLoss="false", maxOffsetsPerTrigger="50").load("moving").select("queueOffset", "body")
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="20 milliseconds").start(str(tmp_path / "rows"))
+    try:
+        for life in range(4):
+            if life:
+                topic(node, "DELETE", "moving")
+                topic(node, "PUT", "moving", queues=1)
+            with client(node) as one:
+                for number in range(150):
+                    one.send("moving", b"%d-%d" % (life, number), queue_id=0)
+            time.sleep(0.3 * life)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    rows = [bytes(row.body) for row in spark.read.parquet(str(tmp_path / "rows")).collect()]
+    assert len(rows) == len(set(rows))
+    assert {body for body in rows if body.startswith(b"3-")} == {b"3-%d" % number for number in range(150)}
