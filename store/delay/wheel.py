@@ -213,6 +213,10 @@ class Wheel:
             self._kept_ms = self.last_delivered[0]
         elif result.code is not ErrorCode.FLUSH_TIMEOUT:
             self._reload_due = True
+            try:
+                self._reload()
+            except (OSError, StoreError) as error:
+                self._events.unreadable(error)
             self._arm(_PAUSE_MS)
             return
         self._arm()
@@ -235,8 +239,9 @@ class Wheel:
             self._timer = None
 
     def pause(self) -> bool:
-        """Stop delivering until `resume`, while pending messages are copied. False while a delivery is being written."""
-        if self._busy:
+        """Stop delivering until `resume`, while pending messages are copied. False while a delivery is being written, and
+        while it is not known which messages are pending."""
+        if self._busy or self._reload_due:
             return False
         self._busy = self.paused = True
         return True
