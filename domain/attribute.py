@@ -16,6 +16,10 @@ RETENTION_MS: Final = "retention.ms"
 """Of a topic: age in ms at which its messages are deleted; 0: the default of the store."""
 RETENTION_BYTES: Final = "retention.bytes"
 """Of a topic: bytes of stored messages above which the oldest are deleted; 0: no bound."""
+DEDUPLICATION: Final = "deduplication"
+"""Of a topic: a message is stored once for each id that producers give (BY_ID), or each source and id of events (BY_EVENT)."""
+BY_ID: Final = "id"
+BY_EVENT: Final = "event"
 EXPIRATION: Final = "lite.topic.expiration"
 """Of a topic: minutes without a message after which a lite topic is deleted; below 1: never."""
 _MONTH_MINUTES: Final = 30 * 24 * 60
@@ -64,6 +68,7 @@ TOPIC: Final[Mapping[str, AttributeType]] = {
     EXPIRATION: AttributeType(-1, _MONTH_MINUTES),
     RETENTION_MS: AttributeType(0, _LONG_MAX // 1_000_000),
     RETENTION_BYTES: AttributeType(0, _LONG_MAX),
+    DEDUPLICATION: AttributeType(words=("none", BY_ID, BY_EVENT)),
     "reserve.time": AttributeType(-1, _LONG_MAX),
     "queue.type": AttributeType(words=("SimpleCQ", "BatchCQ")),
     "cleanup.policy": AttributeType(words=("DELETE",)),

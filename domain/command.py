@@ -38,13 +38,14 @@ class Send(Command):
     wait      False: the client expects no answer (QoS 0, NON, oneway), none is given; the message is stored all the same
     typed     True: the protocol declares message types, so each message must fit the type of its topic
     queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number
+    once      key and digest of the request: repeated with the same ones, it is answered as the first time; None: it has no key
     early     True: Sent, without places, as soon as the messages are accepted; what is refused later is not answered
 
     Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE, PROPERTIES_TOO_LARGE,
-    PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, QUOTA, FLUSH_TIMEOUT.
+    PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, KEY_REUSED, QUOTA, FLUSH_TIMEOUT.
     """
 
-    __slots__ = ("early", "messages", "queues", "ticket", "typed", "wait")
+    __slots__ = ("early", "messages", "once", "queues", "ticket", "typed", "wait")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Send(Command):
         typed: bool = False,
         queues: int = 0,
         early: bool = False,
+        once: tuple[bytes, bytes] | None = None,
     ) -> None:
         self.ticket = ticket
         self.messages = messages
@@ -61,6 +63,7 @@ class Send(Command):
         self.typed = typed
         self.queues = queues
         self.early = early
+        self.once = once
 
 
 class SendRetry(Send):

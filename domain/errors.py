@@ -39,6 +39,7 @@ class ErrorCode(enum.Enum):
     PROPERTIES_TOO_LARGE = "properties-too-large"
     PROPERTY_ILLEGAL = "property-illegal"
     TYPE_CONFLICT = "type-conflict"
+    KEY_REUSED = "key-reused"
     MEDIA_TYPE = "media-type"
     DELIVERY_TIME_ILLEGAL = "delivery-time-illegal"
     FILTER_ILLEGAL = "filter-illegal"

@@ -77,6 +77,10 @@ HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
 CE_PREFIX: Final = "CE_"
 CE_SPECVERSION: Final = "CE_specversion"
+CE_SOURCE: Final = "CE_source"
+CE_ID: Final = "CE_id"
+IDEMPOTENCY_KEY: Final = "idempotency-key"
+"""User property: a message with a key that is known already is not stored again (domain.once)."""
 
 RESERVED: Final[frozenset[str]] = frozenset(
     (
@@ -143,6 +147,7 @@ HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
 HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
 HG_ENVELOPE_START: Final = start_of(HG_ENVELOPE)
 CE_SPECVERSION_START: Final = start_of(CE_SPECVERSION)
+IDEMPOTENCY_KEY_START: Final = start_of(IDEMPOTENCY_KEY)
 
 HG_BYTES: Final = HG_PREFIX.encode()
 CE_BYTES: Final = CE_PREFIX.encode()

@@ -13,6 +13,7 @@ from typing import Protocol
 from domain.errors import Failure
 from domain.event import Leased
 from domain.message import Message, Placed
+from domain.once import OnceKey
 from domain.receipt import Receipt
 from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from domain.topic import Durability, Group, Topic
@@ -96,6 +97,21 @@ class MessageLog(Protocol):
 
         `done` is called when every topic's durability holds; an append without messages takes the store's default level.
         Failure: STORE_UNAVAILABLE, OVERLOADED, FLUSH_TIMEOUT (stored, but the promise is not known to hold).
+        """
+
+    def append_once(
+        self,
+        key: OnceKey,
+        messages: Sequence[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: Sequence[StateChange] = (),
+    ) -> None:
+        """As `append`, but once for each key: a repetition appends nothing and gets the first answer again.
+
+        The key is in the commit of the messages. It is known for `once_window_ms`, unless more than `once_keys_max` newer ones
+        came since, or the topic was deleted. A repetition while the first append is under way waits for its answer. Failure
+        besides those of `append`: KEY_REUSED, the digest is another one; FLUSH_TIMEOUT also for a repetition of an append that
+        was answered so.
         """
 
     def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:

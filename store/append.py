@@ -56,10 +56,18 @@ class Appender:
         self.unapplied: dict[tuple[str, bytes], int] = {}
         self._unapplied_flushed = 0
 
-    def add(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done | None, flushed: bool) -> None:
+    def add(
+        self,
+        messages: Sequence[Message],
+        changes: Sequence[StateChange],
+        done: Done | None,
+        flushed: bool,
+        placed_at: Callable[[Sequence[Placed]], None] | None = None,
+    ) -> None:
         """Append messages and changes; the caller has checked that the store takes them.
 
-        `flushed` lets the answer wait for a sync even where the topics do not ask for it.
+        `flushed` lets the answer wait for a sync even where the topics do not ask for it. `placed_at` is called with the places
+        before anything is written; it may make the values of `changes` shorter.
         """
         commit = self._commit
         if commit.broken is not None:
@@ -91,6 +99,8 @@ class Appender:
         else:
             open_batch = commit.room(size)
         placed = self._place(messages, queues, open_batch, flushed)
+        if placed_at is not None:
+            placed_at(placed)
         open_batch.messages.extend(messages)
         effects = open_batch.flushed if flushed else open_batch.page
         effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns))

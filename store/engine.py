@@ -47,7 +47,8 @@ from store.log.open_batch import Effects
 from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
-from store.message_log import Outbox, StoredLog
+from store.message_log import Intake, Outbox, StoredLog
+from store.once import OnceAppends
 from store.parts import StoreParts
 from store.queue.index import QueueIndex
 from store.reading import Reading
@@ -182,16 +183,19 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         lambda: admission.free_ratio,
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
+    intake = Intake(writer, Outbox(wheel, transactions, clock))
+    once = OnceAppends(intake.append, writer, appender, state, index, clock, config, events)
+    once.load()
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, events, recovered,
+        retention, once, events, recovered,
     )  # fmt: skip
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
     positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments, events)
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock),
-        StoredLog(writer, Outbox(wheel, transactions, clock), reading, key_search, index, hot, listeners, held),
+        StoredLog(intake, once, reading, key_search, index, hot, listeners, held),
         StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker, events),
         positions,
         StoredMemberPulls(ledger, positions, index, reading, source, held, clock, events),

@@ -68,6 +68,7 @@ class Housekeeping:
             self._rests.run(parts.ledger.turn.rest(), lambda: None, lambda _: None)
         parts.checkpointer.check()
         parts.retention.check()
+        parts.once.check()
         parts.keys.drop_before(parts.segments.first)
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
 
@@ -96,6 +97,7 @@ class Housekeeping:
         self._spills.stop()
         self._rests.stop()
         parts.retention.stop()
+        parts.once.stop()
         parts.ledger.stop()
         parts.wheel.stop()
         parts.open_transactions.stop()

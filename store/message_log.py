@@ -7,7 +7,8 @@ from typing import final
 
 from domain import limits
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import SYS_PREPARED, Message
+from domain.message import SYS_PREPARED, Message, Placed
+from domain.once import OnceKey
 from domain.ports import Clock
 from domain.store_ports import ReadResult, StateChange, StoreListener
 from domain.store_request import KeyQuery, ReadRequest
@@ -18,6 +19,7 @@ from store.hot import HotLog
 from store.keys.search import KeySearch
 from store.listeners import StoreListeners
 from store.log.open_batch import Done
+from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.reading import Reading
 from store.transaction import half
@@ -62,13 +64,48 @@ class Outbox:
 
 
 @final
+class Intake:
+    """Appends what clients send: refused when the store takes nothing, parked when it is not to be read yet."""
+
+    __slots__ = ("_outbox", "_writer")
+
+    def __init__(self, writer: StoreWriter, outbox: Outbox) -> None:
+        self._writer = writer
+        self._outbox = outbox
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        done: Done | None,
+        changes: Sequence[StateChange],
+        placed_at: Callable[[Sequence[Placed]], None] | None = None,
+    ) -> None:
+        """As MessageLog.append, with `placed_at` as in `Appender.add`."""
+        failure = self._writer.refusal()
+        if failure is None:
+            for message in messages:
+                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
+                    parked = self._outbox.parked(messages)
+                    if isinstance(parked, Failure):
+                        failure = parked
+                    else:
+                        messages, halves = parked
+                        changes = [*changes, *halves]
+                    break
+        if failure is None:
+            self._writer.put(messages, changes, done, placed_at)
+        elif done is not None:
+            done(failure)
+
+
+@final
 class StoredLog:
     """`domain.store_ports.MessageLog`."""
 
     def __init__(
         self,
-        writer: StoreWriter,
-        outbox: Outbox,
+        intake: Intake,
+        once: OnceAppends,
         reading: Reading,
         key_search: KeySearch,
         index: QueueIndex,
@@ -76,8 +113,8 @@ class StoredLog:
         listeners: StoreListeners,
         held: HeldCalls,
     ) -> None:
-        self._writer = writer
-        self._outbox = outbox
+        self._intake = intake
+        self._once = once
         self._reading = reading
         self._key_search = key_search
         self._index = index
@@ -91,21 +128,16 @@ class StoredLog:
 
     def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
         """MessageLog.append. For a delayed or half message, `Placed` is its place in the topic that parks it."""
-        failure = self._writer.refusal()
-        if failure is None:
-            for message in messages:
-                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
-                    parked = self._outbox.parked(messages)
-                    if isinstance(parked, Failure):
-                        failure = parked
-                    else:
-                        messages, halves = parked
-                        changes = [*changes, *halves]
-                    break
-        if failure is None:
-            self._writer.put(messages, changes, done)
-        elif done is not None:
-            done(failure)
+        self._intake.append(messages, done, changes)
+
+    def append_once(
+        self, key: OnceKey, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()
+    ) -> None:
+        """MessageLog.append_once."""
+        if self._held.holding:
+            self._held.add(self.append_once, key, messages, done, changes)
+            return
+        self._once.append(key, messages, done, changes)
 
     def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
         """MessageLog.read."""

@@ -15,6 +15,7 @@ from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
 from store.log.segment import Segments
+from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.recovery import Recovered
 from store.retention import Retention
@@ -42,6 +43,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
+    once                 keys of appends that are carried out once
     events               what the store tells its owner
     recovered            what opening has read of the log
     """
@@ -60,5 +62,6 @@ class StoreParts:
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention
+    once: OnceAppends
     events: StoreEvents
     recovered: Recovered

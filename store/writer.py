@@ -7,7 +7,7 @@ from typing import final
 
 from domain.address import HALF_TOPIC
 from domain.errors import Failure
-from domain.message import Message
+from domain.message import Message, Placed
 from domain.store_ports import StateChange
 from domain.topic import Durability
 from store.append import Appender
@@ -51,9 +51,18 @@ class StoreWriter:
         elif done is not None:
             done(failure)
 
-    def put(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done | None) -> None:
-        """Append in one commit without asking for a refusal. Changes alone take the store's default level."""
-        self._appender.add(messages, changes, done, not messages and self._flushed_default)
+    def put(
+        self,
+        messages: Sequence[Message],
+        changes: Sequence[StateChange],
+        done: Done | None,
+        placed_at: Callable[[Sequence[Placed]], None] | None = None,
+    ) -> None:
+        """Append in one commit without asking for a refusal. Changes alone take the store's default level.
+
+        `placed_at` as in `Appender.add`.
+        """
+        self._appender.add(messages, changes, done, not messages and self._flushed_default, placed_at)
 
     def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Append due messages and the progress of their delivery in one commit; refused when the store takes nothing."""

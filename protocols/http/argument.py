@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from domain import address
 from domain.errors import ErrorCode, Failure
 from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
+from domain.once import digest
 from protocols.http.handler import Match
 from protocols.http.path import query
 from protocols.http.problem import refuse
+from protocols.http.request import Request
+
+IDEMPOTENCY_KEY_BYTES_MAX: Final = 256
 
 
 def topic(match: Match) -> str:
@@ -68,3 +73,19 @@ def flag(name: str, text: str | None) -> bool:
     if text == "true":
         return True
     raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false", parameter=name)
+
+
+def idempotency(request: Request) -> tuple[bytes, bytes] | None:
+    """The Idempotency-Key of a request with the digest of what it asks for; None without one. Raises RefusalError.
+
+    The value is a string of RFC 9651 (`"8e03978e"`), as draft-ietf-httpapi-idempotency-key-header says, or the same bare.
+    """
+    if not request.has(b"idempotency-key"):
+        return None
+    key = request.field(b"idempotency-key").strip()
+    if len(key) >= 2 and key[:1] == key[-1:] == b'"':
+        key = key[1:-1]
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_BYTES_MAX or b'"' in key or not all(32 <= byte < 127 for byte in key):
+        detail = f"Idempotency-Key is a string of 1 to {IDEMPOTENCY_KEY_BYTES_MAX} printable ASCII characters"
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, detail, field="idempotency-key")
+    return key, digest(request.target, request.body)

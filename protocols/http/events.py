@@ -16,7 +16,7 @@ from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError
-from protocols.http.argument import flag
+from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
 from protocols.http.place import due_of, place
@@ -60,7 +60,9 @@ class PostEvents(Handler):
     Each event is stored on its own; a batch is decoded in slices, and stored in parts of PART_EVENTS.
     """
 
-    __slots__ = ("_due_ms", "_early", "_failure", "_mode", "_parts", "_results", "_retain", "_unanswered", "_with_place")
+    __slots__ = (
+        "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_results", "_retain", "_unanswered", "_with_place",
+    )  # fmt: skip
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -72,6 +74,7 @@ class PostEvents(Handler):
         self._with_place = False
         self._early = False
         self._due_ms = 0
+        self._once: tuple[bytes, bytes] | None = None
         self._mode = binding.BINARY
 
     def content_limit(self, request: Request) -> int:
@@ -96,7 +99,7 @@ class PostEvents(Handler):
             return None, of_event_error(error)
         if self._with_place:
             self._due_ms = due_of(message)
-        return Send(ticket, [message], early=self._early), None
+        return Send(ticket, [message], early=self._early, once=self._once), None
 
     def steps(self, request: Request, ticket: object) -> Steps:
         """Decode a batch in slices -> a Send for each part."""
@@ -133,6 +136,7 @@ class PostEvents(Handler):
     def _preferences(self, request: Request) -> None:
         if request.has(b"mq-retain"):
             self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
+        self._once = idempotency(request)
         if request.has(b"prefer"):
             self._early = request.prefers(b"respond-async")
             self._with_place = request.prefers(b"return=representation")
@@ -164,7 +168,9 @@ class PostEvents(Handler):
         number = len(self._parts)
         self._parts.append(part)
         self._unanswered += 1
-        return Send((*ticket, number) if isinstance(ticket, tuple) else (ticket, number), messages, early=self._early)
+        once = None if self._once is None else (b"%s %d" % (self._once[0], number), self._once[1])
+        ticket = (*ticket, number) if isinstance(ticket, tuple) else (ticket, number)
+        return Send(ticket, messages, early=self._early, once=once)
 
     def collect(self, event: Event) -> Response | None:
         """Sent or Refused, of one part of a batch."""

@@ -13,7 +13,9 @@ from protocols.http.problem import RefusalError, problem, refuse
 from protocols.http.response import Fields, Response
 from protocols.uploads import UploadShare
 
-_ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain"))
+_ONCE: Final = frozenset(
+    (b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain", b"idempotency-key")
+)
 TRACEPARENT: Final = properties.TRACEPARENT.encode()
 TRACESTATE: Final = properties.TRACESTATE.encode()
 _LISTS: Final = frozenset(

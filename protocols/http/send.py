@@ -14,7 +14,7 @@ from domain.errors import ErrorCode
 from domain.event import Event, Sent
 from domain.message import RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.instant import instant_ms
-from protocols.http.argument import flag, number, parameters
+from protocols.http.argument import flag, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
 from protocols.http.place import due_of, place
@@ -68,7 +68,7 @@ class PostMessage(Handler):
             match.topic, request.body, draft.stored(), queue_id=queue_id, born_host=request.peer.born_host, retain=retain
         )
         self._due_ms = due_of(message)
-        return Send(ticket, [message]), None
+        return Send(ticket, [message], once=idempotency(request)), None
 
     def finish(self, event: Event) -> Response:
         """Sent or Refused."""
@@ -148,7 +148,7 @@ class PostBatch(Handler):
                 refusal.response.body = orjson.dumps(document)
                 raise
         self._due_ms = [due_of(message) for message in messages]
-        return Send(ticket, messages), None
+        return Send(ticket, messages, once=idempotency(request)), None
 
     def _message(self, item: object, request: Request) -> Message:
         if not isinstance(item, dict):

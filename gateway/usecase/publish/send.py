@@ -10,6 +10,7 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import RETAIN_NONE, Message, Placed
+from domain.once import OnceKey
 from domain.ports import Clock
 from domain.store_ports import MessageLog, StateChange
 from domain.topic import PERM_WRITE, Topic
@@ -21,6 +22,7 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
+from gateway.usecase.publish.once import append_each, client_key, key_of
 
 Retain = Callable[[Message], StateChange | Failure]
 """The state change of a message that sets or removes the latest value of its path, or why it may not."""
@@ -50,8 +52,14 @@ class Sending:
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
                 return
+        principal = getattr(command, "principal", None) or connection.principal
+        user = "" if principal is None else principal.user
+        once = None
+        if command.once is not None:
+            key, of = command.once
+            once = client_key(user, command.messages[0].topic, key, of)
         if command.early:
-            self._send_early(connection, command)
+            self._send_early(connection, command, user, once)
         elif command.wait:
 
             def done(result: list[Placed] | Failure) -> None:
@@ -60,11 +68,11 @@ class Sending:
                 else:
                     connection.answer(Sent(command.ticket, result))
 
-            self.submit(command.messages, done, queues=command.queues)
+            self.submit(command.messages, done, queues=command.queues, user=user, once=once)
         else:
-            self.submit(command.messages, None, queues=command.queues)
+            self.submit(command.messages, None, queues=command.queues, user=user, once=once)
 
-    def _send_early(self, connection: ClientConnection, command: Send) -> None:
+    def _send_early(self, connection: ClientConnection, command: Send, user: str, once: OnceKey | None) -> None:
         """Answer once: Refused when the messages are not accepted, Sent as soon as they are."""
         answered: list[bool] = []
 
@@ -78,7 +86,7 @@ class Sending:
                 answered.append(True)
                 connection.answer(Sent(command.ticket, []))
 
-        self.submit(command.messages, done, queues=command.queues, accepted=accepted)
+        self.submit(command.messages, done, queues=command.queues, accepted=accepted, user=user, once=once)
 
     def submit(
         self,
@@ -87,41 +95,64 @@ class Sending:
         changes: list[StateChange] | None = None,
         queues: int = 0,
         accepted: Callable[[], None] | None = None,
+        user: str = "",
+        once: OnceKey | None = None,
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
+
+        `once`: the key of all together. `user`: who sends, to whom keys of single messages belong; those that are known already
+        are not appended again, and those with a key are stored or refused each on its own.
 
         `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
         topic that cannot be created, or of the store. `accepted` is called when the store has taken them, or after its Failure.
         """
         missing = ""
+        keys: dict[int, OnceKey] = {}
         retained = RETAIN_NONE
         self._placement.turn()
-        for message in messages:
+        for at, message in enumerate(messages):
             retained |= message.retain
             topic = self._topics.find(message.topic)
             if topic is None:
                 missing = message.topic
                 break
+            if once is None and (topic.attributes or properties.IDEMPOTENCY_KEY_START in message.properties):
+                key = key_of(topic, message, user)
+                if key is not None:
+                    keys[at] = key
             failure = self._accept(topic, message)
             if failure is not None:
                 if done is not None:
                     done(failure)
                 return
         if missing:
-            self._make_topic(missing, messages, done, changes, queues, accepted)
+
+            def made() -> None:
+                self.submit(messages, done, changes, queues, accepted, user, once)
+
+            self._make_topic(missing, queues, made, done)
             return
+        latest: dict[int, StateChange] = {}
         if retained != RETAIN_NONE:
-            changes = list(changes or ())
-            for message in messages:
+            for at, message in enumerate(messages):
                 change = self._retain(message) if message.retain != RETAIN_NONE else None
                 if isinstance(change, Failure):
                     if done is not None:
                         done(change)
                     return
                 if change is not None:
-                    changes.append(change)
-        self._log.append(messages, done, changes or ())
+                    latest[at] = change
+        if keys and len(messages) > 1:
+            items = [(message, keys.get(at), latest.get(at)) for at, message in enumerate(messages)]
+            append_each(self._log, items, done, changes or ())
+        else:
+            together = [*(changes or ()), *latest.values()]
+            key = keys.get(0, once)
+            if key is None:
+                self._log.append(messages, done, together)
+            else:
+                self._log.append_once(key, messages, done, together)
         if accepted is not None:
             accepted()
 
@@ -139,17 +170,11 @@ class Sending:
         return None
 
     def _make_topic(
-        self,
-        name: str,
-        messages: list[Message],
-        done: Callable[[list[Placed] | Failure], None] | None,
-        changes: list[StateChange] | None,
-        queues: int,
-        accepted: Callable[[], None] | None,
+        self, name: str, queues: int, then: Callable[[], None], done: Callable[[list[Placed] | Failure], None] | None
     ) -> None:
         def made(result: Topic | Failure) -> None:
             if not isinstance(result, Failure):
-                self.submit(messages, done, changes, queues, accepted)
+                then()
             elif done is not None:
                 done(result)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from domain import property as properties
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
@@ -25,7 +26,7 @@ class InboundDeduplication:
     def send_once(self, session: MqttSession, connection: ClientConnection, command: SendOnce) -> None:
         """Append messages with new packet identifiers, and store the identifiers in the same commit."""
         received = session.received
-        waiting = [0]
+        waiting = [1]  # the loop below counts as one, so that no answer comes before its end
         failed: list[Failure] = []
 
         def settle(failure: Failure | None) -> None:
@@ -35,11 +36,18 @@ class InboundDeduplication:
             if waiting[0] == 0:
                 connection.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
 
+        user = "" if connection.principal is None else connection.principal.user
         messages: list[Message] = []
         packet_ids: list[int] = []
         for message, number in zip(command.messages, command.packet_ids, strict=True):
             if number not in received:
                 received[number] = []
+                # A message with a key goes alone: it may be refused while the others are stored.
+                keyed = properties.IDEMPOTENCY_KEY_START in message.properties
+                if messages and (keyed or properties.IDEMPOTENCY_KEY_START in messages[-1].properties):
+                    waiting[0] += 1
+                    self._append_once(session, messages, packet_ids, settle, user)
+                    messages, packet_ids = [], []
                 messages.append(message)
                 packet_ids.append(number)
                 continue
@@ -48,14 +56,18 @@ class InboundDeduplication:
                 # The first copy is being appended: the retransmission gets the same answer.
                 waiting[0] += 1
                 pending.append(settle)
-        waiting[0] += 1
         if messages:
-            self._append_once(session, messages, packet_ids, settle)
+            self._append_once(session, messages, packet_ids, settle, user)
         else:
             settle(None)
 
     def _append_once(
-        self, session: MqttSession, messages: list[Message], packet_ids: list[int], settle: Callable[[Failure | None], None]
+        self,
+        session: MqttSession,
+        messages: list[Message],
+        packet_ids: list[int],
+        settle: Callable[[Failure | None], None],
+        user: str,
     ) -> None:
         def done(result: list[Placed] | Failure) -> None:
             failure = result if isinstance(result, Failure) else None
@@ -74,7 +86,7 @@ class InboundDeduplication:
         changes = (
             [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
         )
-        self._sending.submit(messages, done, changes)
+        self._sending.submit(messages, done, changes, user=user)
 
     def release(self, session: MqttSession, connection: ClientConnection, command: ReleasePacketIds) -> None:
         """Forget packet identifiers. Answers when the store has removed them: the client may reuse them from then on."""

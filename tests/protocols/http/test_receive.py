@@ -280,7 +280,10 @@ def test_a_latest_value_is_removed() -> None:
 
 def test_topics() -> None:
     topic = Topic("orders", 4, 4)
-    shown = {"name": "orders", "type": "NORMAL", "queues": 4, "durability": "flushed"}
+    shown = {
+        "name": "orders", "type": "NORMAL", "queues": 4, "durability": "flushed", "retention_ms": 0, "retention_bytes": 0,
+        "attributes": {},
+    }  # fmt: skip
     client = Client(answering(lambda ticket: TopicList(ticket, [topic])))
     assert client.ask("GET", "/v1/topics").json() == {"topics": [shown]}
     assert isinstance(client.commands[-1], ListTopics)

@@ -11,7 +11,7 @@ import pytest
 from domain import property as properties
 from domain.command import Send
 from domain.message import RETAIN_NONE, RETAIN_SET
-from tests.protocols.http.stage import NOW_MS, Client
+from tests.protocols.http.stage import NOW_MS, Client, parse, request
 
 TARGET = "/v1/topics/orders/messages"
 
@@ -220,3 +220,22 @@ def test_the_refused_element_of_a_batch_is_named() -> None:
 
 def test_a_batch_of_another_type_is_415() -> None:
     assert Client().ask("POST", TARGET + ":batch", {"Content-Type": "text/csv"}, b"[]").status == 415
+
+
+@pytest.mark.parametrize("value", ['"8e03978e-40d5"', "8e03978e-40d5"])
+def test_the_idempotency_key_stands_for_target_and_content(value: str) -> None:
+    client = Client()
+    fields = {"Idempotency-Key": value}
+    for target, body in (("/v1/topics/t/messages", b"x"), ("/v1/topics/t/messages", b"y"), ("/v1/topics/u/messages", b"x")):
+        client.send(request("POST", target, fields, body))
+    keys = [command.once for command in client.commands if isinstance(command, Send)]
+    assert all(key is not None and key[0] == b"8e03978e-40d5" for key in keys)
+    assert len(set(keys)) == 3
+
+
+@pytest.mark.parametrize("value", ['""', "x" * 257, 'a"b', "a\tb"])
+def test_an_idempotency_key_that_is_none_is_refused(value: str) -> None:
+    client = Client()
+    client.send(request("POST", "/v1/topics/t/messages", {"Idempotency-Key": value}, b"x"))
+    assert not client.commands
+    assert parse(client.output)[0].status == 400

@@ -59,6 +59,7 @@ public final class Scenario {
             case "pop": pop(args[3]); break;
             case "query": query(); break;
             case "begin": begin(); break;
+            case "once": once(); break;
             case "produce": produce(Integer.parseInt(args[3])); break;
             case "drain": drain(Integer.parseInt(args[3])); break;
             default: throw new IllegalArgumentException(args[0]);
@@ -200,6 +201,22 @@ public final class Scenario {
             check(each.getProperty("HG_PROTOCOL") == null, "a property of origin came out");
         }
         check(wanted.isEmpty(), "missing: " + wanted);
+        producer.shutdown();
+    }
+
+    /** A message that is sent again keeps the id that its first send gave it. */
+    private static void once() throws Exception {
+        DefaultMQProducer producer = producer();
+        Message first = message("TagA", "key", "first");
+        Message second = message("TagA", "key", "second");
+        SendResult one = producer.send(first);
+        producer.send(second);
+        for (int i = 0; i < 3; i++) {
+            SendResult again = producer.send(first);
+            check(again.getMsgId().equals(one.getMsgId()), "ids " + again.getMsgId() + ", " + one.getMsgId());
+            check(again.getMessageQueue().equals(one.getMessageQueue()) && again.getQueueOffset() == one.getQueueOffset(),
+                again + " is not the place of " + one);
+        }
         producer.shutdown();
     }
 
