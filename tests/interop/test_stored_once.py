@@ -45,7 +45,7 @@ def publish(node: Node, qos: int, body: bytes) -> int:
     client.on_publish = lambda _client, _data, _mid, reason, _properties: reasons.append(reason.value)
     client.connect("127.0.0.1", node.port("mqtt"))
     client.loop_start()
-    properties = Properties(PacketTypes.PUBLISH)
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.UserProperty = [("idempotency-key", f"m{qos}")]
     client.publish("once-mqtt", body, qos=qos, properties=properties).wait_for_publish(20)
     client.disconnect()
