@@ -3,13 +3,14 @@ PYTHON = .venv/bin/python
 PREPARE = . scripts/prepare && prepare
 COMPILED = $(PREPARE) dev && compile
 
-.PHONY: up test check sim bench compile weather spark-zip format
+.PHONY: up test check sim soak bench compile weather spark-zip format
 SHELL = /bin/bash
 
 up:            ; ./up
 test:          ; ./test
 compile:       ; $(PREPARE) up && compile
 sim:           ; $(COMPILED) && $(PYTHON) -m pytest tests/simulation
+soak:          ; $(COMPILED) && SOAK=1 $(PYTHON) -m pytest -s tests/store/faults tests/simulation/test_faults.py tests/soak
 bench:         ; $(COMPILED) && $(PYTHON) -m benchmarks.run --all
 weather:       ; $(COMPILED) && $(PYTHON) -m examples.weather
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from gateway.connection.pump import Pump
+from tests.neighbours.socket import PeerDatagrams
 
 DELAY_NS_MAX = 3 * MILLISECOND_NS
 FRAGMENT_BYTES_MAX = 700
@@ -18,7 +19,7 @@ FRAGMENT_BYTES_MAX = 700
 class Party(Protocol):
     """The client's end of a link."""
 
-    def connected(self, link: Link) -> None:
+    def connected(self, link: Any) -> None:
         """The link is open."""
 
     def received(self, data: bytes) -> None:
@@ -115,3 +116,47 @@ class Link:
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": ("10.0.0.7", self._port), "sockname": ("10.0.0.1", 1)}.get(name, default)
+
+
+class DatagramLink(PeerDatagrams):
+    """A datagram socket of the node with one peer: for the client `send`, for the node's pump its socket and loop.
+
+    Datagrams are delayed, and not lost: a client that is not answered does not know whether it was heard all the same.
+    """
+
+    def __init__(self, clock: Clock, chance: random.Random, party: Party, port: int) -> None:
+        super().__init__()
+        self._clock = clock
+        self._chance = chance
+        self._party = party
+        self._peer = ("10.0.0.7", port)
+        self.open = True
+
+    def send(self, data: bytes) -> None:
+        """Send a datagram from the client."""
+        self._clock.call_at(self._when(), partial(self._arrive, data))
+
+    def sendto(self, data: bytes, address: tuple[str, int]) -> int:
+        self._clock.call_at(self._when(), partial(self._deliver, bytes(data)))
+        return len(data)
+
+    def reset(self) -> None:
+        """Do nothing: there is no connection to break."""
+
+    def vanish(self) -> None:
+        """The node has died: nothing arrives any more, and the client hears of it as if it had asked."""
+        if self.open:
+            self.open = False
+            self._party.lost()
+
+    def _when(self) -> int:
+        return self._clock.monotonic_ns() + self._chance.randrange(DELAY_NS_MAX)
+
+    def _arrive(self, data: bytes) -> None:
+        if self.open:
+            self.arrive(data, self._peer)
+            self.poll()
+
+    def _deliver(self, data: bytes) -> None:
+        if self.open:
+            self._party.received(data)

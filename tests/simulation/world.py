@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from domain.command import Command
 from domain.errors import Failure
@@ -20,8 +21,9 @@ from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
+from gateway.runtime.datagram import DatagramPump
 from tests.simulation.ledger import Ledger
-from tests.simulation.network import Link, Party
+from tests.simulation.network import DatagramLink, Link, Party
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -97,7 +99,7 @@ class World:
         self.kills = 0
         self.events: list[StoreEvent] = []
         self._connection_context: ConnectionContext | None = None
-        self._links: list[Link] = []
+        self._links: list[Link | DatagramLink] = []
         self._port = 20_000
 
     def start(self) -> None:
@@ -122,6 +124,14 @@ class World:
             self.clock.call_at(self.clock.monotonic_ns() + 50 * MILLISECOND_NS, party.lost)
             return
         self._port += 1
+        if protocol in parts.adapters.datagrams:
+            datagrams = DatagramLink(self.clock, self.chance, party, self._port)
+            endpoint = parts.adapters.datagrams[protocol].bind(0)
+            loop = cast(asyncio.AbstractEventLoop, datagrams)
+            DatagramPump(connection_context, cast(Any, datagrams), endpoint, protocol, loop).open()
+            self._links.append(datagrams)
+            party.connected(datagrams)
+            return
         link = Link(
             self.clock,
             self.chance,

@@ -1,4 +1,4 @@
-"""Several lives of one store under a seed: a random load, random faults of the disk, and then a kill, a power failure or an end."""
+"""Several lives of one store under a seed: random work under faults of the disk, then a kill, a power failure or an end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS: Final = 40
 
 
 class Receive:
-    """A receive that waits, as a long poll does: it leases inside the store's call when a message arrives, and settles nothing."""
+    """A receive that waits, as a long poll does: it leases as soon as a message arrives, and settles nothing."""
 
     def __init__(self, work: Work) -> None:
         self._work = work

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import os
 
-SOAK = bool(os.environ.get("HEADGATE_SOAK"))
+SOAK = bool(os.environ.get("SOAK"))
