@@ -375,3 +375,23 @@ def test_an_empty_log_has_no_keys() -> None:
     keys = KeyIndex(disk, VirtualClock(START_MS), StoreConfig(), lambda what, error: None)
     keys.load(0, Segments(disk, "log"))
     assert (keys.memory_rows, keys.runs) == (0, 0)
+
+
+def test_a_damaged_run_costs_a_search_an_error_and_is_built_again_at_the_next_start() -> None:
+    driver = Driver(SMALL)
+    driver.topic("t")
+    for number in range(40):
+        driver.send("t", b"%d" % number, properties=properties(f"id{number}", "red"))
+        driver.clock.run_for(300)
+    driver.clock.run_for(3_000)
+    name = min(name for name in driver.disk.files if name.startswith("keys/"))
+    driver.disk.files[name].data[0] ^= 1
+    refused = driver.call(driver.store.log.find, KeyQuery("t", "red", 0, FOREVER, 1_000, 1 << 30, False))
+    assert isinstance(refused, Failure)
+    assert "damaged" in refused.text
+    assert find(driver, "t", "red", limit=1) == [b"39"], "the other runs are searched"
+    driver.clock.run_for(1_100)
+    assert name not in driver.disk.files
+    after = driver.killed()
+    after.clock.run_for(10)
+    assert find(after, "t", "red") == [b"%d" % number for number in reversed(range(40))]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.errors import StoreError
 from store.keys import merge as merging
 from store.keys.merge import Merge
 from store.keys.row import ROW_BYTES, pack
-from store.keys.run import FOOTER_BYTES, RowChunk, Run, file_name, open_run
+from store.keys.run import CHECKED_ROWS, FOOTER_BYTES, RowChunk, Run, file_name, open_run
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -121,3 +122,23 @@ def test_a_merge_begins_with_an_empty_file(monkeypatch: pytest.MonkeyPatch) -> N
     found = open_run(merge.run.name, merge.run.file)
     assert found is not None
     assert list(found.rows(0, 2)) == [3, 4]
+
+
+@given(st.lists(SPREAD, min_size=1, max_size=600).map(sorted), st.data())
+@settings(max_examples=40)
+def test_a_flipped_bit_in_rows_costs_their_readers_an_error_and_nobody_else(numbers: list[int], pick: st.DataObject) -> None:
+    where = disk()
+    written(numbers, where)
+    bad = pick.draw(st.integers(0, len(numbers) * ROW_BYTES - 1))
+    where.files[file_name(100, 900)].data[bad] ^= 1 << pick.draw(st.integers(0, 7))
+    run = open_run(file_name(100, 900), where.open(file_name(100, 900)))
+    assert run is not None
+    group = bad // ROW_BYTES // CHECKED_ROWS
+    for at in range(0, len(numbers), 60):
+        touched = at // CHECKED_ROWS <= group <= (min(at + 60, len(numbers)) - 1) // CHECKED_ROWS
+        if touched:
+            with pytest.raises(StoreError, match="damaged"):
+                run.rows(at, 60)
+        else:
+            assert list(run.rows(at, 60)) == numbers[at : at + 60]
+    assert run.damaged
