@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, final
 
 from domain import lite
 from domain.address import TIMER_TOPIC
@@ -18,6 +18,12 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.state.anchors import Anchors
 from store.state.view import DROPPED, EMPTY, StateView
+
+SLICE_TABLES: Final = 256
+SLICE_CHANGES: Final = 1_024
+SLICE_BYTES: Final = 256 * 1024
+SLICE_LOOKS: Final = 4_096
+"""Live lease tables, changes, their bytes, and items looked at in vain, in one turn of what is carried forward."""
 
 
 @final
@@ -46,28 +52,54 @@ class Compaction:
         """Write again what is still needed of a segment; durable before `done`."""
         self._appender.add(messages, changes, done, True)
 
-    def needed_below(self, base: int) -> list[StateChange]:
-        """Changes of live state, and next offsets of queues that become empty, whose newest record stands before `base`.
+    def carry(self, base: int) -> Iterator[list[StateChange] | None]:
+        """Slices of what has to be written again before the segments before `base` may be deleted: leases, state, queues.
 
-        A key with a newer change that is accepted and not durable yet is left out: the log holds that change after `base`.
+        These are values whose newest record stands before `base`, and the next offsets of queues that become empty. The caller
+        writes each slice, in order, before it takes the next; None is a slice in which nothing was found. Live lease tables
+        are journaled here: the first write after that covers them. Other changes may be made between two slices: nothing
+        becomes older by them. Raises StoreError, OSError.
         """
-        idle = self._ledger.turn.needed_below(base, self._commit.base)
-        self._ledger.turn.write(self._commit.base)
+        turn = self._ledger.turn
+        tables = turn.anchors.below(base)
+        for at in range(0, len(tables), SLICE_TABLES):
+            turn.renew(tables[at : at + SLICE_TABLES], base)
+            turn.write(self._commit.base)
+            yield []
+        yield from _slices(self._idle_below(base))
+        yield from _slices(self._state_below(base))
+        yield from _slices(self._queues_below(base))
+        yield from _slices(self._stale(base))
+
+    def _idle_below(self, base: int) -> Iterator[StateChange | None]:
+        tables = self._ledger.tables
+        for key in tables.state_keys():
+            yield tables.rewrite_idle(key, base, self._commit.base)
+
+    def _state_below(self, base: int) -> Iterator[StateChange | None]:
+        """A key with a newer change that is accepted and not durable yet is left out: the log holds that change after `base`."""
         unapplied = self._appender.unapplied
-        needed = [item for item in self._state.anchored_below(base) if (item.space, item.key) not in unapplied]
-        needed = [item for item in needed if not self._is_stale(item, base)]
-        needed += idle
+        for item in self._state.anchored_below(base):
+            skipped = item is None or (item.space, item.key) in unapplied or self._is_stale(item, base)
+            yield None if skipped else item
+
+    def _queues_below(self, base: int) -> Iterator[StateChange | None]:
         for queue in self.queues.below(base):
-            self.queues.forget(queue)
-            if queue.entry.name == TIMER_TOPIC or queue.visible != queue.next:
+            if not 0 <= self.queues.base_of(queue) < base:
+                yield None  # it has got messages meanwhile
                 continue
-            if self._index.queue(queue.name, queue.id) is queue:
-                needed.append(StateChange(EMPTY, _empty_key(queue.name, queue.id), b"%d" % queue.next))
+            self.queues.forget(queue)
+            ended = queue.entry.name != TIMER_TOPIC and queue.visible == queue.next
+            if ended and self._index.queue(queue.name, queue.id) is queue:
+                yield StateChange(EMPTY, _empty_key(queue.name, queue.id), b"%d" % queue.next)
+            else:
+                yield None
+
+    def _stale(self, base: int) -> Iterator[StateChange | None]:
         for space, prefix in ((DROPPED, b""), (EMPTY, lite.PREFIX.encode())):
-            for key, value in self._state.scan(space, prefix):
-                if self._is_stale(StateChange(space, key, value), base):
-                    needed.append(StateChange(space, key, None))
-        return needed
+            for key, value in list(self._state.scan(space, prefix)):
+                stale = self._state.get(space, key) == value and self._is_stale(StateChange(space, key, value), base)
+                yield StateChange(space, key, None) if stale else None
 
     def _is_stale(self, item: StateChange, base: int) -> bool:
         """True when neither the log from `base` on nor the index holds anything of a deleted topic or lite topic."""
@@ -104,6 +136,25 @@ class Compaction:
         self._index.drop(queue)
         self._state.apply(item, self._commit.base)
         return item
+
+
+def _slices(found: Iterable[StateChange | None]) -> Iterator[list[StateChange] | None]:
+    """Lists of changes, bounded by SLICE_CHANGES and SLICE_BYTES; None after SLICE_LOOKS items that are None."""
+    slice_: list[StateChange] = []
+    size = looks = 0
+    for item in found:
+        looks += 1
+        if item is not None:
+            slice_.append(item)
+            size += len(item.key) + len(item.value or b"")
+        if len(slice_) >= SLICE_CHANGES or size >= SLICE_BYTES:
+            yield slice_
+            slice_, size, looks = [], 0, 0
+        elif looks >= SLICE_LOOKS:
+            yield slice_ or None
+            slice_, size, looks = [], 0, 0
+    if slice_:
+        yield slice_
 
 
 def empty_at(state: StateView, topic: str, queue_id: int) -> int:

@@ -5,8 +5,8 @@ check -> may the oldest segment go? -> checkpoint with snapshot -> copy timers a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol, final
 
 from domain.errors import Failure, StoreError
 from domain.message import Message, Placed
@@ -26,6 +26,10 @@ from store.transaction.open_transactions import OpenTransactions
 from store.trimming import Trimming
 from store.turns import Turns
 
+_ENDED: Final[list[StateChange]] = []
+_SLICE_NS: Final = 1_000_000
+"""Pause after a slice in which nothing was found."""
+
 
 class RetentionHost(Protocol):
     """What retention needs of the store."""
@@ -33,8 +37,8 @@ class RetentionHost(Protocol):
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write again what is still needed of a segment; durable before `done`."""
 
-    def needed_below(self, base: int) -> list[StateChange]:
-        """Changes of live state, and of queues that become empty, whose newest record stands before `base`."""
+    def carry(self, base: int) -> Iterator[list[StateChange] | None]:
+        """Slices of live state, and of queues that become empty, whose newest record stands before `base`; None: a pause."""
 
 
 @final
@@ -181,9 +185,8 @@ class Retention:
             self._end()
             return
         if not messages:
-            changes = [*self._host.needed_below(base), *self._wheel.drop_recalled_below(base)]
-            self.copied += len(changes)
-            self._host.keep((), changes, lambda result: self._delete(result, base))
+            self._wheel.resume()  # no pending message is left in these segments
+            self._carry(self._host.carry(base), base)
             return
 
         def copied(result: list[Placed] | Failure) -> None:
@@ -194,6 +197,33 @@ class Retention:
             self._copy_halves(base)
 
         self._host.keep(messages, changes, copied)
+
+    def _carry(self, slices: Iterator[list[StateChange] | None], base: int) -> None:
+        """Write the next slice of live state again; when all are durable, delete."""
+        if self._commit.broken is not None:
+            self._end()
+            return
+        try:
+            changes = next(slices, _ENDED)
+        except (OSError, StoreError):
+            self._end()
+            return
+        if changes is None:
+            self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._carry(slices, base))
+            return
+        if changes is _ENDED:
+            changes = self._wheel.drop_recalled_below(base)
+            self._host.keep((), changes, lambda result: self._delete(result, base))
+            return
+        self.copied += len(changes)
+
+        def carried(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure):
+                self._end()
+            else:
+                self._carry(slices, base)
+
+        self._host.keep((), changes, carried)
 
     def _delete(self, result: list[Placed] | Failure, base: int) -> None:
         if isinstance(result, Failure):

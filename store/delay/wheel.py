@@ -247,7 +247,9 @@ class Wheel:
         return True
 
     def resume(self) -> None:
-        """Deliver again after `pause`."""
+        """Deliver again after `pause`. No effect when not paused."""
+        if not self.paused:
+            return
         self._busy = self.paused = False
         self._arm()
 

@@ -106,16 +106,12 @@ class TurnJournal:
             if not (table.dropped or table in self._changed_before or table in self._changed or table in self._dirty):
                 self.packed(table)
 
-    def needed_below(self, base: int, newest: int) -> list[StateChange]:
-        """Changes to write into the segment at `newest` before the segments before `base` may be deleted.
-
-        Live tables are not among them: they are journaled at the end of this turn.
-        """
-        for table in self.anchors.below(base):
-            table.whole_due = True
-            self.mark_changed(table)
-        found = [self.tables.rewrite_idle(key, base, newest) for key in self.tables.state_keys()]
-        return [change for change in found if change is not None]
+    def renew(self, tables: Sequence[LeaseTable], base: int) -> None:
+        """Journal the whole value of those `tables` whose newest one is before position `base`, at the next `write`."""
+        for table in tables:
+            if not table.dropped and 0 <= self.anchors.base_of(table) < base:
+                table.whole_due = True
+                self.mark_changed(table)
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
         """(base of the segment of the newest whole value, whole value) of all tables; of live ones, the oldest first."""

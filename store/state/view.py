@@ -187,19 +187,22 @@ class StateView:
             else:
                 yield base, StateChange(name, key, value), False
 
-    def anchored_below(self, base: int) -> list[StateChange]:
-        """Changes to write again before the segments before `base` may be deleted. Raises StoreError, OSError."""
-        found: list[StateChange] = []
-        for name, key in self._anchors.below(base):
-            value = self._spaces[name].values[key]
-            assert not isinstance(value, int)
-            found.append(StateChange(name, key, value))
-        if self._rows.any_below(base):
-            for name, space in self._spaces.items():
-                for key, value in space.values.items():
-                    if isinstance(value, int) and rows.unpack(value)[0] < base:
-                        found.append(StateChange(name, key, self._fetch(value)))
-        return found
+    def anchored_below(self, base: int) -> Iterator[StateChange | None]:
+        """Changes to write again before the segments before `base` may be deleted; None for a key that needs none.
+
+        The view may change during the iteration. Raises StoreError, OSError.
+        """
+        for thing in self._anchors.below(base):
+            value = self._spaces[thing[0]].values.get(thing[1])
+            if value is None or isinstance(value, int) or not 0 <= self._anchors.base_of(thing) < base:
+                yield None
+            else:
+                yield StateChange(thing[0], thing[1], value)
+        for name, space in list(self._spaces.items()) if self._rows.any_below(base) else ():
+            for key in list(space.values):
+                value = space.values.get(key)
+                old = isinstance(value, int) and rows.unpack(value)[0] < base
+                yield StateChange(name, key, self._fetch(value)) if old and isinstance(value, int) else None
 
     def count(self) -> int:
         """Number of keys in all spaces."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from domain.message import Message
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.topic import Group
+from store import compaction
+from store.compaction import Compaction
 from store.config import StoreConfig
+from store.log.open_batch import Done
 from store.log.segment import Segments
 from tests.store.driver import Driver
 
@@ -220,3 +224,43 @@ def test_a_topic_made_again_keeps_its_messages_when_the_note_of_its_deletion_is_
     assert driver.store.state.get("@dropped", b"t") is not None, "the index still has rows of the old topic"
     assert driver.bodies("t") == [b"new"]
     assert driver.killed().bodies("t") == [b"new"]
+
+
+def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "SLICE_CHANGES", 10)
+    monkeypatch.setattr(compaction, "SLICE_TABLES", 10)
+    monkeypatch.setattr(compaction, "SLICE_LOOKS", 50)
+    slices: list[int] = []
+    keep = Compaction.keep
+
+    def noted(self: Compaction, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        slices.append(len(changes))
+        keep(self, messages, changes, done)
+
+    monkeypatch.setattr(Compaction, "keep", noted)
+    driver = Driver(
+        StoreConfig(segment_bytes=65_536, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000, tail_rows_max=64)
+    )
+    names = [f"t{at}" for at in range(150)]
+    for name in names:
+        driver.topic(name)
+        driver.send(name, b"1")
+        driver.call(driver.store.positions.commit, "g", [(name, 0, 1)])
+        driver.call(driver.store.state.put, [StateChange("s", name.encode(), b"v")])
+    driver.topic("busy")
+    while driver.store.parts.retention.deleted < 2:
+        driver.send("busy", b"x" * 2_000)
+        driver.call(driver.store.positions.commit, "g", [("t3", 0, driver.bounds("busy")[1])])
+        driver.call(driver.store.state.put, [StateChange("s", b"t5", b"%d" % driver.bounds("busy")[1])])
+        driver.clock.run_for(900)
+    assert max(slices) <= 11
+    assert sum(slices) >= 400
+    end = driver.bounds("busy")[1]
+    for found in (driver, driver.killed(), driver.powered_off()):
+        positions = {name: found.call(found.store.positions.offset, "g", name, 0) for name in names}
+        assert positions == dict.fromkeys(names, 1) | {"t3": end}
+        assert {name: found.store.state.get("s", name.encode()) for name in names} == dict.fromkeys(names, b"v") | {
+            "t5": b"%d" % end
+        }
+        assert all(found.bounds(name) == (1, 1) for name in names)
+        assert all(found.store.metadata.topic(name) is not None for name in names)
