@@ -119,7 +119,10 @@ def _publication(options: Options) -> Publication | Fault:
     return Publication(path, stored, location, durations["delay_ms"], durations["ttl_ms"], "no-id" in values)
 
 
-_NAMES: Final = {"key": properties.KEYS, "tag": properties.TAGS, "mg": properties.SHARDING_KEY}
+_NAMES: Final = {
+    "key": properties.KEYS, "tag": properties.TAGS, "mg": properties.SHARDING_KEY,
+    properties.TRACEPARENT: properties.TRACEPARENT, properties.TRACESTATE: properties.TRACESTATE,
+}  # fmt: skip
 
 
 def _queries(queries: list[str]) -> dict[str, str] | Fault:

@@ -24,10 +24,23 @@ from protocols.http.response import JSON, Response, field_value
 from protocols.http.translate_in import Draft
 
 _KNOWN_FIELDS: Final = frozenset(
-    (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-retain", b"mq-queue")
+    (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-expires-at", b"mq-retain", b"mq-queue")
 )
 _ITEM_MEMBERS: Final = frozenset(
-    ("body", "text", "key", "tag", "messageGroup", "properties", "deliverAt", "delay_ms", "ttl_ms", "contentType", "retain")
+    (
+        "body",
+        "text",
+        "key",
+        "tag",
+        "messageGroup",
+        "properties",
+        "deliverAt",
+        "expiresAt",
+        "delay_ms",
+        "ttl_ms",
+        "contentType",
+        "retain",
+    )
 )
 _NDJSON: Final = (b"application/x-ndjson", b"application/ndjson", b"application/jsonl")
 
@@ -94,6 +107,8 @@ def _field(draft: Draft, name: bytes, raw: bytes) -> None:
         draft.message_group(value)
     elif name == b"mq-deliver-at":
         draft.deliver_at(instant_ms(value.encode()))
+    elif name == b"mq-expires-at":
+        draft.expires_at(instant_ms(value.encode()))
     elif name == b"mq-properties":
         try:
             found = orjson.loads(value)
@@ -112,7 +127,8 @@ def _field(draft: Draft, name: bytes, raw: bytes) -> None:
 class PostBatch(Handler):
     """Several messages of one path, stored all or none: 200 with one result for each message.
 
-    An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt delay_ms ttl_ms contentType retain`.
+    An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt expiresAt delay_ms ttl_ms contentType
+    retain`.
     """
 
     __slots__ = ("_due_ms",)
@@ -163,6 +179,7 @@ class PostBatch(Handler):
             ("messageGroup", draft.message_group),
             ("contentType", lambda value: draft.put(properties.HG_CONTENT_TYPE, value)),
             ("deliverAt", lambda value: draft.deliver_at(instant_ms(value.encode()))),
+            ("expiresAt", lambda value: draft.expires_at(instant_ms(value.encode()))),
         )
         for name, put in texts:
             if name in item:

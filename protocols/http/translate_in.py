@@ -90,6 +90,12 @@ class Draft:
         if ttl_ms:
             self.put(properties.HG_EXPIRE_MS, str(self._wall_ms() + ttl_ms))
 
+    def expires_at(self, ms: int) -> None:
+        """Expiry in epoch milliseconds."""
+        if ms <= 0:
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, "an expiry is RFC 3339 or epoch milliseconds", property="expires-at")
+        self.put(properties.HG_EXPIRE_MS, str(ms))
+
     def stored(self) -> bytes:
         """The properties in stored form."""
         out = b"".join(self._parts)

@@ -16,6 +16,7 @@ from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent
+from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339
 from protocols.compression import plain
 from protocols.http.request import TRACEPARENT, TRACESTATE
 from protocols.http.response import Fields, Response, field_value
@@ -29,7 +30,8 @@ _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy"
 
 
 def document(record: Record) -> dict[str, object]:
-    """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType properties body`.
+    """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType deliverAt expiresAt
+    properties body`.
 
     A CloudEvent also has its `attributes` by their own names.
     `body` is base64; `compressed` is present when the body could not be decompressed.
@@ -53,6 +55,9 @@ def document(record: Record) -> dict[str, object]:
     ):
         if key in found:
             out[name] = found[key]
+    for name, ms in (("deliverAt", _due_ms(found)), ("expiresAt", found.get(properties.HG_EXPIRE_MS, ""))):
+        if _is_instant(ms):
+            out[name] = rfc3339(int(ms))
     out["properties"] = {name: value for name, value in found.items() if not properties.is_reserved(name)}
     attributes = mapping.attributes_of(stored)
     if attributes:
@@ -63,6 +68,16 @@ def document(record: Record) -> dict[str, object]:
         body = record.body
     out["body"] = base64.b64encode(body).decode()
     return out
+
+
+def _due_ms(found: dict[str, str]) -> str:
+    """The delivery time of a message that was delayed to an instant, epoch milliseconds; "" for another message."""
+    return found.get(properties.TIMER_DELIVER_MS) or found.get(properties.TIMER_OUT_MS, "")
+
+
+def _is_instant(ms: str) -> bool:
+    """True for epoch milliseconds that RFC 3339 can express. Clients may have stored any text."""
+    return ms.isascii() and ms.isdigit() and len(ms) <= 15 and int(ms) <= INSTANT_MS_MAX
 
 
 def leased_document(leased: Leased) -> dict[str, object]:
@@ -102,6 +117,10 @@ def bare(record: Record, more: Fields) -> Response:
         value = properties.find(stored, start)
         if value:
             fields.append((name, value))
+    found = properties.decode(stored)
+    for name, ms in ((b"mq-deliver-at", _due_ms(found)), (b"mq-expires-at", found.get(properties.HG_EXPIRE_MS, ""))):
+        if _is_instant(ms):
+            fields.append((name, rfc3339(int(ms)).encode()))
     user = properties.user(stored)
     for name in (TRACEPARENT, TRACESTATE):
         context = user.pop(name.decode(), "")
