@@ -77,6 +77,7 @@ HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
 CE_PREFIX: Final = "CE_"
 CE_SPECVERSION: Final = "CE_specversion"
+CE_DATACONTENTTYPE: Final = "CE_datacontenttype"
 CE_SOURCE: Final = "CE_source"
 CE_ID: Final = "CE_id"
 IDEMPOTENCY_KEY: Final = "idempotency-key"
@@ -147,6 +148,7 @@ HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
 HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
 HG_ENVELOPE_START: Final = start_of(HG_ENVELOPE)
 CE_SPECVERSION_START: Final = start_of(CE_SPECVERSION)
+CE_DATACONTENTTYPE_START: Final = start_of(CE_DATACONTENTTYPE)
 IDEMPOTENCY_KEY_START: Final = start_of(IDEMPOTENCY_KEY)
 
 HG_BYTES: Final = HG_PREFIX.encode()
@@ -203,6 +205,12 @@ def find(properties: bytes, start: bytes) -> bytes:
 def text(properties: bytes, key: str) -> str:
     """The value of `key` as text, "" when it is absent."""
     return find(properties, start_of(key)).decode("utf-8", "replace")
+
+
+def content_type(properties: bytes) -> str:
+    """The media type of the body, "" when nobody has told it. An SDK tells it as an attribute of an event."""
+    found = find(properties, HG_CONTENT_TYPE_START) or find(properties, CE_DATACONTENTTYPE_START)
+    return found.decode("utf-8", "replace")
 
 
 def without(properties: bytes, keys: Iterable[str]) -> bytes:

@@ -8,12 +8,20 @@ from domain import limits
 from domain import property as properties
 from domain.message import Message
 from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
-from protocols.cloudevents.instant import rfc3339_ms
+from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339, rfc3339_ms
 
 _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"cloudevents\x02"
 _JSON: Final = properties.HG_CONTENT_TYPE_START + b"application/json\x02"
 _TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
 """Extension attributes that are properties of the same names."""
+_EXTENSIONS: Final = {
+    properties.TRACEPARENT.encode(): b"traceparent",
+    properties.TRACESTATE.encode(): b"tracestate",
+    properties.SHARDING_KEY.encode(): b"partitionkey",
+    properties.HG_EXPIRE_MS.encode(): b"expirytime",
+    properties.TIMER_DELIVER_MS.encode(): b"deliverytime",
+}
+"""Property -> the extension attribute that a reader of events gets for it."""
 _INSTANTS: Final = (
     (b"expirytime", properties.HG_EXPIRE_MS_START), (b"deliverytime", properties.TIMER_DELIVER_MS_START),
 )  # fmt: skip
@@ -100,13 +108,13 @@ def decode(stored: bytes, body: bytes) -> CloudEvent | None:
 def attributes_of(stored: bytes) -> dict[bytes, bytes]:
     """The attributes of the event whose message has these properties; empty when they are not those of a valid event.
 
-    Clients of every protocol may set the properties, so they are checked here again. The trace context of the message is an
-    attribute, also when its sender gave it in another place.
+    Clients of every protocol may set the properties, so they are checked here again. Trace context, message group, expiry and
+    delivery time of the message are attributes, also when its sender gave them in another place.
     """
     if properties.CE_SPECVERSION_START not in stored:
         return {}
     attributes: dict[bytes, bytes] = {}
-    trace: dict[bytes, bytes] = {}
+    others: dict[bytes, bytes] = {}
     try:
         for piece in stored.split(b"\x02"):
             if piece[:3] == properties.CE_BYTES:
@@ -114,11 +122,29 @@ def attributes_of(stored: bytes) -> dict[bytes, bytes]:
                 check_name(name)
                 check_value(name, value)
                 attributes[name] = value
-            elif piece[:5] == b"trace":
-                name, _, value = piece.partition(b"\x01")
-                if name in _TRACE:
-                    trace[name] = value
+            else:
+                start, _, value = piece.partition(b"\x01")
+                extension = _EXTENSIONS.get(start)
+                if extension is not None and extension not in attributes:
+                    others[extension] = value
         check(attributes)
     except CloudEventError:
         return {}
-    return {**attributes, **{name: value for name, value in trace.items() if name not in attributes}}
+    for name, value in others.items():
+        if name in attributes:
+            continue
+        if name in (b"expirytime", b"deliverytime"):
+            if value.isdigit() and len(value) <= 15 and int(value) <= INSTANT_MS_MAX:
+                attributes[name] = rfc3339(int(value)).encode()
+        elif is_value(value):
+            attributes[name] = value
+    return attributes
+
+
+def is_value(value: bytes) -> bool:
+    """True for bytes that an attribute can have as its value, which is not empty."""
+    try:
+        check_value(b"", value)
+    except CloudEventError:
+        return False
+    return value != b""

@@ -236,7 +236,7 @@ def representation(data: bytes, wall_ms: int) -> Representation | None:
     if body is None:
         return None
     name = properties.find(stored, properties.UNIQ_KEY_START) or b"%d" % record.physical_offset
-    media_type = properties.text(stored, properties.HG_CONTENT_TYPE)
+    media_type = properties.content_type(stored)
     number = media.content_format(media_type) if media_type else option.ABSENT
     return Representation(etag_of(name), number, expire_ms, body)
 

@@ -51,10 +51,12 @@ def document(record: Record) -> dict[str, object]:
         ("key", properties.KEYS),
         ("tag", properties.TAGS),
         ("messageGroup", properties.SHARDING_KEY),
-        ("contentType", properties.HG_CONTENT_TYPE),
     ):
         if key in found:
             out[name] = found[key]
+    content_type = properties.content_type(stored)
+    if content_type:
+        out["contentType"] = content_type
     for name, ms in (("deliverAt", _due_ms(found)), ("expiresAt", found.get(properties.HG_EXPIRE_MS, ""))):
         if _is_instant(ms):
             out[name] = rfc3339(int(ms))
@@ -104,8 +106,7 @@ def bare(record: Record, more: Fields) -> Response:
     event = event_of(record)
     fields: Fields = [] if event is None else binding.encode(event)
     if not any(name == b"content-type" for name, _ in fields):
-        content_type = properties.find(stored, properties.HG_CONTENT_TYPE_START)
-        fields.append((b"content-type", content_type or b"application/octet-stream"))
+        fields.append((b"content-type", properties.content_type(stored).encode() or b"application/octet-stream"))
     fields += [
         (b"mq-message-id", properties.find(stored, properties.UNIQ_KEY_START)),
         (b"mq-topic", topic.encode()),

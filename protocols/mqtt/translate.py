@@ -287,7 +287,7 @@ def _stored_to_mqtt(stored: bytes, structured_type: str) -> Properties:
     out = Properties()
     if properties.find(stored, properties.HG_PAYLOAD_FORMAT_START) == b"1":
         out.numbers[props.PAYLOAD_FORMAT] = 1
-    content_type = structured_type or properties.text(stored, properties.HG_CONTENT_TYPE)
+    content_type = structured_type or properties.content_type(stored)
     if content_type and "\x00" not in content_type:
         out.texts[props.CONTENT_TYPE] = content_type
     reply_to = properties.text(stored, properties.HG_REPLY_TO)

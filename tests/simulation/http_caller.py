@@ -26,19 +26,22 @@ class HttpCaller:
     def received(self, data: bytes) -> None:
         self._data += data
 
-    def ask(self, method: str, target: str, body: bytes = b"", accept: str = "*/*") -> tuple[int, dict[str, str], bytes]:
+    def ask(
+        self, method: str, target: str, body: bytes = b"", accept: str = "*/*", more: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
         """Send a request and wait for the answer. Returns (status, header fields with names in lower case, content)."""
         if self.link is None:
             self.world.dial("http", self)
             self.world.clock.run_until(lambda: self.link is not None)
         assert self.link is not None
-        head = f"{method} {target} HTTP/1.1\r\nhost: sim\r\naccept: {accept}\r\ncontent-length: {len(body)}\r\n\r\n"
+        lines = {"host": "sim", "accept": accept, "content-length": str(len(body)), **(more or {})}
+        head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
         self._data = b""
         self.link.send(head.encode() + body)
         self.world.clock.run_until(self._whole)
         start, _, content = self._data.partition(b"\r\n\r\n")
-        first, *lines = start.decode("latin-1").split("\r\n")
-        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        first, *answered = start.decode("latin-1").split("\r\n")
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in answered)}
         return int(first.split()[1]), fields, content
 
     def _whole(self) -> bool:

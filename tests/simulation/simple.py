@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from domain.limits import MILLISECOND_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.channel import Channel
@@ -22,8 +24,23 @@ class Publisher(Channel):
         self, body: str, kind: int = pb.NORMAL, group: str = "", tag: str = "", key: str = "", **pairs: str
     ) -> pb.SendResultEntry:
         """Send one message. Returns its entry of the answer."""
+
+        def fill(message: pb.Message) -> None:
+            system = message.system_properties
+            if group:
+                system.message_group = group
+            if tag:
+                system.tag = tag
+            if key:
+                system.keys.append(key)
+            message.user_properties.update(pairs)
+
+        return self.send_message(body.encode(), kind, fill)
+
+    def send_message(self, body: bytes, kind: int, fill: Callable[[pb.Message], None]) -> pb.SendResultEntry:
+        """Send one message of a type, with what `fill` adds to it. Returns its entry of the answer."""
         self._number += 1
-        message = pb.Message(body=body.encode())
+        message = pb.Message(body=body)
         message.topic.name, message.topic.resource_namespace = self.topic, self.space
         system = message.system_properties
         system.message_id = f"{self.name}{self._number:08}"
@@ -31,13 +48,7 @@ class Publisher(Channel):
         system.body_encoding = pb.IDENTITY
         system.born_timestamp.FromMilliseconds(self.world.clock.wall_ms())
         system.born_host = "sim"
-        if group:
-            system.message_group = group
-        if tag:
-            system.tag = tag
-        if key:
-            system.keys.append(key)
-        message.user_properties.update(pairs)
+        fill(message)
         answer = self.call("SendMessage", pb.SendMessageRequest(messages=[message]), pb.SendMessageResponse)
         assert answer.status.code == pb.OK, answer.status.message
         entry: pb.SendResultEntry = answer.entries[0]
