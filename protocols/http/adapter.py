@@ -14,6 +14,7 @@ from protocols.http.reasons import WORDS
 from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
+from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.setting import Setting
 
@@ -54,8 +55,14 @@ class HttpApplicationFactory:
 
 def context(setting: Setting, config: HttpConfig) -> HandlerContext:
     """The context of all handlers."""
+    site = Site(config.hosts, setting.host, config.origins, config.webhook_origins)
     return HandlerContext(
-        setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority, uploads=setting.uploads
+        setting.wall_ms,
+        site,
+        config.webhook_origins,
+        config.webhook_rate,
+        authority=setting.authority,
+        uploads=setting.uploads,
     )
 
 

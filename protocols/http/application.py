@@ -18,6 +18,7 @@ from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
 from protocols.http.request import Request, head_fault
 from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
+from protocols.http.site import readable_by
 from protocols.http.slices import SlicedRequest
 from protocols.http2.application import Headers, Reply
 from protocols.uploads import UploadShare
@@ -37,24 +38,16 @@ class _Stream:
     began          monotonic ns at which the stream was opened
     body           content so far
     size           bytes of content so far
+    origin         origin of another site whose page may read the response; b"" for none
     shared         bytes that its work in slices holds
     reset          True: the peer has reset the stream while its command was in progress
     linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
 
     __slots__ = (
-        "began",
-        "body",
-        "handler",
-        "head_only",
-        "limit",
-        "linger_until",
-        "refusal",
-        "request",
-        "reset",
-        "shared",
-        "size",
-    )
+        "began", "body", "handler", "head_only", "limit", "linger_until", "origin", "refusal", "request", "reset",
+        "shared", "size",
+    )  # fmt: skip
 
     def __init__(self, request: Request, now: int) -> None:
         self.request = request
@@ -68,6 +61,7 @@ class _Stream:
         self.body: bytes | bytearray = b""
         self.size = 0
         self.shared = 0
+        self.origin = b""
 
     def deadline(self) -> int:
         """Monotonic ns by which the request must be complete: 10 s, and 1 s more for each 32 KiB received."""
@@ -134,6 +128,8 @@ class HttpApplication:
                 method = value
             elif name == b":path":
                 target = value
+            elif name == b":authority":
+                fields.append((b"host", value))
         request = Request(method, target, fields, self._peer)
         stream = self._arriving[stream_id] = _Stream(request, now)
         try:
@@ -141,6 +137,7 @@ class HttpApplication:
                 raise RefusalError(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
             if method == b"CONNECT":
                 raise RefusalError(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
+            stream.origin = self._router.site.judge(request)
             handler = self._router.find(request)
             limit = handler.content_limit(request)
             stream.refusal = head_fault(request, limit)
@@ -199,7 +196,7 @@ class HttpApplication:
             except RefusalError as refusal:
                 response = refusal.response
         if response is not None:
-            self._respond(stream_id, response, stream.head_only)
+            self._respond(stream_id, response, stream)
         else:
             self._handled[stream_id] = stream
         return () if command is None else (command,)
@@ -215,7 +212,7 @@ class HttpApplication:
             self._share.give(stream.shared)
             stream.shared = 0
             if slices.response is not None and self._handled.pop(stream_id, None) is not None:
-                self._respond(stream_id, slices.response, stream.head_only)
+                self._respond(stream_id, slices.response, stream)
         return () if command is None else (command,)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
@@ -246,7 +243,7 @@ class HttpApplication:
             response = handler.finish(event)
             held = self._reply.pending(0)
             full = handler.repeatable and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
-            self._respond(ticket[1], unsent_answers(held) if full else response, stream.head_only)
+            self._respond(ticket[1], unsent_answers(held) if full else response, stream)
             if not full:
                 return
         undo = handler.undo(event, ticket)
@@ -263,7 +260,7 @@ class HttpApplication:
         if response is not None:
             del self._handled[stream_id]
             if not stream.reset:
-                self._respond(stream_id, response, stream.head_only)
+                self._respond(stream_id, response, stream)
 
     def _refuse_early(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
         """Refuse a request before its content has arrived.
@@ -272,15 +269,17 @@ class HttpApplication:
         """
         stream.linger_until = now + LINGER_NS
         stream.body = b""
-        self._respond(stream_id, refusal, stream.head_only, False)
+        self._respond(stream_id, refusal, stream, False)
 
-    def _respond(self, stream_id: int, response: Response, head_only: bool, end: bool = True) -> None:
+    def _respond(self, stream_id: int, response: Response, stream: _Stream, end: bool = True) -> None:
         if response.refusal:
             self._refused("http", response.refusal)
         headers = [(b":status", b"%d" % response.status), (b"date", self._date.at(self._wall_ms())), *response.fields]
         if response.status != 204:
             headers.append((b"content-length", b"%d" % len(response.body)))
-        if head_only or not response.body:
+        if stream.origin:
+            headers += readable_by(stream.origin)
+        if stream.head_only or not response.body:
             self._reply.respond(stream_id, headers, end)
             return
         self._reply.respond(stream_id, headers, False)
@@ -291,7 +290,7 @@ class HttpApplication:
         for stream_id, stream in self._arriving.items():
             if not stream.linger_until:
                 stopping = problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node")
-                self._respond(stream_id, stream.refusal or stopping, stream.head_only)
+                self._respond(stream_id, stream.refusal or stopping, stream)
         self._arriving.clear()
         return ()
 
@@ -311,7 +310,7 @@ class HttpApplication:
                 self._reply.send(stream_id, b"", True)
             else:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
-                self._respond(stream_id, stream.refusal or late, stream.head_only)
+                self._respond(stream_id, stream.refusal or late, stream)
         commands, self._undo_commands = self._undo_commands, []
         for stream_id, slices in list(self._sliced.items()):
             if slices.due <= now:

@@ -10,11 +10,17 @@ from msgspec import Meta
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """What senders of CloudEvents are told in the WebHook handshake (`docs/protocols/http.md`).
+    """Which hosts and web pages are served, and what senders of CloudEvents are told in the WebHook handshake.
 
+    hosts             names that clients may address this node by, beside `advertise`, IP addresses, and names that nobody can
+                      register (without a dot, or in `local`, `internal`, `test`, `localhost`); `*`: every name
+    origins           web origins whose pages may send requests and read the answers, as `https://example.org`; `*`: every one.
+                      Pages of this node itself always may
     webhook_origins   origins that may deliver events; `*`: all
     webhook_rate      requests a minute that the handshake allows a sender; 0: no bound
     """
 
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: Annotated[int, Meta(ge=0)] = 0

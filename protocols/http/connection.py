@@ -27,6 +27,7 @@ from protocols.http.reader import Reader
 from protocols.http.request import Request
 from protocols.http.response import CONTINUE, DateLine, Response, http1
 from protocols.http.router import Router
+from protocols.http.site import readable_by
 
 KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
 CONTENT_BYTES_PER_S: Final = 32 * 1024
@@ -193,6 +194,8 @@ class HttpConnection:
 
     def _respond(self, exchange: Exchange, response: Response) -> None:
         date = self._date.at(self._wall_ms())
+        if exchange.origin:
+            response.fields = [*response.fields, *readable_by(exchange.origin)]
         exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.http10)
         exchange.handler = None
         self._held -= exchange.held

@@ -225,7 +225,7 @@ class WebhookHandshake(Handler):
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """204 with Allow; with the WebHook fields when `webhook_origins` has the origin."""
-        fields = [(b"allow", self._match.allow)]
+        fields = self.options(request)
         asked = {name: value for name, value in request.fields if name[:8] == b"webhook-"}
         origin = asked.get(b"webhook-request-origin", b"")
         context = self._match.context

@@ -23,6 +23,7 @@ class Exchange:
     slices       the work on it, while it is done in slices
     head_only    True: the method is HEAD, so the response has no body
     http10       True: the request is HTTP/1.0
+    origin       origin of another site whose page may read the response; b"" for none
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
     keep_alive   False: the connection is closed after this response
     """
@@ -34,6 +35,7 @@ class Exchange:
         "held",
         "http10",
         "keep_alive",
+        "origin",
         "output",
         "refusal",
         "request",
@@ -52,4 +54,5 @@ class Exchange:
         self.held = 0
         self.shared = 0
         self.slices: SlicedRequest | None = None
+        self.origin = b""
         self.output = b""

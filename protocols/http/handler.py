@@ -15,7 +15,8 @@ from domain.principal import Principal
 from protocols.http.access import identify
 from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request, inflate, is_compressed
-from protocols.http.response import Response
+from protocols.http.response import Fields, Response
+from protocols.http.site import Site
 from protocols.http.slices import SliceClock, SlicedRequest, Steps
 from protocols.uploads import Uploads, UploadShare
 
@@ -28,6 +29,7 @@ class HandlerContext:
     """Facts of the node that handlers need.
 
     wall_ms          epoch milliseconds
+    site             which hosts and web pages are served
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
     expressions      compiled filters of requests
@@ -37,6 +39,7 @@ class HandlerContext:
     """
 
     wall_ms: Callable[[], int]
+    site: Site
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: int = 0
     expressions: Expressions = field(default_factory=Expressions)
@@ -99,6 +102,11 @@ class Handler(ABC):
         authority = self._match.context.authority
         if authority is not None and request.method != b"OPTIONS":
             self.principal = identify(authority, request)
+
+    def options(self, request: Request) -> Fields:
+        """The fields of an answer to OPTIONS: the methods of the route, and what a preflight request asks for."""
+        match = self._match
+        return [(b"allow", match.allow), *match.context.site.preflight(request, match.allow)]
 
     def carry_out(self, request: Request, ticket: object) -> Outcome:
         """`start`, for the principal of the request. May raise RefusalError."""

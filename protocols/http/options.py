@@ -16,5 +16,5 @@ class Options(Handler):
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """204 with Allow."""
-        return None, Response(204, [(b"allow", self._match.allow)])
+        """204 with Allow; with the fields of CORS for a preflight request."""
+        return None, Response(204, self.options(request))

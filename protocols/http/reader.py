@@ -289,6 +289,7 @@ class Reader:
             self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
         length = request.field(b"content-length") or b"0"
         try:
+            exchange.origin = self._router.site.judge(request)
             handler = self._router.find(request)
             limit = handler.content_limit(request)
             refused = head_fault(request, limit)

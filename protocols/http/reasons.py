@@ -19,6 +19,8 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "head-too-large": ErrorCode.ARGUMENT_ILLEGAL,
     "target-too-long": ErrorCode.ARGUMENT_ILLEGAL,
     "request-timeout": Ending.FRAME_DEADLINE,
+    "host-unknown": ErrorCode.NOT_ALLOWED,
+    "origin-refused": ErrorCode.NOT_ALLOWED,
     "uploads-full": ErrorCode.OVERLOADED,
     "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
     **{f"refused-{status}": Ending.REQUEST_REFUSED for status in range(400, 600)},

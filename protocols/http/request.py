@@ -14,12 +14,33 @@ from protocols.http.response import Fields, Response
 from protocols.uploads import UploadShare
 
 _ONCE: Final = frozenset(
-    (b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain", b"idempotency-key")
+    (
+        b"host",
+        b"content-type",
+        b"content-length",
+        b"expect",
+        b"authorization",
+        b"mq-retain",
+        b"idempotency-key",
+        b"origin",
+        b"sec-fetch-site",
+    )
 )
 TRACEPARENT: Final = properties.TRACEPARENT.encode()
 TRACESTATE: Final = properties.TRACESTATE.encode()
 _LISTS: Final = frozenset(
-    (b"content-encoding", b"transfer-encoding", b"prefer", b"accept", b"upgrade", TRACEPARENT, TRACESTATE)
+    (
+        b"content-encoding",
+        b"transfer-encoding",
+        b"prefer",
+        b"accept",
+        b"upgrade",
+        b"user-agent",
+        b"access-control-request-method",
+        b"access-control-request-headers",
+        TRACEPARENT,
+        TRACESTATE,
+    )
 )
 _KNOWN: Final = _ONCE | _LISTS
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS

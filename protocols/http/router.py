@@ -10,6 +10,7 @@ from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
+from protocols.http.site import Site
 from protocols.uploads import Uploads
 
 REMEMBERED_MAX: Final = 1_024
@@ -44,6 +45,11 @@ class Router:
         self._context = context
         self._patterns = [(route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in ROUTES]
         self._remembered: dict[bytes, Match] = {}
+
+    @property
+    def site(self) -> Site:
+        """Which hosts and web pages are served."""
+        return self._context.site
 
     @property
     def uploads(self) -> Uploads:

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from protocols.adapter import Adapter, Peer, ignore_refusal
 from protocols.declaration import Declaration, Listener
+from protocols.hosts import Hosts
 from protocols.http2.application import Reply
 from protocols.setting import Setting
 from protocols.websocket.config import WebSocketConfig
@@ -31,22 +32,24 @@ class WebSocketAdapter:
         inside: Mapping[str, Adapter],
         config: WebSocketConfig,
         refused: Callable[[str, str], None] = ignore_refusal,
+        advertised: str = "",
     ) -> None:
         self._refused = refused
         self._inside = inside
         self._config = config
+        self._hosts = Hosts(config.hosts, advertised)
 
     def connect(self, peer: Peer, now: int) -> WebSocketConnection:
         """A new connection; its opening handshake must be complete within 10 s."""
-        return WebSocketConnection(self._inside, self._config, peer, now)
+        return WebSocketConnection(self._inside, self._config, self._hosts, peer, now)
 
     def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
         """The WebSocket streams of a new HTTP/2 connection."""
-        return WebSocketStreams(self._inside, self._config, reply, peer, self._refused)
+        return WebSocketStreams(self._inside, self._config, self._hosts, reply, peer, self._refused)
 
 
 def _adapter(setting: Setting, config: WebSocketConfig) -> WebSocketAdapter:
-    return WebSocketAdapter(setting.carried, config, setting.refused)
+    return WebSocketAdapter(setting.carried, config, setting.refused, setting.host)
 
 
 PROTOCOL: Final = Declaration(

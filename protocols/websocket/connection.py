@@ -32,6 +32,7 @@ from domain.event import Event
 from domain.limits import HANDSHAKE_NS
 from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer
+from protocols.hosts import Hosts
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.frame import FrameOutline
 from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
@@ -51,12 +52,13 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_close_sent", "_config", "_ended", "_head", "_inner", "_inside", "_later", "_opened", "_out", "_outline", "_peer",
-        "_socket", "closed", "reading",
+        "_close_sent", "_config", "_ended", "_head", "_hosts", "_inner", "_inside", "_later", "_opened", "_out", "_outline",
+        "_peer", "_socket", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, peer: Peer, now: int) -> None:
+    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, hosts: Hosts, peer: Peer, now: int) -> None:
         self._config = config
+        self._hosts = hosts
         self._inside = inside
         self._peer = peer
         self._opened = now
@@ -163,7 +165,7 @@ class WebSocketConnection:
         if adapter.name not in request.subprotocols:
             return self._refuse(400, f"the sub-protocol here is {adapter.name}: offer it in Sec-WebSocket-Protocol")
         origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), b"")
-        if not self._config.admits(origin.decode("latin-1")):
+        if not (self._hosts.knows(request.host.encode()) and self._config.admits(origin.decode("latin-1"), request.host)):
             return self._refuse(403, "pages from this origin may not connect")
         self._inner = adapter.connect(self._peer, now)
         self._out.append(self._socket.send(AcceptConnection(subprotocol=adapter.name)))

@@ -22,6 +22,7 @@ from domain.command import Command
 from domain.event import Event
 from domain.mqtt_session import ReadingResumed
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
+from protocols.hosts import Hosts
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
@@ -78,12 +79,13 @@ class WebSocketStreams:
     A channel is (this object, stream id).
     """
 
-    __slots__ = ("_config", "_inside", "_peer", "_pending", "_refused", "_reply", "_streams")
+    __slots__ = ("_config", "_hosts", "_inside", "_peer", "_pending", "_refused", "_reply", "_streams")
 
     def __init__(
         self,
         inside: Mapping[str, Adapter],
         config: WebSocketConfig,
+        hosts: Hosts,
         reply: Reply,
         peer: Peer,
         refused: Callable[[str, str], None] = ignore_refusal,
@@ -92,6 +94,7 @@ class WebSocketStreams:
         self._pending: list[Command] = []
         self._inside = inside
         self._config = config
+        self._hosts = hosts
         self._reply = reply
         self._peer = peer
         self._streams: dict[int, _Stream] = {}
@@ -109,12 +112,16 @@ class WebSocketStreams:
             self._refuse(stream_id, b"404", "there is no WebSocket at this path")
         elif fields.get(b"sec-websocket-version", b"13") != b"13" or adapter.name not in offered:
             self._refuse(stream_id, b"400", f"the sub-protocol here is {adapter.name}, the version 13")
-        elif not self._config.admits(fields.get(b"origin", b"").decode("latin-1")):
+        elif not self._admits(fields):
             self._refuse(stream_id, b"403", "pages from this origin may not connect")
         else:
             self._streams[stream_id] = _Stream(adapter.connect(self._peer, now))
             self._reply.respond(stream_id, [(b":status", b"200"), (b"sec-websocket-protocol", adapter.name.encode())], False)
         return ()
+
+    def _admits(self, fields: Mapping[bytes, bytes]) -> bool:
+        host, origin = fields.get(b":authority", b""), fields.get(b"origin", b"")
+        return self._hosts.knows(host) and self._config.admits(origin.decode("latin-1"), host.decode("latin-1"))
 
     def _refuse(self, stream_id: int, status: bytes, words: str) -> None:
         self._refused("websocket", "websocket-refused")

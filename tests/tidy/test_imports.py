@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.uploads")
+SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.uploads", "protocols.hosts")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -53,6 +53,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.adapter", ("domain",)),
     ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.uploads")),
     ("protocols.uploads", ()),
+    ("protocols.hosts", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
