@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from protocols.hosts import Hosts
@@ -16,7 +18,7 @@ def raw(host: str, method: str = "GET", target: str = "/v1/topics", more: str = 
     return f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{more}Content-Length: 0\r\n\r\n".encode()
 
 
-def status(data: bytes, **options: object) -> int:
+def status(data: bytes, **options: Any) -> int:
     client = Client(lambda command: None, made=adapter(**options)).send(data)
     return client.answers()[0].status if client.output else 200 if client.commands else 0
 
