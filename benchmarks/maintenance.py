@@ -30,7 +30,7 @@ from domain.topic import Durability, Topic
 from gateway.connection.pump import Pump
 from store.engine import LogStore
 
-AT_ONCE = 500
+AT_ONCE = 100
 """Calls under way at the same time: about as many as a busy node has in one turn."""
 
 

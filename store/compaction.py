@@ -77,7 +77,7 @@ class Compaction:
             yield tables.rewrite_idle(key, base, self._commit.base)
 
     def _state_below(self, base: int) -> Iterator[StateChange | None]:
-        """A key with a newer change that is accepted and not durable yet is left out: the log holds that change after `base`."""
+        """Leaves out keys with a newer change that is accepted and not durable yet: the log holds it after `base`."""
         unapplied = self._appender.unapplied
         for item in self._state.anchored_below(base):
             skipped = item is None or (item.space, item.key) in unapplied or self._is_stale(item, base)

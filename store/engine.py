@@ -15,6 +15,7 @@ from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, 
 from domain.transaction import Timers, Transactions
 from store import checkpoint, derived
 from store.append import Appender
+from store.census import Census
 from store.checkpoint import Checkpointer
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
@@ -188,7 +189,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     once.load()
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, once, events, recovered,
+        retention, Census(index, ledger), once, events, recovered,
     )  # fmt: skip
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
     positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments, events)

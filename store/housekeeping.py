@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Final, final
 
 from domain.ports import Clock, Disk, Timer
@@ -22,7 +23,7 @@ class Housekeeping:
     """Starts the parts of a store, runs their periodic work, and stops them.
 
     _spills   writes out index rows when memory is above its bound
-    _rests    packs lease tables that have not changed for a while
+    _rests    packs lease tables that have not changed for a while, and counts
     """
 
     def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock) -> None:
@@ -50,6 +51,7 @@ class Housekeeping:
             parts.commit.when_synced(self._held.release)
         else:
             self._held.release()
+        self._rests.run(parts.census.steps(), _nothing, _ignored)
         self._tick()
 
     def _tick(self) -> None:
@@ -65,7 +67,7 @@ class Housekeeping:
         now = self._clock.monotonic_ns()
         if now - self._rest_ns >= REST_NS and not self._rests.busy:
             self._rest_ns = now
-            self._rests.run(parts.ledger.turn.rest(), lambda: None, lambda _: None)
+            self._rests.run(chain(parts.ledger.turn.rest(), parts.census.steps()), _nothing, _ignored)
         parts.checkpointer.check()
         parts.retention.check()
         parts.once.check()
@@ -104,3 +106,11 @@ class Housekeeping:
         parts.commit.close()
         parts.index.close()
         parts.keys.close()
+
+
+def _nothing() -> None:
+    """The end of work that nobody waits for."""
+
+
+def _ignored(error: OSError) -> None:
+    """The failure of work that reads no file."""

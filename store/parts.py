@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from store.append import Appender
+from store.census import Census
 from store.checkpoint import Checkpointer
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
@@ -43,6 +44,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
+    census               counts of queues and leases
     once                 keys of appends that are carried out once
     events               what the store tells its owner
     recovered            what opening has read of the log
@@ -62,6 +64,7 @@ class StoreParts:
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention
+    census: Census
     once: OnceAppends
     events: StoreEvents
     recovered: Recovered
