@@ -24,6 +24,8 @@ class StoreEventKind(enum.Enum):
     """What a crash left unfinished at the end of the log was cut off: it had not been flushed."""
     PRESSED = "pressed"
     """Messages were deleted before their time, to make room."""
+    LEFT = "left"
+    """A file that is not needed any more could not be deleted."""
     UNREADABLE = "unreadable"
     """A reader was refused, because what it asked for is damaged."""
     FAULT = "fault"

@@ -143,7 +143,8 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     point = points.newest
     index = QueueIndex(disk, config, point.index_first, point.index_end)
     _, promise, _ = promises.newest(disk)
-    segments = Segments(disk, FOLDER, 0 if promise is None else promise.first)
+    first = 0 if promise is None else promise.first
+    segments = Segments(disk, FOLDER, first, first)
     cache, state = TailCache(config.cache_bytes), StateView()
     mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
     keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108

@@ -235,7 +235,12 @@ class Retention:
         """Delete the segments before `base`: the promise mark says durably that the log may begin there."""
         self._tell_pressed()
         while self._segments.first < base:
-            self._segments.drop_first()
+            name = file_name(FOLDER, self._segments.first)
+            try:
+                self._segments.drop_first()
+            except OSError as error:
+                cause = f"not needed any more, and not deleted: {error.strerror or error}"
+                self._events.tell(StoreEventKind.LEFT, name, cause, "look at the disk; the next start deletes the file", error)
             self.deleted += 1
         self._index.log_start = base
         self._end()

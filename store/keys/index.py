@@ -9,6 +9,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Final, final
 
@@ -323,7 +324,8 @@ class KeyIndex:
 
     def _remove(self, run: Run) -> None:
         run.file.close()
-        self._disk.remove(run.name)
+        with suppress(OSError):  # the file is left: nothing reads it, and the next start tries again
+            self._disk.remove(run.name)
 
     def drop_before(self, oldest: int) -> None:
         """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call.

@@ -60,7 +60,9 @@ class Segments:
     _syncing    segments that a sync under way covers
     """
 
-    def __init__(self, disk: Disk, folder: str, start: int = 0) -> None:
+    def __init__(self, disk: Disk, folder: str, start: int = 0, kept_from: int = 0) -> None:
+        """`start`: where the first file begins when there is none. Files that end before `kept_from` were to be deleted: a
+        power failure, or a disk that refused it, has left them, and they are deleted now. Raises OSError."""
         self._disk = disk
         self._folder = folder
         self._unsynced: list[Segment] = []
@@ -71,6 +73,9 @@ class Segments:
         for name in disk.names(folder):
             if len(name) == 20 and name.isdigit():
                 base = int(name)
+                if base < kept_from and base + disk.size(f"{folder}/{name}") <= kept_from:
+                    disk.remove(f"{folder}/{name}")
+                    continue
                 # A segment that reaches into the next one is what a crash left of a copy: the copy counts.
                 if self.all and self.all[-1].end > base:
                     self.all[-1].end = base
@@ -228,7 +233,7 @@ class Segments:
         self._disk.rename(name + ".new", name)
 
     def drop_first(self) -> None:
-        """Delete the oldest segment. The caller never deletes the last one."""
+        """Delete the oldest segment. The caller never deletes the last one. Raises OSError: the file is left, and not used."""
         name = file_name(self._folder, self.all[0].base)
         self._forget(0)
         self.gaps = [found for found in self.gaps if found[0] >= self.first]

@@ -69,5 +69,5 @@ class Mixed:
 
 
 def _name(body: str) -> str:
-    """The name of a message. MQTT 3.1.1 has no place for the attributes of an event, so it is delivered as JSON, with its id."""
+    """The name of a message. MQTT 3.1.1 has no place for an event's attributes: it is delivered as JSON, with its id."""
     return str(json.loads(body)["id"]) if body.startswith("{") else body.rstrip(".")
