@@ -156,7 +156,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     appender = Appender(
         commit, index, config, partial(empty_at, state), lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
     )  # fmt: skip
-    admission = WriteAdmission(commit, config, disk)
+    admission = WriteAdmission(commit, config, disk, events)
     writer = StoreWriter(appender, admission, commit, durability)
     wheel = Wheel(index, clock, reader, state, writer, partial(StateChange, TIMER), events)
     transactions = OpenTransactions(index, clock, reader, state, writer, check_policy_of(config))

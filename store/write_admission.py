@@ -6,7 +6,9 @@ from typing import final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Disk
+from domain.store_event import StoreEventKind
 from store.config import StoreConfig
+from store.events import StoreEvents
 from store.log.commit import GroupCommit
 
 
@@ -19,12 +21,13 @@ class WriteAdmission:
     _closing     why nothing is taken since `close`, None before
     """
 
-    __slots__ = ("_closing", "_commit", "_config", "_disk", "_full", "free_ratio")
+    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_full", "free_ratio")
 
-    def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk) -> None:
+    def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk, events: StoreEvents) -> None:
         self._commit = commit
         self._config = config
         self._disk = disk
+        self._events = events
         self.free_ratio = 1.0
         self._full: Failure | None = None
         self._closing: Failure | None = None
@@ -41,13 +44,17 @@ class WriteAdmission:
         return self._full
 
     def check_space(self) -> None:
-        """Read how much of the volume is free."""
+        """Read how much of the volume is free; tells when too little begins and ends."""
         free, least = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free
-        self._full = None
+        was_full, self._full = self._full is not None, None
         if free < least:
             text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
             self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+            if not was_full:
+                self._events.tell(StoreEventKind.FULL, "", text, "free space on the volume")
+        elif was_full:
+            self._events.tell(StoreEventKind.RESUMED, "", f"{free:.1%} of the volume is free: messages are taken again")
 
     def close(self, text: str) -> None:
         """Refuse all writes from now on with DRAINING and `text`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.errors import ErrorCode, Failure
 from domain.message import Message, Placed
+from domain.store_event import StoreEventKind
 from domain.store_request import KeyQuery
 from domain.topic import Durability
 from store.config import StoreConfig
@@ -181,9 +182,11 @@ def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finis
     assert isinstance(result, Failure)
     assert result.code is ErrorCode.STORE_UNAVAILABLE
     assert driver.settle("g", "t", *driver.lease("g", "t").messages) == [None]
+    driver.clock.run_for(5_000)
     driver.disk.free = 0.5
     driver.clock.run_for(1_100)
     assert len(driver.send("t", b"b")) == 1
+    assert [event.kind for event in driver.events] == [StoreEventKind.FULL, StoreEventKind.RESUMED], "one line each"
 
 
 def test_appends_beyond_the_pending_bytes_are_refused() -> None:
