@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -103,6 +104,7 @@ class Node:
         self.clock = LoopClock(loop)
         self._disk = DataDirectory(folder, loop)
         config = Config(data=str(folder), durability=Durability.PAGE)
+        gc.disable()
         self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
         collect_rarely()
         self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)

@@ -32,6 +32,7 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _raise_file_limit()
+    gc.disable()  # what the start makes stays: to search it for cycles while it grows takes seconds at a million queues
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -64,13 +65,14 @@ def say_when_compiled(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def collect_rarely() -> None:
-    """Run the garbage collector rarely: nearly all objects are freed by reference counts, and the default costs 4 to 10 %.
+    """Run the garbage collector, but rarely: nearly all objects are freed by reference counts, and the default costs 4 to 10 %.
 
     Objects of the start are frozen: they live as long as the process.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER, 20, 50)
+    gc.enable()
 
 
 def _raise_file_limit() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Final, final
 
+import msgspec
+
 from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import Failure
 from domain.store_ports import StateChange
@@ -34,8 +36,8 @@ def encode_topic(topic: Topic) -> bytes:
 
 def decode_topic(name: str, value: bytes) -> Topic:
     """State value -> Topic; ignores fields of a later version."""
-    fields: dict[str, Any] = json.loads(value)
-    known = {field: fields[field] for field in Topic.__dataclass_fields__ if field in fields}
+    fields: dict[str, Any] = msgspec.json.decode(value)
+    known = {field: value for field, value in fields.items() if field in _DEFAULTS}
     known["name"] = name
     if "type" in known:
         known["type"] = sys.intern(known["type"])
@@ -53,7 +55,7 @@ def encode_group(group: Group) -> bytes:
 
 def decode_group(value: bytes) -> Group:
     """State value -> Group; ignores fields of a later version."""
-    fields: dict[str, Any] = json.loads(value)
+    fields: dict[str, Any] = msgspec.json.decode(value)
     known = {name: fields[name] for name in Group.__dataclass_fields__ if name in fields}
     if "retry" in known:
         stored = known["retry"]
