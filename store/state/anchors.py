@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
 from typing import Generic, TypeVar, final
 
 Thing = TypeVar("Thing")
@@ -34,15 +37,13 @@ class Anchors(Generic[Thing]):
         """The base of the segment that holds the newest record of `thing`, -1 when it is not known."""
         return self._bases.get(thing, -1)
 
-    def items(self) -> list[tuple[int, Thing]]:
-        """(base, thing), oldest first."""
-        return [(base, thing) for thing, base in self._bases.items()]
+    def items(self) -> Iterator[tuple[int, Thing]]:
+        """(base, thing) as they are now, oldest first. Things may change during the iteration."""
+        return zip(list(self._bases.values()), list(self._bases), strict=True)
 
     def below(self, base: int) -> list[Thing]:
-        """Things whose newest record is in a segment before the one at `base`, oldest first."""
-        found: list[Thing] = []
-        for thing, at in self._bases.items():
-            if at >= base:
-                break
-            found.append(thing)
-        return found
+        """Things whose newest record is in a segment before the one at `base`, oldest first.
+
+        Copies and bisects instead of looking at each: a million take some milliseconds.
+        """
+        return list(islice(self._bases, bisect_left(list(self._bases.values()), base)))

@@ -174,7 +174,7 @@ class StateView:
             if value is not None and not isinstance(value, int):
                 yield base, item, value
         for name, space in list(self._spaces.items()):
-            for key in list(space.values) if self._rows.total else ():
+            for key in list(space.values) if self._rows.total and not name.startswith("@") else ():
                 value = space.values.get(key)
                 if isinstance(value, int):
                     yield self._rows.base_of(rows.unpack(value)[0]), (name, key), value
@@ -199,7 +199,7 @@ class StateView:
             else:
                 yield StateChange(thing[0], thing[1], value)
         for name, space in list(self._spaces.items()) if self._rows.any_below(base) else ():
-            for key in list(space.values):
+            for key in list(space.values) if not name.startswith("@") else ():
                 value = space.values.get(key)
                 old = isinstance(value, int) and rows.unpack(value)[0] < base
                 yield StateChange(name, key, self._fetch(value)) if old and isinstance(value, int) else None
