@@ -108,8 +108,11 @@ class ConfigError(GatewayError):
 class StoreError(GatewayError):
     """The store cannot go on without a person, or cannot read one place.
 
-    file   name of the file within the data directory, "" when it is not known
+    file         name of the file within the data directory, "" when it is not known
+    repairable   True when `headgate repair` makes the store open again
     """
+
+    repairable = False
 
     def __init__(self, text: str, file: str = "") -> None:
         super().__init__(text)

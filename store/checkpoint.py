@@ -123,6 +123,20 @@ def find(disk: Disk, events: StoreEvents) -> Points:
     return Points(found, older if isinstance(older, Point) else NONE, serial)
 
 
+def look(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
+    """(the newest undamaged checkpoint, (file, what is wrong with it or with its snapshot) of the others). Changes nothing."""
+    found = NONE
+    faults: list[tuple[str, str]] = []
+    for name in sorted((name for name in disk.names(FOLDER) if name.isdigit()), reverse=True):
+        point = _read(disk, name)
+        fault = _snapshot_fault(disk, point) if isinstance(point, Point) else point
+        if fault:
+            faults.append((f"{FOLDER}/{name}", fault))
+        elif found is NONE and isinstance(point, Point):
+            found = point
+    return found, faults
+
+
 def _read(disk: Disk, name: str) -> Point | str:
     """The checkpoint in a file, or what is wrong with it."""
     try:

@@ -12,7 +12,7 @@ from domain.errors import StoreError
 from domain.ports import Disk
 
 CHECKPOINTS: Final = "checkpoint"
-ASIDE: Final = "damaged"
+ASIDE: Final = "set-aside"
 """Folder of files that were set aside."""
 REBUILD: Final = "rebuild"
 """File that exists while the next start has to build everything again; it holds the reason."""

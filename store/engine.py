@@ -138,6 +138,9 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     def reached(batch: Effects) -> None:
         effects.reached(batch)
 
+    def first_offset(topic: str, queue_id: int) -> int:
+        return max(empty_at(state, topic, queue_id), segments.lost_records)
+
     broker, durability = config.broker, config.durability
     held, listeners, points = HeldCalls(events), StoreListeners(events), checkpoint.find(disk, events)
     point = points.newest
@@ -154,7 +157,8 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     reader = RecordReader(segments, cache)
     reading, hot = Reading(index, reader, commit, events), HotLog(index, commit, config.hot_bytes)
     appender = Appender(
-        commit, index, config, partial(empty_at, state), lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
+        commit, index, config, first_offset,
+        lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
     )  # fmt: skip
     admission = WriteAdmission(commit, config, disk, events)
     writer = StoreWriter(appender, admission, commit, durability)

@@ -56,6 +56,7 @@ class Reading:
                 rows = self._index.rows(queue, offset, min(request.limit, end - offset))
                 records = self._readable(rows_within(rows, request.max_bytes), True)
                 following = offset + len(records)
+                records = [record for record in records if record]  # b"" was lost
             else:
                 records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
@@ -95,7 +96,7 @@ class Reading:
             records = self._readable(part, offset == request.offset and not found)
             for at, record in zip(places, records, strict=False):
                 scanned += len(record)
-                if not wanted.matches(Record(record).properties):
+                if not record or not wanted.matches(Record(record).properties):
                     continue
                 if found and (size + len(record) > max_bytes or len(found) == limit):
                     return found, offset + at

@@ -102,6 +102,7 @@ class LogRecovery:
         if end < point.position:
             self._refuse_damage(end, proven)
         self._index.log_start = segments.first
+        self._index.lost_ms = {gap.end - 1: gap.ms for gap in segments.gaps}
         self._index.load(point.position, self._epoch)
         end = max(point.position, segments.first)
         store_ms = self._newest_ms(point)
@@ -115,13 +116,17 @@ class LogRecovery:
         cut_records = self._refuse_damage(end, proven)
         cut_bytes = segments.end - end
         segments.cut(end)
-        if self._promise is None and segments.end > segments.active.base and not segments.ends_with_filler():
-            segments.append(batch.FILLER)  # what version 2 writes begins with a file
+        incarnation = 0 if self._promise is None else self._promise.incarnation
+        if segments.writer_of(segments.active) not in (0, incarnation) and not segments.ends_with_filler():
+            segments.append(batch.FILLER)  # what an incarnation writes begins with a file
+        if self._promise is None and len(segments.all) > 1:
+            proven = max(proven, segments.all[-2].base)  # version 1 synced each segment soon after the next one began
         copied_bytes = max(segments.end - proven, 0)
         segments.renew(proven)
         if segments.ends_with_filler():
             segments.roll()
         self._queues()
+        self._step_over_gaps(point.position)
         return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, crashed)
 
     def _newest_ms(self, point: Point) -> int:
@@ -213,11 +218,33 @@ class LogRecovery:
             queue = entry.queues[record.queue_id] = Queue(entry, record.queue_id, offset)
         if offset < queue.next:
             return
-        self._skip_to(queue, offset)
+        self._step_to(queue, offset, position)
         stored = record.properties
         tag = parking.due_of(stored) & parking.BUCKET_MASK if topic == TIMER_TOPIC else self._tag_of(stored)
         self._index.add(queue, ROW.pack(position, size, tag, record.store_ms))
         queue.visible = queue.next
+
+    def _step_to(self, queue: Queue, offset: int, position: int) -> None:
+        """Continue `queue` at `offset`, whose record is at `position`: what was before it is deleted, or lost in a gap."""
+        if offset == queue.next:
+            return
+        last = self._index.last_position(queue)
+        gap = next((gap for gap in reversed(self._segments.gaps) if last < gap.end and gap.begin < position), None)
+        if last >= 0 and gap is not None:
+            self._index.add_lost(queue, offset - queue.next, gap.end - 1)
+        else:
+            self._skip_to(queue, offset)
+
+    def _step_over_gaps(self, position: int) -> None:
+        """Let no queue give the offset of a lost message again: those without a message behind a gap step over the most that it
+        can have held. Gaps before `position`, the checkpoint, are in the index already."""
+        for gap in self._segments.gaps:
+            if gap.end <= position or not gap.records:
+                continue
+            for entry in self._index.topics.values():
+                for queue in entry.all_queues() if entry.name != TIMER_TOPIC else ():
+                    if self._index.last_position(queue) < gap.end - 1:
+                        self._index.add_lost(queue, gap.records, gap.end - 1)
 
     def _skip_to(self, queue: Queue, offset: int) -> None:
         """Continue `queue` at `offset`: the messages before it are deleted."""
@@ -238,7 +265,7 @@ class LogRecovery:
             queue = self._index.new_lite_queue(entry, lite_topic, offset)
         if offset < queue.next:
             return
-        self._skip_to(queue, offset)
+        self._step_to(queue, offset, position)
         self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
         queue.visible = queue.next
 

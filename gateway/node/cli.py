@@ -94,6 +94,33 @@ def reference() -> None:
     typer.echo(page(known()), nl=False)
 
 
+DATA = Annotated[str, typer.Argument(metavar="DIR", help="Folder of everything that is kept (--data of the node).")]
+JSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def check(folder: DATA, as_json: JSON = False) -> None:
+    """Check a data directory that no node has open. Exit status: 0 nothing is damaged, 1 something is, 2 not checked."""
+    from gateway.node import offline
+
+    raise typer.Exit(_io(lambda: offline.check(folder, as_json, typer.echo)))
+
+
+@app.command()
+def repair(folder: DATA, as_json: JSON = False) -> None:
+    """Set aside what `check` has found, so that the node starts. Exit status: 0 done, 2 it cannot be done."""
+    from gateway.node import offline
+
+    raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
+
+
+def _io(run: Callable[[], int]) -> int:
+    try:
+        return run()
+    except OSError as error:
+        raise ConfigError(f"{error.filename or 'the data directory'} cannot be read or written: {error.strerror}") from error
+
+
 @app.command()
 def version() -> None:
     """Print the version."""

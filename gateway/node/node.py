@@ -107,7 +107,14 @@ class Node:
 
     def _composed(self, host: str) -> Parts:
         entropy = SystemEntropy()
-        return compose(self.config, self.ports, host, self._disk, self._clock, entropy, hot_bytes(), self.protocols)
+        try:
+            return compose(self.config, self.ports, host, self._disk, self._clock, entropy, hot_bytes(), self.protocols)
+        except StoreError as error:
+            if not error.repairable:
+                raise
+            folder = self._disk.path
+            text = f"{error}. Nothing was changed. `headgate check {folder}` lists all of it; run `headgate repair {folder}`"
+            raise StoreError(f"{text} to set it aside and to start with all the rest", error.file) from error
 
     def _contexts(self, host: str) -> TlsContexts:
         config, names = self.config, _names(host, self.config.host)

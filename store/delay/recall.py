@@ -78,7 +78,10 @@ class TimerRecall:
         self._recall_found(due_ms, message_id, found, done)
 
     def _matches(self, row: Row, topic: str, message_id: str) -> bool:
-        stored = Record(self._reader.fetch([row])[0]).properties
+        data = self._reader.fetch([row])[0]
+        if not data:
+            return False
+        stored = Record(data).properties
         named = properties.text(stored, properties.UNIQ_KEY) == message_id
         return named and properties.text(stored, properties.REAL_TOPIC) == topic
 

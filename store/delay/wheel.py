@@ -278,7 +278,7 @@ class Wheel:
                 room -= len(rows) or 1
                 for position, size, within, _ in rows:
                     due = load.base_ms + within
-                    if (due, position) > self.last_delivered and position >= self.copied_below:
+                    if size and (due, position) > self.last_delivered and position >= self.copied_below:
                         self._push(due, position, size)
 
     def _due(self, now: int, loaded_ms: int) -> tuple[list[Message], list[StateChange]]:
@@ -313,7 +313,7 @@ class Wheel:
                 rows += due_rows
                 taken += sum(row[1] for row in due_rows)
                 changes.append(self.levels.progress(level))
-        messages = [parking.delivered(data) for data in self._records(rows)]
+        messages = [parking.delivered(data) for data in self._records(rows) if data]
         return [message for message in messages if self._index.has_topic(message.topic)], changes
 
     def _records(self, rows: Sequence[Row]) -> list[bytes]:
@@ -366,7 +366,7 @@ class Wheel:
 
         `pending` is a run of what `pending_below` found, in log order.
         """
-        left = [(due, row) for due, row in pending if row[0] not in self.recalled.positions]
+        left = [(due, row) for due, row in pending if row[0] not in self.recalled.positions and not self._reader.is_lost(row)]
         records = self._reader.fetch([row for _, row in left])
         self.copied_below = pending[-1][1][0] + 1
         messages: list[Message] = []

@@ -48,7 +48,7 @@ class RecordSource(Protocol):
     """What a lease call needs of the store."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows. Raises StoreError and OSError when one of them cannot be read."""
+        """Records of rows, b"" for one that was lost. Raises StoreError and OSError when one of them cannot be read."""
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
         """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit."""
@@ -216,7 +216,10 @@ class LeaseCall:
                 near = rows_within(rows, self._room_bytes)
                 records = self._readable(near)
                 for place, record in enumerate(records, offset):
-                    self._lease_record(table, queue, place, record)
+                    if record:
+                        self._lease_record(table, queue, place, record)
+                    else:
+                        table.skip(place)
                 if len(records) < len(near):
                     self._hide(table, table.head)
                 self._rows += len(near)
@@ -236,7 +239,7 @@ class LeaseCall:
                 last = at
                 break
             table.skip_to(offset + at)
-            if wanted.matches(Record(record).properties):
+            if record and wanted.matches(Record(record).properties):
                 room -= 1
                 self._lease_record(table, queue, offset + at, record)
             else:
@@ -289,7 +292,8 @@ class LeaseCall:
         return True
 
     def _wants(self, record: bytes) -> bool:
-        return self.wanted is None or self.wanted.matches(Record(record).properties)
+        """False for a rejected record, and for one that was lost (b"")."""
+        return bool(record) if self.wanted is None or not record else self.wanted.matches(Record(record).properties)
 
     def _add(self, data: bytes, queue_id: int, offset: int, physical_offset: int, attempt: int) -> None:
         receipt = Receipt(

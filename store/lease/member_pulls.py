@@ -131,7 +131,7 @@ class StoredMemberPulls:
         late = [at for at in found if table.leases[at].end_ms + LATE_RETURN_MS <= now]
         for at in late:
             records = self._source.records(self._index.rows(queue, at, 1))
-            if records:
+            if records and records[0]:
                 self._source.move_to_retry_topic(table, at, records[0], retry_topic)
             else:
                 table.skip(at)

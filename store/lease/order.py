@@ -142,5 +142,5 @@ class OrderedCall(LeaseCall):
         key = table.keys.get(offset)
         if key is None:
             records = self._source.records(self._index.rows(queue, offset, 1))
-            key = table.keys[offset] = properties.find(Record(records[0]).properties, _KEY) if records else b""
+            key = table.keys[offset] = properties.find(Record(records[0]).properties, _KEY) if records and records[0] else b""
         return key

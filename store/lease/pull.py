@@ -178,7 +178,8 @@ class PullCall:
         return found
 
     def _wants(self, record: bytes) -> bool:
-        return self._wanted is None or self._wanted.matches(Record(record).properties)
+        """False for a rejected record, and for one that was lost (b"")."""
+        return bool(record) if self._wanted is None or not record else self._wanted.matches(Record(record).properties)
 
     def _skip(self, offset: int) -> None:
         self._table.skip(offset)

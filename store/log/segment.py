@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.ports import Disk, File
 from store.log import batch
@@ -17,6 +17,21 @@ COPY_WHOLE_BYTES: Final = 1024 * 1024
 """A segment of at most this size is copied whole when its end is unproven; of a longer one only the unproven part."""
 _COPY_BYTES: Final = 1024 * 1024
 _CUT: Final = ".cut"
+
+
+class Gap(NamedTuple):
+    """A place of the log where records were lost.
+
+    begin     position of its first byte
+    end       position after its last byte, where a segment begins
+    records   how many records were lost at most
+    ms        when the batch before it was written, in epoch ms
+    """
+
+    begin: int
+    end: int
+    records: int
+    ms: int
 
 
 @final
@@ -54,7 +69,7 @@ class Segments:
     """A log as segments that follow each other. Only the last one is appended to.
 
     all         the segments, oldest first, never empty
-    gaps        (begin, end, records at most) of the places where records were lost, ascending; after `find_gaps`
+    gaps        the places where records were lost, ascending; after `find_gaps`
     _opened     segments with an open file, in the order of opening
     _unsynced   segments with bytes that no sync covers
     _syncing    segments that a sync under way covers
@@ -68,7 +83,7 @@ class Segments:
         self._unsynced: list[Segment] = []
         self._syncing: list[Segment] = []
         self._opened: dict[Segment, None] = {}
-        self.gaps: list[tuple[int, int, int]] = []
+        self.gaps: list[Gap] = []
         self.all: list[Segment] = []
         for name in disk.names(folder):
             if len(name) == 20 and name.isdigit():
@@ -150,6 +165,11 @@ class Segments:
         if index < 0 or position >= self.all[index].end:
             return None
         return self.all[index]
+
+    def around(self, position: int) -> Segment | None:
+        """The segment that stands for `position`, whose bytes may be lost; None when it is deleted or not written yet."""
+        index = bisect_right(self._bases, position) - 1
+        return None if index < 0 or position >= self.end else self.all[index]
 
     def read(self, position: int, size: int) -> bytes:
         """At most `size` bytes from `position` on, within one segment; b"" when the log does not have the position."""
@@ -236,7 +256,7 @@ class Segments:
         """Delete the oldest segment. The caller never deletes the last one. Raises OSError: the file is left, and not used."""
         name = file_name(self._folder, self.all[0].base)
         self._forget(0)
-        self.gaps = [found for found in self.gaps if found[0] >= self.first]
+        self.gaps = [found for found in self.gaps if found.begin >= self.first]
         self._disk.remove(name)
 
     def _forget(self, index: int) -> None:
@@ -248,6 +268,9 @@ class Segments:
     def after(self, position: int) -> int:
         """The position behind the filler or gaps that stand at `position`; `position` itself when there are none."""
         while True:
+            for found in self.gaps:
+                if found.begin <= position < found.end:
+                    position = found.end
             segment = self.at(position)
             if segment is None:
                 return position
@@ -264,11 +287,9 @@ class Segments:
         """
         while True:
             segment = self.at(position)
-            if segment is None:
-                return
-            at = position - segment.base
-            header = batch.header(segment.file.read(at, batch.HEADER_BYTES), position)
-            if header is None or header.is_gap:
+            at = 0 if segment is None else position - segment.base
+            header = None if segment is None else batch.header(segment.file.read(at, batch.HEADER_BYTES), position)
+            if segment is None or header is None or header.is_gap:
                 before, position = position, self.after(position)
                 if position == before:
                     return
@@ -290,11 +311,16 @@ class Segments:
             return found.version
         return 1 if batch.blank(front) else 0
 
+    def writer_of(self, segment: Segment) -> int:
+        """The incarnation that wrote a segment, by the batch that begins it; -1 for version 1, 0 when none begins it."""
+        found = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
+        return 0 if found is None else found.incarnation if found.version == 2 else -1
+
     def reach(self, segment: Segment) -> int:
         """The position up to which a segment stands for the log: its end, or that of the gap at its end."""
-        for begin, end, _ in self.gaps:
-            if segment.base <= begin < segment.end:
-                return end
+        for found in self.gaps:
+            if segment.base <= found.begin < segment.end:
+                return found.end
         return segment.end
 
     def find_gaps(self) -> None:
@@ -306,18 +332,22 @@ class Segments:
             if found is not None:
                 self.gaps.append(found)
 
-    def _gap_of(self, segment: Segment, follows: int) -> tuple[int, int, int] | None:
+    def _gap_of(self, segment: Segment, follows: int) -> Gap | None:
         for size in (batch.HEADER_BYTES, batch.FILLER_BYTES):
             begin = segment.end - size
             if begin >= segment.base and self.after(begin) >= follows:
                 found = batch.header(segment.file.read(begin - segment.base, size), begin)
-                return begin, follows, 0 if found is None else found.count
+                return Gap(begin, follows, 0, 0) if found is None else Gap(begin, follows, found.count, found.written_ms)
         return None
 
     def is_lost(self, position: int) -> bool:
         """True when `position` is in a gap: its record was lost."""
-        index = bisect_right(self.gaps, (position, 1 << 62, 0)) - 1
-        return index >= 0 and position < self.gaps[index][1]
+        return any(found.begin <= position < found.end for found in self.gaps)
+
+    @property
+    def lost_records(self) -> int:
+        """How many records were lost at most in the gaps that the log has: no queue may give their offsets again."""
+        return sum(found.records for found in self.gaps)
 
     def date_segments(self, now_ms: int) -> None:
         """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""

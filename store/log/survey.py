@@ -55,6 +55,8 @@ class DamageError(StoreError):
     stretches   the damaged parts, in log order; empty when only the promise mark is missing
     """
 
+    repairable = True
+
     def __init__(self, text: str, file: str, stretches: list[Stretch]) -> None:
         super().__init__(f"what was promised is damaged: {text}", file)
         self.stretches = stretches
@@ -96,6 +98,7 @@ class LogSurvey:
     def run(self, position: int, end: int) -> Iterator[Header | Stretch]:
         """Good batches, gaps and bad parts from `position` on, in log order, to the end of the log and at least to `end`."""
         segments = self._segments
+        position = segments.after(position)
         while True:
             position = self._behind_blank(position)
             segment = segments.at(position)

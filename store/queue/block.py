@@ -5,6 +5,8 @@ length of the name 2 | name | groups
 
 A group is `rows 4 | CRC-32 of the rows 4 | rows`, with GROUP_ROWS rows in all groups but the last, so that a few rows are read
 and checked without the whole block.
+
+A block with the other magic has no rows: its messages were lost in the gap of the log at its last physical offset.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Final, final
 from store.queue.row import ROW_BYTES
 
 MAGIC: Final = 0x48474959
+MAGIC_LOST: Final = 0x48474C58
 HEADER_BYTES: Final = 42
 NAME_BYTES_MAX: Final = 1_024
 ROWS_MAX: Final = 512
@@ -39,11 +42,15 @@ class Block:
     count           number of rows
     last_physical   log position of the last row's record
     rows_at         bytes from the start of the block to its first group
+    lost            True for a block of lost messages, which has no rows
     """
 
-    __slots__ = ("count", "epoch", "first", "last_physical", "queue_id", "rows_at", "topic")
+    __slots__ = ("count", "epoch", "first", "last_physical", "lost", "queue_id", "rows_at", "topic")
 
-    def __init__(self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int) -> None:
+    def __init__(
+        self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int, lost: bool
+    ) -> None:
+        self.lost = lost
         self.topic = topic
         self.queue_id = queue_id
         self.epoch = epoch
@@ -55,6 +62,8 @@ class Block:
     @property
     def size(self) -> int:
         """Bytes of the whole block."""
+        if self.lost:
+            return self.rows_at
         return self.rows_at + self.count * ROW_BYTES + -(-self.count // GROUP_ROWS) * GROUP_HEAD_BYTES
 
 
@@ -83,6 +92,13 @@ def rows_of(data: bytes, groups: int) -> bytes | None:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+def encode_lost(topic: str, queue_id: int, epoch: int, first: int, position: int, count: int) -> bytes:
+    """`count` messages from offset `first` on, lost in the gap at `position` of the log -> block."""
+    name = topic.encode()
+    facts = _FACTS.pack(epoch, first, queue_id, count, position, len(name)) + name
+    return _FRONT.pack(MAGIC_LOST, zlib.crc32(facts)) + facts
+
+
 def header(data: bytes) -> Block | None:
     """The block header at the start of `data`; None when there is none, or when `data` ends within the name."""
     if len(data) < HEADER_BYTES:
@@ -90,6 +106,7 @@ def header(data: bytes) -> Block | None:
     magic, crc = _FRONT.unpack_from(data)
     epoch, first, queue_id, count, last_physical, length = _FACTS.unpack_from(data, 8)
     rows_at = HEADER_BYTES + length
-    if magic != MAGIC or len(data) < rows_at or zlib.crc32(data[8:rows_at]) != crc:
+    if magic not in (MAGIC, MAGIC_LOST) or len(data) < rows_at or zlib.crc32(data[8:rows_at]) != crc:
         return None
-    return Block(data[HEADER_BYTES:rows_at].decode(), queue_id, epoch, first, count, last_physical, rows_at)
+    name = data[HEADER_BYTES:rows_at].decode()
+    return Block(name, queue_id, epoch, first, count, last_physical, rows_at, magic == MAGIC_LOST)

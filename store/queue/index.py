@@ -39,6 +39,7 @@ class QueueIndex(TopicEntries):
     tail_rows            rows in memory, all queues together
     blocks               blocks in the files that queues refer to
     log_start            position of the first record that the log still has
+    lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
     _last_positions      log position of the newest message of each queue, between `load` and `newest`
     _file_last_records   base of an index file -> the highest log position that a block in it refers to
@@ -62,6 +63,7 @@ class QueueIndex(TopicEntries):
         self.tail_rows = 0
         self.blocks = 0
         self.log_start = 0
+        self.lost_ms: dict[int, int] = {}
         self._last_positions: dict[Queue, int] = {}
         self._file_last_records: dict[int, int] = {}
 
@@ -154,6 +156,31 @@ class QueueIndex(TopicEntries):
         queue.tail_first = queue.next
         del self._tails[queue]
 
+    def add_lost(self, queue: Queue, count: int, position: int) -> None:
+        """Step over `count` messages from `queue.next` on, which were lost in the gap that holds `position`. Raises OSError.
+
+        Their rows have a size of 0.
+        """
+        self.write_out(queue)
+        if queue.first < queue.next:
+            data = block.encode_lost(queue.name, queue.id, queue.entry.epoch, queue.next, position, count)
+            self._files.append(data)
+            self._note_last_record(self._files.active.base, position)
+            if queue.starts is None or queue.places is None:
+                queue.starts, queue.places = array("q"), array("q")
+            queue.starts.append(queue.next)
+            queue.places.append(-1 - position)
+            self.blocks += 1
+            queue.next = queue.tail_first = queue.visible = queue.next + count
+        else:
+            queue.first = queue.next = queue.tail_first = queue.visible = queue.next + count
+        self._last_positions[queue] = position
+
+    def last_position(self, queue: Queue) -> int:
+        """The log position of the newest message of `queue`, between `load` and `newest`; -1 when it has none."""
+        tail = queue.tail
+        return self._last_positions.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
+
     def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int, int]:
         """Merge the last blocks of `queue` with `rows` while they are small: (rows, their first offset, blocks merged)."""
         merged = 0
@@ -213,7 +240,12 @@ class QueueIndex(TopicEntries):
         if index < 0:
             return []
         end = starts[index + 1] if index + 1 < len(starts) else queue.tail_first
-        found = list(ROW.iter_unpack(self._block_rows(queue, index, offset, min(limit, end - offset))))
+        assert queue.places is not None
+        place = queue.places[index]
+        if place < 0:
+            found = [(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0))] * min(limit, end - offset)
+        else:
+            found = list(ROW.iter_unpack(self._block_rows(queue, index, offset, min(limit, end - offset))))
         if len(found) < limit and offset + len(found) < queue.next and found:
             found += self.rows(queue, offset + len(found), limit - len(found))
         return found
@@ -319,12 +351,14 @@ class QueueIndex(TopicEntries):
             self.blocks -= 1
         if found.last_physical < position:
             starts.append(found.first)
-            queue.places.append(place)
+            queue.places.append(-1 - found.last_physical if found.lost else place)
             self.blocks += 1
             queue.next = queue.visible = queue.tail_first = found.first + found.count
             self._last_positions[queue] = found.last_physical
             return
         queue.next = queue.visible = queue.tail_first = found.first
+        if found.lost:
+            return
         groups = -(-found.count // block.GROUP_ROWS)
         rows = block.rows_of(self._files.read(place + found.rows_at, found.size - found.rows_at), groups)
         if rows is None:
@@ -340,9 +374,8 @@ class QueueIndex(TopicEntries):
         found: list[tuple[int, Queue]] = []
         for entry in self.topics.values():
             for queue in entry.all_queues():
-                tail = queue.tail
-                last = self._last_positions.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
-                segment = log.at(last) if last >= 0 else None
+                last = self.last_position(queue)
+                segment = log.around(last) if last >= 0 else None
                 if segment is not None:
                     found.append((segment.base, queue))
         self._last_positions.clear()

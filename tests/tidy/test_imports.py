@@ -27,6 +27,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.node.reference", ("domain", "gateway.node", "gateway.guard")),
     ("gateway.node.cli", ("gateway", "domain")),
+    ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline")),
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
@@ -85,7 +86,8 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.client", "gateway.connectors", "pyspark_headgate",
+    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.node.offline", "gateway.client", "gateway.connectors",
+    "pyspark_headgate",
 )  # fmt: skip
 
 

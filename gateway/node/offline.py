@@ -1,0 +1,107 @@
+"""`headgate check DIR` and `headgate repair DIR`: tools for a data directory that no node has open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from domain.errors import ConfigError
+from gateway.runtime.disk import DataDirectory
+from gateway.runtime.entropy import SystemEntropy
+from store.offline.check import Check
+from store.offline.finding import CheckFinding, Severity
+from store.offline.repair import Repair, Repaired
+
+CLEAN, FOUND = 0, 1
+
+
+def check(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
+    """Check a data directory; the exit status: 0 without findings that need something to be done, else 1.
+
+    Raises ConfigError when it is none, or in use, OSError.
+    """
+    findings = _opened(folder, lambda disk: Check(disk, ProgressLine()).run())
+    serious = [found for found in findings if found.severity is not Severity.NOTE]
+    if as_json:
+        say(json.dumps({"data": folder, "findings": [_plain(found) for found in findings]}, indent=2))
+    else:
+        for line in _table(findings):
+            say(line)
+        say(_summary(folder, findings, serious))
+    return FOUND if serious else CLEAN
+
+
+def repair(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
+    """Repair a data directory; the exit status: 0. Raises ConfigError when it is none, or in use, StoreError, OSError."""
+    name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    incarnation = int.from_bytes(SystemEntropy().token(8), "big") >> 1 | 1
+    done: Repaired = _opened(folder, lambda disk: Repair(disk, name, incarnation, ProgressLine()).run())
+    if as_json:
+        facts = {"data": folder, "done": done.done, "records": done.records, "bytes": done.size, "folder": done.folder}
+        say(json.dumps(facts, indent=2))
+        return CLEAN
+    for step in done.done:
+        say(step)
+    if not done.done:
+        say(f"{folder}: nothing to repair")
+    elif done.records:
+        say(f"{folder}: repaired; at most {done.records:,} records are lost, and what is left of them is in {done.folder}")
+    else:
+        say(f"{folder}: repaired; no record is lost")
+    return CLEAN
+
+
+class ProgressLine:
+    """Says on stderr how far a long run is, once a second from the second second on."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, part: str, done: int, size: int) -> None:
+        """Part, and bytes or files of it."""
+        if time.monotonic() - self._told >= 1 and size:
+            self._told = time.monotonic()
+            print(f"{part}: {done / size:.0%}", file=sys.stderr)
+
+
+def _opened(folder: str, run: Callable[[DataDirectory], Any]) -> Any:
+    if not any((Path(folder) / part).is_dir() for part in ("log", "promise", "checkpoint")):
+        raise ConfigError(f"{folder} is no data directory: it has neither log/ nor promise/ nor checkpoint/")
+    loop = asyncio.new_event_loop()
+    try:
+        disk = DataDirectory(Path(folder), loop)
+        try:
+            return run(disk)
+        finally:
+            disk.close()
+    finally:
+        loop.close()
+
+
+def _plain(found: CheckFinding) -> dict[str, object]:
+    return {**found._asdict(), "severity": found.severity.value}
+
+
+def _table(findings: list[CheckFinding]) -> list[str]:
+    if not findings:
+        return []
+    rows = [("SEVERITY", "FILE", "BYTES", "RECORDS", "CAUSE", "REMEDY")]
+    for found in findings:
+        records = "-" if found.records < 0 else f"{found.records:,}" if found.exact else f"<= {found.records:,}"
+        span = f"{found.begin:,}-{found.end:,}"
+        rows.append((found.severity.value, found.file, span, records, found.cause, found.remedy))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _summary(folder: str, findings: list[CheckFinding], serious: list[CheckFinding]) -> str:
+    if any(found.severity is Severity.DAMAGE for found in findings):
+        return f"{folder}: what was promised is damaged, and a node does not start: run headgate repair {folder}"
+    if serious:
+        return f"{folder}: no record is damaged; what is can be made again: run headgate repair {folder}"
+    return f"{folder}: nothing is damaged"
