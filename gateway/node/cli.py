@@ -28,6 +28,7 @@ app.add_typer(settings, name="config")
 OPTIONS: Final[Mapping[str, object]] = {
     "data": Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")],
     "host": Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")],
+    "admin_host": Annotated[str | None, typer.Option(help="Address of the admin port (default 127.0.0.1).")],
     "advertise": Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")],
     "port_offset": Annotated[int | None, typer.Option(help="Shift every port by this much.")],
     "port": Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")],

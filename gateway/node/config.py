@@ -53,6 +53,7 @@ class Config:
 
     data              folder of all stored data
     host              address that all listeners bind
+    admin_host        address that the admin port binds, whatever `host` is
     advertise         host name or address that routes and offset ids carry; "": `host`, or an address of this machine when
                       `host` is a wildcard
     ports             listener -> port, before `port_offset` is added; 0: any free port
@@ -75,6 +76,7 @@ class Config:
 
     data: str = "./headgate-data"
     host: str = "127.0.0.1"
+    admin_host: str = "127.0.0.1"
     advertise: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     port_offset: Number = 0
@@ -241,9 +243,10 @@ def _check(config: Config) -> None:
     for name in config.ports:
         if config.port(name) > 65_535:
             raise ConfigError(f"port {name} is {config.port(name)} with the offset {config.port_offset}: at most 65535")
-    if not is_loopback(config.host) and not config.insecure and not config.controlled:
+    exposed = next((host for host in (config.host, config.admin_host) if not is_loopback(host)), "")
+    if exposed and not config.insecure and not config.controlled:
         raise ConfigError(
-            f"host {config.host} can be reached by others and there is no access control: "
+            f"host {exposed} can be reached by others and there is no access control: "
             "control it with --admin NAME:PASSWORD, use a loopback address, or accept that with --insecure"
         )
     if (config.certificate == "") != (config.key == ""):

@@ -37,6 +37,8 @@ from gateway.runtime.tls import TlsContexts
 from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Losing, Peer
 from protocols.declaration import Listener
+from protocols.hosts import Hosts
+from protocols.http.config import HttpConfig
 from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
@@ -149,14 +151,19 @@ class Node:
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name, listener in self.protocols.listeners.items():
-            sockets[name] = bind(name, self.config.host, self.config.port(name), datagrams=listener.datagrams)
+            sockets[name] = bind(name, self._host(name), self.config.port(name), datagrams=listener.datagrams)
             self.ports[name] = sockets[name].getsockname()[1]
+
+    def _host(self, name: str) -> str:
+        """The address that a listener binds."""
+        return self.config.admin_host if name == ADMIN.name else self.config.host
 
     async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
         """Serve one port. Closes the port when no protocol that it accepts is available."""
         adapters = self.parts.adapters
         if listener is ADMIN:
-            self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now)
+            hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
+            self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now, hosts, self.parts.access)
             await self._admin.open(bound)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
@@ -195,9 +202,10 @@ class Node:
 
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
-        host = self.config.host
-        shown = f"[{host}]" if ":" in host else host
-        return [(name, f"{shown}:{port}", self.protocols.listeners[name].about) for name, port in self.ports.items()]
+        return [
+            (name, f"{_shown(self._host(name))}:{port}", self.protocols.listeners[name].about)
+            for name, port in self.ports.items()
+        ]
 
     def metrics(self) -> str:
         """The current metrics in Prometheus' text format."""
@@ -294,6 +302,10 @@ class Node:
         ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
         if not ready:
             log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _names(*hosts: str) -> list[str]:

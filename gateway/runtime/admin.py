@@ -1,15 +1,90 @@
-"""The admin port: health, readiness, metrics and reload over HTTP/1.1, by aiohttp."""
+"""The admin port: health, readiness, metrics and reload over HTTP/1.1, by aiohttp.
+
+One request a connection, which has 10 s and REQUEST_BYTES_MAX to arrive, and 10 s for its response to be read.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import binascii
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from domain.access import Authority, BearerToken, Credentials, Password
+from domain.errors import Failure
 from gateway.observe.metrics import CONTENT_TYPE
+from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+REQUEST_S: Final = 10.0
+"""Seconds for a request to arrive, and again for its response to be read."""
+REQUEST_BYTES_MAX: Final = 64 * 1024
+CONNECTIONS_MAX: Final = 128
+"""Connections open at once."""
+_OWN: Final = frozenset(("same-origin", "none"))
+
+
+@final
+class AdminConnection(asyncio.Protocol):
+    """One connection: bounds its time and its bytes, and passes all else to aiohttp."""
+
+    def __init__(self, inner: Any, connections: dict[Any, AdminConnection]) -> None:
+        self._inner = inner
+        self._connections = connections
+        self._size = 0
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the time of the request; with CONNECTIONS_MAX open ones the connection is closed."""
+        # uvloop's transports do not inherit from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        self._inner.connection_made(transport)
+        if len(self._connections) >= CONNECTIONS_MAX:
+            self._transport.abort()
+            return
+        self._connections[self._inner] = self
+        self.restart()
+
+    def restart(self) -> None:
+        """Give the connection REQUEST_S from now on."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the request."""
+        self._size += len(data)
+        if self._size > REQUEST_BYTES_MAX and self._transport is not None:
+            self._transport.abort()
+            return
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """The client has sent all its bytes."""
+        result: bool | None = self._inner.eof_received()
+        return result
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport = None
+        self._connections.pop(self._inner, None)
+        self._inner.connection_lost(exc)
 
 
 @final
@@ -21,6 +96,9 @@ class Admin:
     /metrics           metrics as Prometheus text
     /v1/admin/loaded   state of the reloadable files, as JSON
     /v1/admin/reload   POST: reload the files; 409: a file could not be used
+
+    Where access is controlled, `/v1/admin/` asks for the credentials of a Super user (401, 403). A Host field that is no name
+    of this node is answered 421, a POST from a page of another site 403.
     """
 
     def __init__(
@@ -29,7 +107,13 @@ class Admin:
         metrics: Callable[[], str],
         loaded: Callable[[], list[dict[str, object]]],
         reload: Callable[[], None],
+        hosts: Hosts,
+        authority: Authority | None = None,
     ) -> None:
+        self._hosts = hosts
+        self._authority = authority
+        self._connections: dict[Any, AdminConnection] = {}
+        self._server: asyncio.AbstractServer | None = None
         self._ready = ready
         self._loaded = loaded
         self._reload = reload
@@ -59,14 +143,61 @@ class Admin:
             state = self._loaded()
             return web.json_response(state, status=409 if any(subject["fault"] for subject in state) else 200)
 
-        application = web.Application()
+        @web.middleware
+        async def judged(request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
+            return self._refusal(request) or await handler(request)
+
+        async def last(request: web.Request, response: web.StreamResponse) -> None:
+            response.force_close()
+            connection = self._connections.get(request.protocol)
+            if connection is not None:
+                connection.restart()
+
+        application = web.Application(middlewares=[judged], client_max_size=REQUEST_BYTES_MAX)
+        application.on_response_prepare.append(last)
         application.add_routes([web.get("/healthz", health), web.get("/readyz", readiness), web.get("/metrics", metrics)])
         application.add_routes([web.get("/v1/admin/loaded", loaded), web.post("/v1/admin/reload", reload)])
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.SockSite(self._runner, bound).start()
+        serve: Any = self._runner.server
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: AdminConnection(serve(), self._connections), sock=bound)
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """The answer to a request that is not served, None for one that is."""
+        from aiohttp import web
+
+        host = request.headers.get("Host", "")
+        if host and not self._hosts.knows(host.encode("latin-1", "replace")):
+            return web.Response(status=421, text="this is no name of this node: add it to [http] hosts, or advertise it\n")
+        origin = request.headers.get("Origin", "")
+        foreign = origin_host(origin) != host.lower() if origin else request.headers.get("Sec-Fetch-Site", "none") not in _OWN
+        if request.method not in ("GET", "HEAD") and foreign:
+            return web.Response(status=403, text="pages of other sites may not send\n")
+        if self._authority is None or not request.path.startswith("/v1/admin/"):
+            return None
+        found = self._authority.authenticate(_credentials(request.headers.get("Authorization", "")), request.remote or "")
+        if isinstance(found, Failure):
+            return web.Response(status=401, text=f"{found.text}\n", headers={"WWW-Authenticate": 'Basic realm="headgate"'})
+        return None if found.privileged else web.Response(status=403, text="this is for Super users\n")
 
     async def close(self) -> None:
         """Stop serving."""
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
+
+
+def _credentials(given: str) -> Credentials | None:
+    """The credentials of an Authorization field; None when it has none that are known."""
+    scheme, _, value = given.partition(" ")
+    if scheme.lower() == "bearer":
+        return BearerToken(value.strip())
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, _, secret = b64decode(value.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return Password(user.decode("utf-8", "replace"), secret)

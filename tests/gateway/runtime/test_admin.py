@@ -1,0 +1,116 @@
+"""The admin port: who is served, and how long a connection may take."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from domain.access import Credentials, Password
+from domain.errors import ErrorCode, Failure
+from domain.ports import Entropy
+from domain.principal import Principal
+from gateway.runtime import admin
+from gateway.runtime.admin import Admin
+from protocols.hosts import Hosts
+
+
+class Users:
+    """An authority with a Super user `root` and a user `guest`; both have the password `p`."""
+
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
+        """The principal of a known user."""
+        if isinstance(credentials, Password) and credentials.user in ("root", "guest") and credentials.secret == b"p":
+            return Principal(credentials.user, host, privileged=credentials.user == "root")
+        return Failure(ErrorCode.NOT_AUTHENTICATED, "who are you?")
+
+    def converse(self, method: str, host: str, entropy: Entropy) -> None:
+        """No exchange is offered."""
+
+
+class Port:
+    """An admin port on loopback."""
+
+    def __init__(self, authority: Users | None) -> None:
+        self.reloads = 0
+        self.bound = socket.create_server(("127.0.0.1", 0))
+        self.admin = Admin(lambda: True, lambda: "m 1\n", list, self._reload, Hosts((), ""), authority)
+
+    def _reload(self) -> None:
+        self.reloads += 1
+
+    async def ask(self, data: bytes) -> bytes:
+        """Everything that comes back until the node closes."""
+        reader, writer = await asyncio.open_connection(*self.bound.getsockname())
+        writer.write(data)
+        got = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        return got
+
+
+@contextmanager
+def opened(authority: Users | None = None) -> Iterator[tuple[Port, asyncio.Runner]]:
+    with asyncio.Runner() as runner:
+        port = Port(authority)
+        runner.run(port.admin.open(port.bound))
+        yield port, runner
+        runner.run(port.admin.close())
+
+
+def request(method: str, path: str, *fields: str, host: str = "localhost") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *fields, "", ""]).encode()
+
+
+def basic(user: str) -> str:
+    return "Authorization: Basic " + base64.b64encode(f"{user}:p".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "reloads"),
+    [
+        (request("GET", "/healthz"), 200, 0),
+        (request("GET", "/metrics", host="127.0.0.1:8088"), 200, 0),
+        (request("GET", "/metrics", host="evil.example"), 421, 0),
+        (request("POST", "/v1/admin/reload", host="evil.example"), 421, 0),
+        (request("POST", "/v1/admin/reload"), 200, 1),
+        (request("POST", "/v1/admin/reload", "Origin: https://evil.example"), 403, 0),
+        (request("POST", "/v1/admin/reload", "Origin: null"), 403, 0),
+        (request("POST", "/v1/admin/reload", "Sec-Fetch-Site: cross-site"), 403, 0),
+        (request("POST", "/v1/admin/reload", "Origin: http://localhost"), 200, 1),
+    ],
+)
+def test_pages_of_other_sites_do_nothing_here(data: bytes, status: int, reloads: int) -> None:
+    with opened() as (port, runner):
+        assert runner.run(port.ask(data)).startswith(b"HTTP/1.1 %d" % status)
+        assert port.reloads == reloads
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [((), 401), ((basic("guest"),), 403), ((basic("root"),), 200), (("Authorization: Basic x",), 401)]
+)
+def test_administration_is_for_super_users(fields: tuple[str, ...], status: int) -> None:
+    with opened(Users()) as (port, runner):
+        assert runner.run(port.ask(request("POST", "/v1/admin/reload", *fields))).startswith(b"HTTP/1.1 %d" % status)
+        assert port.reloads == (status == 200)
+        assert runner.run(port.ask(request("GET", "/healthz"))).startswith(b"HTTP/1.1 200")
+
+
+def test_a_connection_has_one_request() -> None:
+    with opened() as (port, runner):
+        got = runner.run(port.ask(request("GET", "/healthz") * 3))
+        assert got.count(b"HTTP/1.1 200") == 1
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HT", request("POST", "/v1/admin/reload", "Content-Length: 5")])
+def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "REQUEST_S", 0.1)
+    with opened() as (port, runner):
+        try:
+            got = runner.run(port.ask(said))
+        except ConnectionResetError:
+            got = b""
+        assert not got or said.startswith(b"POST")
