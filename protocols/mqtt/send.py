@@ -17,7 +17,7 @@ from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
-from protocols.mqtt.translate import STORED_BYTES_MAX, Route, content, message, route
+from protocols.mqtt.translate import STORED_BYTES_MAX, Route, content, message, plain_message, route
 from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
@@ -114,7 +114,6 @@ class Inbound:
         """Add one PUBLISH to the current run, or refuse it. Raises PacketError when the client has broken the protocol."""
         qos = packet.qos
         topic = packet.topic
-        refusal = 0
         if qos > self._qos_max:
             raise PacketError(0x9B, f"a PUBLISH with QoS {qos}, at most {self._qos_max} is taken")
         if packet.retain and not self._retains:
@@ -130,13 +129,17 @@ class Inbound:
             self._count_in_flight(packet)
         if len(packet.body) > BODY_BYTES_MAX:
             raise PacketError(0x95, f"a payload of {len(packet.body)} bytes, {BODY_BYTES_MAX} are allowed")
-        try:
-            brought = content(packet.properties, packet.body, self._version, self._wall_ms())
-            refusal = where.refusal or (0x97 if len(brought.stored) + len(topic) > STORED_BYTES_MAX else 0)
-        except PacketError as fault:
-            if fault.code not in REFUSALS:
-                raise
-            refusal = fault.code
+        refusal = where.refusal
+        brought = None
+        # Most messages have no properties and are no JSON objects: their payloads are not looked at.
+        if packet.properties is not NONE or (self._version != V5 and packet.body[:1] == b"{"):
+            try:
+                brought = content(packet.properties, packet.body, self._version, self._wall_ms())
+                refusal = refusal or (0x97 if len(brought.stored) + len(topic) > STORED_BYTES_MAX else 0)
+            except PacketError as fault:
+                if fault.code not in REFUSALS:
+                    raise
+                refusal = fault.code
         if refusal:
             self._refuse(packet, refusal, commands)
             return
@@ -145,7 +148,10 @@ class Inbound:
         if run is None or run.topic != where.topic or run.kind != kind:
             self.flush(commands)
             run = self._run = Run(where.topic, kind)
-        run.messages.append(message(where, brought, qos, packet.retain, self._born_host))
+        if brought is None:
+            run.messages.append(plain_message(where, packet.body, qos, packet.retain, self._born_host))
+        else:
+            run.messages.append(message(where, brought, qos, packet.retain, self._born_host))
         run.packet_ids.append(packet.packet_id)
         run.size += MESSAGE_BYTES + len(packet.body)
 

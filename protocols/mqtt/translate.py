@@ -97,6 +97,12 @@ class Content:
         self.empty = empty
 
 
+def plain_message(where: Route, body: bytes, qos: int, retain: bool, born_host: bytes) -> Message:
+    """The message of a PUBLISH without properties whose payload is not looked at."""
+    kind = RETAIN_NONE if not retain else RETAIN_SET if body else RETAIN_DELETE
+    return Message(where.topic, body, where.stored[qos << 1 | (1 if retain else 0)], born_host=born_host, retain=kind)
+
+
 def message(where: Route, brought: Content, qos: int, retain: bool, born_host: bytes) -> Message:
     """The message to be stored."""
     kind = RETAIN_NONE if not retain else RETAIN_DELETE if brought.empty else RETAIN_SET
