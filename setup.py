@@ -60,7 +60,7 @@ FOLDERS = {
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
-    "gateway/connection": ("client_connection", "context", "pump"),
+    "gateway/connection": ("client_connection", "context", "intake", "pump"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),

@@ -47,6 +47,9 @@ class MessageStore(Protocol):
     def figures(self) -> dict[str, float]:
         """Numbers for the metrics page, by name; those that end in `_total` only grow."""
 
+    def unanswered_bytes(self) -> int:
+        """Bytes of appends that are accepted and not answered yet; the records of later appends are delivered after them."""
+
     def drain(self, done: Callable[[], None]) -> None:
         """Refuse new writes and make the earlier ones durable; then call `done`. `close` may follow."""
 

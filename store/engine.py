@@ -110,6 +110,10 @@ class LogStore:
         """MessageStore.figures."""
         return figures(self.parts)
 
+    def unanswered_bytes(self) -> int:
+        """MessageStore.unanswered_bytes."""
+        return self.parts.commit.waiting_bytes()
+
     @property
     def broken(self) -> Failure | None:
         """MessageStore.broken."""

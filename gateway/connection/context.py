@@ -8,12 +8,16 @@ from typing import Any, Final, final
 from domain.address import host_bytes
 from domain.ports import Clock, Timer
 from gateway.connection.handler import Handler
+from gateway.connection.intake import SLICE_BYTES_MAX, Intake
 from gateway.connection.transport import AdmissionCheck, Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
 
 JOIN_BYTES_MAX: Final = 64 * 1024
 """Up to this size, copying pieces into one buffer is cheaper than handing each to the kernel."""
+
+READ_BYTES: Final = SLICE_BYTES_MAX
+"""Bytes that the loop reads at once from one socket."""
 
 OUTPUT_BYTES_MAX: Final = 64 * 1024
 """Default of `asyncio.Transport` for its write buffer."""
@@ -46,6 +50,10 @@ def _nobody(_: str) -> bool:
     return False
 
 
+def _nothing_waits() -> int:
+    return 0
+
+
 @final
 class ConnectionContext:
     """What all pumps of a node share.
@@ -59,12 +67,14 @@ class ConnectionContext:
     output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
     half_close        ends the sending side of a connection; the pump discards what it reads until the peer has closed
     turn_flush        flushes pumps at the end of a turn
+    intake            shares the turns between pumps with received bytes
+    read_buffer       where the loop puts received bytes, for all pumps
     pumps             the pumps of open connections, oldest first
     """
 
     __slots__ = (
-        "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "is_proxy",
-        "output_bytes_max", "pumps", "turn_flush",
+        "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "intake", "is_proxy",
+        "output_bytes_max", "pumps", "read_buffer", "turn_flush",
     )  # fmt: skip
 
     def __init__(
@@ -77,7 +87,9 @@ class ConnectionContext:
         admission_check: AdmissionCheck | None = None,
         is_proxy: Callable[[str], bool] = _nobody,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
+        unfinished_bytes: Callable[[], int] = _nothing_waits,
     ) -> None:
+        """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
         self.output_bytes_max = output_bytes_max
         self.admission_check = admission_check
         self.is_proxy = is_proxy
@@ -87,6 +99,8 @@ class ConnectionContext:
         self.counter_registry = counter_registry
         self.connections_max = connections_max
         self.turn_flush = TurnFlush(clock)
+        self.intake = Intake(clock, unfinished_bytes)
+        self.read_buffer = memoryview(bytearray(READ_BYTES))
         self.pumps: dict[Any, None] = {}
 
     @property

@@ -3,9 +3,10 @@
     data_received -> Connection.receive -> commands -> Handler.handle
     ClientConnection.answer -> Connection.answer -> (end of the turn) outgoing -> one write
 
-The pump is an `asyncio.Protocol`, so that the loop calls it without a task for each connection; a simulation calls the same
-methods with its own transport. What the connection asks for (output, a deadline, backpressure, close) is read once for each
-turn of the loop, in `flush`, however many messages the turn carried.
+The pump has the methods of `asyncio.Protocol` and `asyncio.BufferedProtocol`, so that the loop calls it without a task for each
+connection; a simulation calls the same methods with its own transport. Bytes are handled in slices (`intake`). What the
+connection asks for (output, a deadline, backpressure, close) is read once for each turn of the loop, in `flush`, however many
+messages the turn carried.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
+from gateway.connection.intake import MESSAGE_NS, SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS
 from gateway.connection.transport import Recognition, Transport
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
@@ -47,8 +49,9 @@ class Pump:
 
     __slots__ = (
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
-        "_finished", "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition",
-        "_refused", "_stalled", "_throttle_timer", "_transport", "_turn_flush", "_watchdog", "client",
+        "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_now", "_paused", "_queued",
+        "_recognition", "_refused", "_slice_bytes", "_stalled", "_throttle_timer", "_transport", "_turn_flush", "_unread",
+        "_unread_at", "_watchdog", "client", "sends",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +76,11 @@ class Pump:
         self._dirty = self._paused = self._input_stopped = self._refused = False
         self._stalled = self._finished = self._input_ended = False
         self._discarded = 0
+        self._intake = context.intake
+        self._unread = b""
+        self._unread_at = 0
+        self._slice_bytes = SLICE_BYTES_FIRST
+        self._queued = self.sends = False
         self._admission = ConnectionAdmission(context)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
         self.client = ClientConnection(protocol, self)
@@ -98,16 +106,57 @@ class Pump:
         self._counters.opened()
         self._schedule_flush()
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the loop puts received bytes: one buffer for all connections, copied from in `buffer_updated`."""
+        return self._context.read_buffer
+
+    def buffer_updated(self, size: int) -> None:
+        """The loop has put `size` bytes into the buffer."""
+        self.data_received(bytes(self._context.read_buffer[:size]))
+
     def data_received(self, data: bytes) -> None:
-        """Bytes from the peer."""
+        """Bytes from the peer: handled now if they are few and this turn has time, else slice by slice in later turns."""
         if self._finished:
             self._discarded += len(data)
             if self._discarded > LINGER_BYTES_MAX:
                 self.abort()
             return
+        if self._unread:  # bytes that were on their way when reading was paused
+            self._unread = self._unread[self._unread_at :] + data
+            self._unread_at = 0
+            return
+        intake = self._intake
+        if len(data) <= self._slice_bytes and intake.open and not (self.sends and not intake.may_send()):
+            self._take(data)
+            return
+        self._unread = data
+        self._set_reading(False)
+        self._queue()
+
+    def take_slice(self) -> bool:
+        """`SlicedConnection`: handle one slice of the unread bytes."""
+        self._queued = False
+        if not self._unread or not self._may_read():
+            return False
+        at = self._unread_at
+        end = at + self._slice_bytes
+        data = self._unread if at == 0 and end >= len(self._unread) else self._unread[at:end]
+        if end >= len(self._unread):
+            self._unread = b""
+            end = 0
+        self._unread_at = end
+        self._take(data)
+        if not self._unread or self._finished:
+            return False
+        self._queued = True
+        return True
+
+    def _take(self, data: bytes) -> None:
+        """Handle bytes, and measure for how long."""
         self._refused = False
+        began = self._now()
         try:
-            commands = self._connection.receive(data, self._now())
+            commands = self._connection.receive(data, began)
             if self._recognition is not None:
                 self._recognised(self._recognition)
                 if self._finished:
@@ -115,17 +164,51 @@ class Pump:
         except Exception:  # as in `connection_made`
             self._fault("receive")
             return
-        self._counters.bytes_in += len(data)
+        size = len(data)
+        counters = self._counters
+        counters.bytes_in += size
+        messages = counters.messages_in
         for command in commands:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
-        if not self._paused and not self._connection.reading:
+        if not self._paused and (self._finished or not self._connection.reading):
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
             self._set_reading(False)
+        now = self._now()
+        took = now - began + MESSAGE_NS * (counters.messages_in - messages)
+        self._intake.used(took, now)
+        if took > SLICE_NS:
+            self._slice_bytes = max(SLICE_BYTES_MIN, min(size, self._slice_bytes) * SLICE_NS // took)
+        elif size == self._slice_bytes and size < SLICE_BYTES_MAX:
+            self._slice_bytes = min(SLICE_BYTES_MAX, 2 * size)
+
+    def _queue(self) -> None:
+        """Have the unread bytes handled slice by slice."""
+        if not self._queued:
+            self._queued = True
+            self._intake.add(self)
+
+    def _take_rest(self) -> None:
+        """The stream has ended: handle the unread bytes, at most those of one read."""
+        while self._unread and not self._finished:
+            data, self._unread = self._unread[self._unread_at :], b""
+            self._unread_at = 0
+            self._take(data)
+
+    def _may_read(self) -> bool:
+        """True when neither the protocol, the peer's reading, its rate nor the node's stop forbids reading."""
+        return (
+            self._connection.reading
+            and not self._finished
+            and not self._stalled
+            and not self._input_stopped
+            and not self._throttle_timer.pending
+        )
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: keep the socket open for the connection's answers."""
+        self._take_rest()
         self._input_ended = True
         if self._finished:
             return self._dirty
@@ -137,6 +220,7 @@ class Pump:
     def connection_lost(self, exc: BaseException | None) -> None:
         """The socket is closed, by either side."""
         if not self._finished and not self._input_ended:
+            self._take_rest()
             self._input_ended = True
             self._drive(self._connection.receive, b"")
         if not self._finished:
@@ -239,9 +323,12 @@ class Pump:
         if finished:
             self._close_socket(transport)
         elif connection.reading is self._paused:
-            self._set_reading(
-                connection.reading and not self._stalled and not self._input_stopped and not self._throttle_timer.pending
-            )
+            reading = self._may_read()
+            if self._unread:
+                if reading:
+                    self._queue()
+            else:
+                self._set_reading(reading)
 
     def _disconnect(self, reason: str) -> None:
         if not self._finished:
@@ -262,6 +349,7 @@ class Pump:
 
     def _handle(self, command: Command) -> None:
         if isinstance(command, (Send, SendOnce)):
+            self.sends = True
             self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
             if self._finished:
@@ -322,13 +410,17 @@ class Pump:
         """The deadline timer has fired: expire the connection, or set the timer again if the deadline has moved."""
         if self._finished or self._transport is None:
             return
-        if self._throttle_timer.pending:
+        if self._throttle_timer.pending or self._unread:
             self.answer(ReadingResumed())
         deadline = self._connection.deadline()
         if deadline is None:
             return
         if deadline > self._now():
             self._deadline_timer.start(deadline)
+            return
+        if self._unread and self._may_read():
+            # What has arrived waits for its turn: that it is not complete yet is not the peer's fault.
+            self._deadline_timer.start(self._now() + limits.SECOND_NS)
             return
         self._drive(self._connection.expire)
 

@@ -53,6 +53,8 @@ PARTS: Final[Mapping[str, type]] = {
     "proxy": ProxyConfig,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
+DELIVERY_BYTES: Final = 1_024
+"""What a delivery that waits counts for in `Parts.unfinished_bytes`."""
 CHANNELS: Final = "mqtt"
 """What streams of an HTTP/2 connection that carry another protocol are counted under."""
 
@@ -87,6 +89,11 @@ class Parts:
     throttle: Throttle | None
     access_records: AccessRecords
     counter_registry: CounterRegistry
+
+    def unfinished_bytes(self) -> int:
+        """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
+        undelivered = DELIVERY_BYTES * self.sessions.undelivered
+        return self.store.unanswered_bytes() + self.handler.sending.held_bytes + undelivered
 
 
 def known(protocols: Protocols | None = None) -> Known:

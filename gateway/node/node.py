@@ -92,6 +92,7 @@ class Node:
                 admission_check,
                 self._proxies.holds,
                 self.parts.limits.output_bytes_max,
+                self.parts.unfinished_bytes,
             )
             tls = self._contexts(host)
             tls.check()

@@ -385,7 +385,9 @@ class GroupCommit:
         delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
         if delay_ns == 0:
             self._write_open()
-            self._sync()
+            # The batch is still open when this turn will write it: the sync begins then, not now for nothing.
+            if self._unsynced:
+                self._sync()
         elif self._delay_timer is None:
             self._delay_timer = self._clock.call_at(self._clock.monotonic_ns() + delay_ns, self._delay_over)
 

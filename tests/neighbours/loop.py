@@ -8,8 +8,10 @@ from heapq import heappop, heappush
 from domain.limits import MILLISECOND_NS
 from gateway.runtime.clock import ROUNDS_MAX
 
-TURN_NS = MILLISECOND_NS
-"""Virtual time that passes from turn to turn."""
+TURN_NS = MILLISECOND_NS // 5
+"""Virtual time that passes from turn to turn even if nothing is done."""
+CALL_NS = 350
+"""Virtual time that a function call takes, of Python or of C: about its time when nothing is compiled."""
 
 
 class LoopTimer:
@@ -29,7 +31,9 @@ class TurnClock:
     """The `Clock` port. Unlike `tests.store.clock.VirtualClock`, work that asks for more work does not end up in one turn.
 
     As in `gateway.runtime.clock.LoopClock`, callbacks of `call_soon` run in ROUNDS_MAX rounds at most; the others wait for the
-    next turn, before which the sockets are polled again.
+    next turn, before which the sockets are polled again. Time passes while the node works: by CALL_NS for each of `calls`.
+
+    calls   function calls of this turn, counted by the node that is measured
     """
 
     def __init__(self) -> None:
@@ -37,20 +41,21 @@ class TurnClock:
         self._soon: list[Callable[[], None]] = []
         self._timers: list[tuple[int, int, LoopTimer]] = []
         self._serial = 0
+        self.calls = 0
 
     def monotonic_ns(self) -> int:
         """Virtual nanoseconds since the start."""
-        return self._now_ns
+        return self._now_ns + CALL_NS * self.calls
 
     def wall_ms(self) -> int:
         """Virtual epoch milliseconds."""
-        return 1_700_000_000_000 + self._now_ns // MILLISECOND_NS
+        return 1_700_000_000_000 + self.monotonic_ns() // MILLISECOND_NS
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> LoopTimer:
         """Run `callback` in the first turn that begins at `when_ns` or later."""
         timer = LoopTimer(callback)
         self._serial += 1
-        heappush(self._timers, (max(when_ns, self._now_ns), self._serial, timer))
+        heappush(self._timers, (max(when_ns, self.monotonic_ns()), self._serial, timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -59,12 +64,24 @@ class TurnClock:
 
     def advance(self, by_ns: int = TURN_NS) -> None:
         """Let time pass before the next turn."""
-        self._now_ns += by_ns
+        self._now_ns = self.monotonic_ns() + by_ns
+        self.calls = 0
+
+    def spend(self, ns: int) -> None:
+        """Let work take `ns`."""
+        self._now_ns += ns
+
+    def turn(self, by_ns: int = TURN_NS) -> None:
+        """One turn without sockets."""
+        self.advance(by_ns)
+        self.run_due()
+        self.run_soon()
 
     def run_due(self) -> None:
         """Run the timers that are due at the start of the turn, not those that they set."""
         due: list[LoopTimer] = []
-        while self._timers and self._timers[0][0] <= self._now_ns:
+        now = self.monotonic_ns()
+        while self._timers and self._timers[0][0] <= now:
             due.append(heappop(self._timers)[2])
         for timer in due:
             callback, timer.callback = timer.callback, None

@@ -8,12 +8,10 @@ from typing import Any
 
 from gateway.connection.pump import Pump
 
-READ_BYTES = 256 * 1024
-"""Bytes that the real loop reads at once from one socket."""
 READS_PER_TURN = 32
-"""Reads of one socket in one turn of the real loop, as long as each fills READ_BYTES."""
-KERNEL_BYTES = 128 * 1024
-"""Bytes that the operating system takes for a peer that does not read."""
+"""Reads of one socket in one turn of the real loop, as long as each fills the buffer."""
+KERNEL_BYTES = 1024 * 1024
+"""Bytes that the operating system takes for a peer: from turn to turn if it reads, and once if it does not."""
 RECEIVED_BYTES_KEPT = 64 * 1024
 DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024
 
@@ -24,7 +22,6 @@ class PeerStream:
     reads        False: the peer does not read; the node's bytes stay in the kernel, and then with the node
     received     the last bytes that the peer has read, at most RECEIVED_BYTES_KEPT
     taken        bytes that the peer has read
-    unread       bytes that wait in the node for the peer
     closed       True: the connection has ended
     ended        True: the node has finished sending
     """
@@ -39,8 +36,7 @@ class PeerStream:
         self._stalled = False
         self._closing = False
         self._error: ConnectionResetError | None = None
-        self.in_kernel = 0
-        self.unread = 0
+        self._leaving = bytearray()
         self.reads = True
         self.received = bytearray()
         self.taken = 0
@@ -61,6 +57,16 @@ class PeerStream:
             self._error = ConnectionResetError("simulated")
 
     @property
+    def in_kernel(self) -> int:
+        """Bytes that the operating system holds for the peer."""
+        return min(len(self._leaving), KERNEL_BYTES)
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait in the node for the peer."""
+        return max(0, len(self._leaving) - KERNEL_BYTES)
+
+    @property
     def arriving(self) -> int:
         """Bytes that were sent and not read by the node yet."""
         return len(self._arriving)
@@ -75,23 +81,31 @@ class PeerStream:
         """Let the node read, and the peer."""
         if self.closed:
             return
-        if self._error is not None or (self._closing and not (self.unread and self.reads)):
+        if self._error is not None or (self._closing and not (self._leaving and self.reads)):
             self.closed = True
             self._pump.connection_lost(self._error)
             return
         for _ in range(READS_PER_TURN):
             if not (self._node_reads and self._arriving) or self.closed:
                 break
-            data = bytes(memoryview(self._arriving)[:READ_BYTES])
-            del self._arriving[: len(data)]
-            self._pump.data_received(data)
+            buffer = self._pump.get_buffer(-1)
+            size = min(len(buffer), len(self._arriving))
+            buffer[:size] = self._arriving[:size]
+            del self._arriving[:size]
+            self._pump.buffer_updated(size)
+            if size < len(buffer):
+                break
         if self._eof and self._node_reads and not self._arriving and not self.closed:
             self._node_reads = False
             if not self._pump.eof_received() or self.ended:
                 self._closing = True
-        if self.reads:
-            self.unread = self.in_kernel = 0
-            if self._stalled:
+        if self.reads and self._leaving:
+            data = bytes(self._leaving[:KERNEL_BYTES])
+            del self._leaving[: len(data)]
+            self.taken += len(data)
+            self.received += data
+            del self.received[:-RECEIVED_BYTES_KEPT]
+            if self._stalled and self.unread == 0:
                 self._stalled = False
                 self._pump.resume_writing()
 
@@ -100,14 +114,7 @@ class PeerStream:
     def write(self, data: bytes) -> None:
         if self.closed or self._closing:
             return
-        if self.reads:
-            self.taken += len(data)
-            self.received += data
-            del self.received[:-RECEIVED_BYTES_KEPT]
-            return
-        free = max(0, KERNEL_BYTES - self.in_kernel)
-        self.in_kernel += min(free, len(data))
-        self.unread += max(0, len(data) - free)
+        self._leaving += data
         if self.unread > self._high and not self._stalled:
             self._stalled = True
             self._pump.pause_writing()
@@ -131,7 +138,8 @@ class PeerStream:
             self._closing = True
 
     def abort(self) -> None:
-        self._closing, self.unread = True, 0
+        self._closing = True
+        self._leaving.clear()
 
     def close(self) -> None:
         """Close by the node, when the peer has read what was written."""

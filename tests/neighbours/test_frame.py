@@ -11,12 +11,12 @@ def test_neighbours_of_nobody_are_answered_at_once() -> None:
     with SharedNode() as node:
         load = node.run(50)
         load.check()
-        assert load.waited == {"mqtt": 1, "mqtt-publish": 2, "http": 1, "remoting": 1, "grpc": 1, "coap": 1}
+        assert max(load.waited_ms.values()) < 4
 
 
-@pytest.mark.parametrize("broken", [Load(calls=1_000_000), Load(grown_bytes=1 << 30), Load(waited={"mqtt": 60})])
+@pytest.mark.parametrize("broken", [Load(calls=1_000_000), Load(grown_bytes=1 << 30), Load(waited_ms={"mqtt": 51.0})])
 def test_each_bound_can_be_broken(broken: Load) -> None:
-    broken.waited.setdefault("http", 1)
+    broken.waited_ms.setdefault("http", 1)
     with pytest.raises(AssertionError):
         broken.check()
 

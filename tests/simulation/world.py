@@ -108,7 +108,9 @@ class World:
         disk = self.disk = self.disk.killed(self.life)
         entropy = SeededEntropy(self.chance)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
-        self._connection_context = ConnectionContext(Traced(self, self.parts), self.life, CounterRegistry(), 10_000)
+        self._connection_context = ConnectionContext(
+            Traced(self, self.parts), self.life, CounterRegistry(), 10_000, unfinished_bytes=self.parts.unfinished_bytes
+        )
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
     def _heard(self, event: StoreEvent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from domain import address, limits
 from domain import property as properties
@@ -24,12 +25,18 @@ from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
 from gateway.usecase.publish.once import append_each, client_key, key_of
 
+HELD_BYTES: Final = 4_096
+"""What a message that waits for its topic counts for beside its body: all that wait are appended in one turn."""
+
 Retain = Callable[[Message], StateChange | Failure]
 """The state change of a message that sets or removes the latest value of its path, or why it may not."""
 
 
 class Sending:
-    """The verb Send, and `submit` for other use cases that append messages (wills, dead letters)."""
+    """The verb Send, and `submit` for other use cases that append messages (wills, dead letters).
+
+    held_bytes   bytes of messages that wait until their topic is created, HELD_BYTES for each message and its body
+    """
 
     def __init__(
         self, log: MessageLog, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
@@ -41,6 +48,7 @@ class Sending:
         self._retain = retain
         self._policy = policy
         self._placement = Placement()
+        self.held_bytes = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Send."""
@@ -131,7 +139,7 @@ class Sending:
             def made() -> None:
                 self.submit(messages, done, changes, queues, accepted, user, once)
 
-            self._make_topic(missing, queues, made, done)
+            self._make_topic(missing, queues, messages, made, done)
             return
         latest: dict[int, StateChange] = {}
         if retained != RETAIN_NONE:
@@ -170,9 +178,18 @@ class Sending:
         return None
 
     def _make_topic(
-        self, name: str, queues: int, then: Callable[[], None], done: Callable[[list[Placed] | Failure], None] | None
+        self,
+        name: str,
+        queues: int,
+        messages: list[Message],
+        then: Callable[[], None],
+        done: Callable[[list[Placed] | Failure], None] | None,
     ) -> None:
+        size = sum(HELD_BYTES + len(message.body) for message in messages)
+        self.held_bytes += size
+
         def made(result: Topic | Failure) -> None:
+            self.held_bytes -= size
             if not isinstance(result, Failure):
                 then()
             elif done is not None:

@@ -36,6 +36,9 @@ from gateway.usecase.sessions.mqtt_session import (
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """Longest time for which progress of a durable session is newer in memory than in the store."""
 
+TURN_DELIVERIES: Final = 512
+"""Deliveries that are sent in one turn."""
+
 CHECKPOINT_SESSIONS: Final = 256
 """Sessions whose progress is stored in one turn; the others follow a millisecond later."""
 
@@ -63,7 +66,10 @@ class OutboundDelivery:
     its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
     one offset for each queue. `settle` ends the lease of a confirmed message.
 
+    A turn sends at most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
+
     log_end   physical log offset behind the last record that arrived
+    waiting   deliveries that were left for the next turn
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
@@ -77,6 +83,7 @@ class OutboundDelivery:
         self._busy: dict[MqttSession, None] = {}
         self._dirty: dict[MqttSession, None] = {}
         self.log_end = 0
+        self.waiting = 0
 
     @property
     def subscription_count(self) -> int:
@@ -167,16 +174,34 @@ class OutboundDelivery:
         self._busy[session] = None
 
     def _finish_turn(self) -> None:
+        """Send what waits, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
         busy, self._busy = self._busy, {}
+        left = TURN_DELIVERIES
+        waiting = 0
         for session in busy:
             connection = session.connection
             if connection is None:
                 continue
-            if session.outbox:
-                items, session.outbox = session.outbox, []
+            if left <= 0:
+                self._busy[session] = None
+                waiting += len(session.outbox)
+                continue
+            items = session.outbox
+            if items:
+                if len(items) > left:
+                    items, session.outbox = items[:left], items[left:]
+                    self._busy[session] = None
+                    waiting += len(session.outbox)
+                else:
+                    session.outbox = []
+                left -= len(items)
                 connection.answer(Deliveries(items))
             if session.unstored_deliveries or session.unstored_accepts:
                 self._record(session)
+        self.waiting = waiting
+        if self._busy:
+            # By a timer, so that other work of the loop runs in between.
+            self._clock.call_at(self._clock.monotonic_ns(), self._finish_turn)
 
     # Acknowledgements
 

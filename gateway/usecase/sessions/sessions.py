@@ -131,6 +131,11 @@ class Sessions:
         return self._catch_up.lost
 
     @property
+    def undelivered(self) -> int:
+        """Number of deliveries that wait for a later turn of the loop."""
+        return self._outbound.waiting
+
+    @property
     def attached(self) -> int:
         """Number of connected sessions."""
         return len(self._attached)

@@ -1,0 +1,178 @@
+"""Bytes are handled in slices and turns of limited length, and senders wait for the store."""
+
+from __future__ import annotations
+
+from domain.admin.topic import ListTopics
+from domain.command import Command, Send
+from domain.limits import SECOND_NS
+from domain.message import Message
+from gateway.connection.context import ConnectionContext
+from gateway.connection.intake import SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_NS, TURN_NS, UNFINISHED_BYTES_MAX
+from gateway.connection.pump import Pump
+from gateway.observe.counters import CounterRegistry
+from protocols.adapter import Peer
+from tests.gateway.scripted import FakeTransport, RecordingHandler, ScriptedConnection
+from tests.neighbours.loop import TurnClock
+
+
+class CostlyConnection(ScriptedConnection):
+    """Takes `ns_per_byte` for each byte, and makes a command of each receive."""
+
+    def __init__(self, room: Room, command: type[Command]) -> None:
+        super().__init__()
+        self._room = room
+        self._command = command
+        self.ns_per_byte = 0
+
+    def receive(self, data: bytes, now: int) -> list[Command]:
+        if data:
+            self._room.order.append((self, len(data)))
+            self._room.clock.spend(self.ns_per_byte * len(data))
+            self.commands = [Send(None, [Message("t", b"")], wait=False) if self._command is Send else ListTopics(None)]
+        return list(super().receive(data, now))
+
+
+class Room:
+    """Pumps of one context, and the order in which their bytes were handled."""
+
+    def __init__(self) -> None:
+        self.clock = TurnClock()
+        self.unfinished = 0
+        self.context = ConnectionContext(
+            RecordingHandler(), self.clock, CounterRegistry(), 10, unfinished_bytes=lambda: self.unfinished
+        )
+        self.order: list[tuple[CostlyConnection, int]] = []
+
+    def turns(self, count: int) -> None:
+        for _ in range(count):
+            self.clock.turn()
+
+    def enter(self, command: type[Command] = ListTopics) -> tuple[Pump, CostlyConnection, FakeTransport]:
+        connection, transport = CostlyConnection(self, command), FakeTransport()
+
+        def connect(peer: Peer, now: int) -> CostlyConnection:
+            return connection
+
+        pump = Pump(self.context, "test", connect)
+        pump.connection_made(transport)
+        self.clock.turn()
+        return pump, connection, transport
+
+
+def body(size: int) -> bytes:
+    return bytes(at % 251 for at in range(size))
+
+
+def test_a_small_read_is_handled_at_once() -> None:
+    pump, connection, transport = Room().enter()
+    pump.data_received(b"one")
+    assert connection.received == [b"one"]
+    assert transport.reading
+
+
+def test_a_large_read_is_handled_in_slices_and_nothing_is_read_meanwhile() -> None:
+    room = Room()
+    pump, connection, transport = room.enter()
+    connection.ns_per_byte = 500
+    pump.data_received(body(SLICE_BYTES_MAX))
+    assert connection.received == []
+    assert not transport.reading
+    room.turns(100)
+    assert b"".join(connection.received) == body(SLICE_BYTES_MAX)
+    assert max(map(len, connection.received)) <= SLICE_BYTES_FIRST
+    assert transport.reading
+
+
+def test_slices_that_take_long_become_small_and_cheap_ones_become_large() -> None:
+    room = Room()
+    pump, connection, _ = room.enter()
+    connection.ns_per_byte = 1_000
+    pump.data_received(body(SLICE_BYTES_MAX))
+    room.turns(100)
+    assert len(connection.received[-2]) * connection.ns_per_byte == SLICE_NS
+    connection.ns_per_byte = 0
+    for _ in range(20):
+        pump.data_received(body(SLICE_BYTES_MAX))
+        room.turns(100)
+    assert len(connection.received[-1]) == SLICE_BYTES_MAX
+
+
+def test_no_turn_handles_bytes_for_longer_than_its_time() -> None:
+    room = Room()
+    entered = [room.enter() for _ in range(10)]
+    for pump, connection, _ in entered:
+        connection.ns_per_byte = 1_000
+        pump.data_received(body(SLICE_BYTES_MAX))
+    turns: list[int] = []
+    while sum(size for _, size in room.order) < 10 * SLICE_BYTES_MAX:
+        before = len(room.order)
+        room.turns(1)
+        turns.append(sum(size for _, size in room.order[before:]))
+    assert max(turns) * 1_000 <= TURN_NS + SLICE_BYTES_FIRST * 1_000
+
+
+def test_a_newcomer_is_handled_before_the_next_slice_of_a_flood() -> None:
+    room = Room()
+    flood, flooding, _ = room.enter()
+    flooding.ns_per_byte = 1_000
+    flood.data_received(body(SLICE_BYTES_MAX))
+    room.turns(1)
+    newcomer, asking, _ = room.enter()
+    newcomer.data_received(b"ask")
+    served = len(room.order)
+    room.turns(1)
+    assert room.order[served][0] is asking
+    assert len(b"".join(flooding.received)) < SLICE_BYTES_MAX
+
+
+def test_a_sender_waits_while_the_store_has_too_much_and_others_do_not() -> None:
+    room = Room()
+    sender, sending, transport = room.enter(Send)
+    reader, reading, _ = room.enter()
+    sender.data_received(b"first")
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    sender.data_received(b"second")
+    reader.data_received(b"ask")
+    room.turns(100)
+    assert sending.received == [b"first"]
+    assert not transport.reading
+    assert reading.received == [b"ask"]
+    room.unfinished = 0
+    room.turns(20)
+    assert sending.received == [b"first", b"second"]
+    assert transport.reading
+    assert room.context.intake.waited == 1
+
+
+def test_what_was_read_is_handled_before_the_end_of_the_stream() -> None:
+    room = Room()
+    pump, connection, _ = room.enter()
+    pump.data_received(body(SLICE_BYTES_MAX))
+    pump.eof_received()
+    assert b"".join(connection.received) == body(SLICE_BYTES_MAX)
+    assert connection.received[-1] == b""
+
+
+def test_a_deadline_waits_for_bytes_that_have_arrived() -> None:
+    room = Room()
+    pump, connection, _ = room.enter(Send)
+    pump.data_received(b"first")
+    connection.when = room.clock.monotonic_ns() + SECOND_NS
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    pump.data_received(b"the rest of a frame")
+    for _ in range(30):
+        room.clock.turn(SECOND_NS // 10)
+    assert connection.when is not None
+    room.unfinished = 0
+    for _ in range(30):
+        room.clock.turn(SECOND_NS // 10)
+    assert connection.when is None
+
+
+def test_a_paused_node_keeps_unread_bytes_unread() -> None:
+    room = Room()
+    pump, connection, _ = room.enter()
+    pump.data_received(body(SLICE_BYTES_MAX))
+    pump.pause()
+    room.turns(100)
+    assert connection.received == []
