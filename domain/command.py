@@ -8,6 +8,7 @@ also be refused with NOT_AUTHENTICATED, NOT_ALLOWED, RATE, OVERLOADED or STORE_U
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,27 @@ class Pull(Command):
     member: str = ""
     subscribed: bool = False
     broadcast: bool = False
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class HoldQueues(Command):
+    """Keep messages from retention by age for a reader by offset -> Done (request code 30001 of Headgate).
+
+    name      the reader's name for the hold: the next one of the same name and topic replaces it
+    topic     the topic
+    offsets   queue id -> first offset that is held; at most domain.read_hold.QUEUES_MAX
+    hold_ms   how long, at most domain.read_hold.HOLD_MS_MAX; 0: end the hold
+    epoch     the topic's epoch; -1: not compared
+
+    Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), ARGUMENT_ILLEGAL, OVERLOADED.
+    """
+
+    ticket: object
+    name: str
+    topic: str
+    offsets: Mapping[int, int]
+    hold_ms: int
     epoch: int = -1
 
 

@@ -52,6 +52,7 @@ from store.message_log import Intake, Outbox, StoredLog
 from store.once import OnceAppends
 from store.parts import StoreParts
 from store.queue.index import QueueIndex
+from store.read_holds import ReadHolds
 from store.reading import Reading
 from store.recovery import LogRecovery
 from store.retention import Retention
@@ -190,7 +191,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
     retention = Retention(
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
-        lambda: admission.free_ratio,
+        lambda: admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
     intake = Intake(writer, Outbox(wheel, transactions, clock))

@@ -22,6 +22,7 @@ from store.log.open_batch import Done
 from store.log.segment import FOLDER, Segments, file_name
 from store.queue.index import QueueIndex
 from store.queue.row import Row
+from store.read_holds import ReadHolds
 from store.transaction.open_transactions import OpenTransactions
 from store.trimming import Trimming
 from store.turns import Turns
@@ -64,6 +65,7 @@ class Retention:
         host: RetentionHost,
         events: StoreEvents,
         free_ratio: Callable[[], float],
+        holds: ReadHolds,
     ) -> None:
         """`free_ratio()` is the free share of the volume, 0 to 1."""
         self._segments = segments
@@ -79,7 +81,7 @@ class Retention:
         self._free_ratio = free_ratio
         self._pressed = False
         self._telling = False
-        self._trimming = Trimming(index, config)
+        self._trimming = Trimming(index, config, holds)
         self._turns = Turns(clock)
         self._running = False
         self._last_ns = clock.monotonic_ns()
@@ -118,7 +120,12 @@ class Retention:
         elif age < self._config.retention_ms and not self._press(age):
             self._running = False
         else:
-            self._turns.run(self._trimming.holders(segment.end, age), self._unless_held, self._trimming_failed)
+            self._turns.run(self._holders(segment.end, age), self._unless_held, self._trimming_failed)
+
+    def _holders(self, end: int, age: int) -> Iterator[int]:
+        yield from self._trimming.holders(end, age)
+        if not self._trimming.held and not self._pressed:
+            yield from self._trimming.held_by_readers(end)
 
     def _press(self, age: int) -> bool:
         """True when the oldest segment, `age` ms old, has to go before its time: one in each check."""

@@ -9,6 +9,7 @@ from store.config import StoreConfig
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.window import ByteWindow
+from store.read_holds import ReadHolds
 
 _TOGETHER: Final = -1
 _SEARCH_ROWS: Final = 32
@@ -22,8 +23,9 @@ class Trimming:
     _windows    topic -> queue id, or _TOGETHER for all queues -> counts of bytes; they can be rebuilt
     """
 
-    def __init__(self, index: QueueIndex, config: StoreConfig) -> None:
+    def __init__(self, index: QueueIndex, config: StoreConfig, holds: ReadHolds) -> None:
         self._index = index
+        self._holds = holds
         self._config = config
         self._windows: dict[TopicEntry, dict[int, ByteWindow]] = {}
         self.held = False
@@ -34,6 +36,7 @@ class Trimming:
 
     def steps(self, wall_ms: int) -> Iterator[int]:
         """Trim what is too old or beyond the bytes of its topic; yields the cost of each step, in rows. Raises OSError."""
+        yield from self._holds.steps(wall_ms)
         own = self._index.own_retention
         for gone in [entry for entry in self._windows if own.get(entry.name) is not entry or not _bound(entry)]:
             del self._windows[gone]
@@ -58,6 +61,14 @@ class Trimming:
                     return
                 yield _SEARCH_ROWS
 
+    def held_by_readers(self, end: int) -> Iterator[int]:
+        """Set `held` when a reader holds messages before `end` of the log; yields the cost of each step, in rows."""
+        for cost in self._holds.reach(end):
+            if cost < 0:
+                self.held = True
+                return
+            yield cost
+
     def _reaches(self, queue: Queue, end: int) -> bool:
         """True when `queue` has messages before `end` of the log."""
         if not self._index.contains(queue):
@@ -75,6 +86,7 @@ class Trimming:
         if oldest and oldest[0][3] >= oldest_ms:
             return 1
         end = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
+        end = self._holds.kept(queue.entry.name, queue.id, end)
         if queue.entry.is_lite and end > queue.first:
             rows = self._index.rows(queue, end - 1, 1)
             if rows:

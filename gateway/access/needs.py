@@ -167,6 +167,7 @@ def _one_consumed(found: client_admin.ConsumeDirectly) -> Iterable[Need]:
 
 TABLE: Final[dict[type[Command], Needs]] = {
     command.Pull: _both(SUB),
+    command.HoldQueues: _topic(SUB),
     command.Receive: _both(SUB),
     command.Acknowledge: _both(SUB),
     command.Extend: _group(SUB),

@@ -9,8 +9,11 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
+
+import orjson
 
 from domain import limits
 from domain import property as properties
@@ -69,6 +72,8 @@ _ROUTE: Final = 105
 _TOPICS: Final = 206
 _SEND: Final = 310
 _TOPIC_BOUNDS: Final = 30000
+_HOLD_QUEUES: Final = 30001
+_HELD_QUEUES_MAX: Final = 1_000
 
 _SUBSCRIPTION_FLAG: Final = 4
 _PIPELINED_MAX: Final = 500
@@ -173,6 +178,29 @@ class Client:
             low = max(first[queue], 0)
             found[queue] = Edges(low, max(after[queue], low), (low, max(times[queue], -1)))
         return found
+
+    def hold(self, name: str, position: Mapping[QueueRoute, int], hold_ms: int) -> None:
+        """Ask the brokers to keep messages from retention, from these offsets on; best effort, one attempt.
+
+        name     the reader's name for its hold, which replaces its last one on the same queues
+        hold_ms  how long; 0 ends the hold
+        """
+        topics: dict[QueueRoute, list[tuple[int, int]]] = {}
+        for queue, offset in position.items():
+            topics.setdefault(queue._replace(queue_id=0), []).append((queue.queue_id, offset))
+        requests: dict[str, list[tuple[int, dict[str, str], bytes]]] = {}
+        routes: dict[str, QueueRoute] = {}
+        for one, offsets in topics.items():
+            routes[one.broker] = one
+            for at in range(0, len(offsets), _HELD_QUEUES_MAX):
+                fields = {"hold": f"{name}.{at}", "topic": one.topic, "holdMs": str(hold_ms), "bname": one.broker}
+                body = orjson.dumps(offsets[at : at + _HELD_QUEUES_MAX])
+                requests.setdefault(one.broker, []).append((_HOLD_QUEUES, fields, body))
+        for broker, mine in requests.items():
+            with suppress(OSError, ClientError):
+                for at in range(0, len(mine), _PIPELINED_MAX):
+                    if not self._link(self._address(routes[broker])).is_plain:
+                        self._ask_broker(routes[broker], mine[at : at + _PIPELINED_MAX])
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
         """The first offset of each queue stored at or after `timestamp_ms`; without one, the offset of the next message."""

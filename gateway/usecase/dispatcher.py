@@ -24,6 +24,7 @@ from gateway.usecase.consume.locks import Locks
 from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.pull_poll import PullContext
+from gateway.usecase.consume.read_holds import ReadHolding
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
@@ -110,6 +111,7 @@ class Dispatcher:
             self.counters,
             Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,
+            ReadHolding(state, self.topics, clock),
         )
         self._topics_to_make = 0
         for topic in system_topics(cluster, broker):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeVar
+from uuid import uuid4
 
 from domain.address import is_derived_topic, is_system_topic
 from gateway.client.answer import ClientError, Edges, QueueRoute, UnknownTopicError, UnreachableError, is_remade
@@ -28,6 +29,7 @@ from gateway.connectors.spark.scan import client_of
 
 ROUTES_CACHED_S: Final = 1.0
 """How long routes are cached, in seconds."""
+HOLD_AGAIN_S: Final = 10.0
 _PAUSE_S: Final = 0.25
 
 _log = logging.getLogger(__name__)
@@ -38,7 +40,9 @@ class Catalog:
     """The queues of one query.
 
     _routes   (queues, topics without a route, queues whose broker does not answer) of the topics last asked for
-    _warned   what was logged already
+    _warned     what was logged already
+    _name       name of the read holds
+    _hold_at_s  when the holds are asked for again
     """
 
     def __init__(self, options: Options) -> None:
@@ -48,6 +52,8 @@ class Catalog:
         self._routes: tuple[list[QueueRoute], list[str], list[MissingError]] = ([], [], [])
         self._asked_s = -ROUTES_CACHED_S
         self._warned: set[str] = set()
+        self._name = f"spark-{uuid4().hex}"
+        self._hold_at_s = 0.0
 
     def whole(self) -> dict[QueueRoute, Edges]:
         """The ends of every queue of the query, where a query starts. Option missingQueues says whether it waits for them.
@@ -118,6 +124,13 @@ class Catalog:
 
         return self.until(look) if wanted else []
 
+    def hold(self, position: Mapping[QueueRoute, int]) -> None:
+        """Keep what the query has to read from `position` on; asked for once in HOLD_AGAIN_S: an older hold holds more."""
+        now = time.monotonic()
+        if self._options.hold_ms and now >= self._hold_at_s:
+            self._client.hold(self._name, position, self._options.hold_ms)
+            self._hold_at_s = now + min(HOLD_AGAIN_S, self._options.hold_ms / 2000)
+
     def lose(self, losses: Sequence[DataLossError]) -> None:
         """Messages of the query are gone: raises the first one, or logs all without failOnDataLoss."""
         for one in losses:
@@ -158,7 +171,8 @@ class Catalog:
     def _may_pass(self, error: SourceError | ClientError) -> bool:
         """False for a topic that was never there, at a name server that knows others: its name is wrong."""
         if isinstance(error, NoSuchTopicError):
-            return not self._client.topics()
+            known = self._client.topics()
+            return not known or error.topic in known
         return not isinstance(error, UnreachableError)
 
     def _look(

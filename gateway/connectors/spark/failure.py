@@ -39,7 +39,10 @@ class MissingError(SourceError):
 
 
 class NoSuchTopicError(MissingError):
-    """A topic does not exist. `near`: similar names of topics."""
+    """A topic does not exist. `near`: similar names of topics.
+
+    topic   its name
+    """
 
     def __init__(self, topic: str, nameserver: str, near: list[str]) -> None:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -48,6 +51,7 @@ class NoSuchTopicError(MissingError):
             "Create it, send the first message to it, or correct option 'topics' (or 'nameserver')."
         )
         super().__init__(text, gone=True)
+        self.topic = topic
 
 
 class DataLossError(SourceError):

@@ -16,7 +16,7 @@ EXAMPLE: Final = '{"orders":{"0":17}}'
 
 _BOTH: Final = (
     "nameserver", "topic", "topics", "subscribePattern", "columns", "startingOffsets", "startingTimestamp", "failOnDataLoss",
-    "missingQueues", "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
+    "holdMs", "missingQueues", "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
 )  # fmt: skip
 _BATCH: Final = ("endingOffsets", "endingTimestamp")
 _STREAM: Final = ("maxOffsetsPerTrigger",)
@@ -35,6 +35,7 @@ class Options:
     ending             where a batch query ends: `latest` or JSON
     ending_ms          store time at which a batch query ends, epoch milliseconds, instead of `ending`; -1: not given
     fail_on_data_loss  True: missing messages fail the query; False: they are skipped and logged
+    hold_ms            how long the brokers keep what the query still has to read, in milliseconds; 0: they are not asked
     waits              True: wait for topics, queues and brokers that are missing; False: they fail the query after `retry_s`
     permissive         True: a body that cannot be decompressed is null; False: it fails the query
     partitions_min     least number of tasks, when there are enough rows
@@ -52,6 +53,7 @@ class Options:
     ending: str
     ending_ms: int
     fail_on_data_loss: bool
+    hold_ms: int
     waits: bool
     permissive: bool
     partitions_min: int
@@ -94,6 +96,7 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         ending=_edge(values, "endingOffsets", LATEST, streaming),
         ending_ms=_number(values, "endingTimestamp", -1, 0),
         fail_on_data_loss=_truth(values, "failOnDataLoss", True),
+        hold_ms=_number(values, "holdMs", 3_600_000, 0),
         waits=_choice(values, "missingQueues", ("fail", "wait")) == "wait",
         permissive=_choice(values, "mode", ("FAILFAST", "PERMISSIVE")) == "PERMISSIVE",
         partitions_min=_number(values, "minPartitions", 1, 1),

@@ -60,6 +60,7 @@ class BatchReader(_RangeReader, DataSourceReader):
             if start[queue] > end.setdefault(queue, start[queue]):
                 raise OffsetBackwardError(queue, start[queue], end[queue])
         epochs = {queue: edges[queue].epoch for queue in start}
+        catalog.hold(start)
         return list(self._plan(catalog, start, {queue: end[queue] for queue in start}, epochs))
 
 
@@ -120,6 +121,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
 
         step = catalog.until(look)
         self._late = False
+        catalog.hold(begin | step.fresh)
         if offsets.is_initial(start):
             return offsets.end_of_batch(step.end, step.epochs, begin | step.fresh)
         return start if step.end == begin and not step.fresh else offsets.end_of_batch(step.end, step.epochs, step.fresh)
@@ -153,6 +155,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
             # Version 1 of the offsets does not have the starts of new queues: they began at their first offset.
             edges = catalog.edges(unknown)
             begin |= {queue: min(edges[queue].first if queue in edges else 0, stop[queue]) for queue in unknown}
+        catalog.hold(begin)
         return self._plan(catalog, begin, stop, offsets.epochs_of(end))
 
     def stop(self) -> None:

@@ -30,6 +30,7 @@ class FakeBroker:
     pull_max      most messages of one pull reply
     search_misses reply to a search that finds no message; None: the offset of the next message
     epochs        topic -> its epoch, as a Headgate node tells it; None: a broker that knows RocketMQ's requests only
+    held          (name, topic) -> offsets of read holds
     masterless    True: routes have no master of the broker
     hidden        (topic, queue id) of queues whose pulls end before the queue does
     """
@@ -37,6 +38,7 @@ class FakeBroker:
     def __init__(self, port: int = 0, *, extended: bool = True) -> None:
         self.epochs: dict[str, int] | None = {} if extended else None
         self.masterless = False
+        self.held: dict[tuple[str, str], dict[int, int]] = {}
         self.hidden: dict[tuple[str, int], int] = {}
         self.queues: dict[tuple[str, int], list[bytes]] = {}
         self.first: dict[tuple[str, int], int] = {}
@@ -141,6 +143,9 @@ class FakeBroker:
             return self._send(frame, fields)
         if frame.code == 30000 and self.epochs is not None:
             return self._bounds(frame, topic)
+        if frame.code == 30001 and self.epochs is not None:
+            self.held[fields["hold"], topic] = dict(json.loads(frame.body))
+            return reply(frame, 0)
         if frame.code >= 30000:
             return reply(frame, 3, remark=f"request type {frame.code} not supported")
         key = (topic, int(fields["queueId"]))

@@ -132,7 +132,7 @@ def test_expired_messages_are_an_error_or_passed_over_without_empty_batches(
     topic(node, "PUT", "brief", queues=1)
     send(node, "brief", 0, 10, 1)
     query = Query(spark, node, tmp_path, "brief")
-    assert query.run() == [10]
+    assert query.run(holdMs="0") == [10]
     send(node, "brief", 10, 40, 1)
     topic(node, "PUT", "brief", queues=1, retention_ms=1)
     with client(node) as one:
@@ -141,12 +141,29 @@ def test_expired_messages_are_an_error_or_passed_over_without_empty_batches(
     topic(node, "PUT", "brief", queues=1, retention_ms=3_600_000)
     send(node, "brief", 40, 50, 1)
     with pytest.raises(StreamingQueryException, match="offsets 10 to 39 are gone"):
-        query.run()
-    assert query.run(failOnDataLoss="false", maxOffsetsPerTrigger="4") == [4, 4, 2]
+        query.run(holdMs="0")
+    assert query.run(failOnDataLoss="false", maxOffsetsPerTrigger="4", holdMs="0") == [4, 4, 2]
     assert query.found() == sent(0, 10, 1) + sent(40, 50, 1)
     query.uncommit()
-    assert query.run() == [2]
+    assert query.run(holdMs="0") == [2]
     assert query.found() == sent(48, 50, 1)
+
+
+def test_what_a_crashed_query_has_to_read_again_is_kept_from_retention(spark: SparkSession, node: Node, tmp_path: Path) -> None:
+    for name in ("held", "free"):
+        topic(node, "PUT", name, queues=1)
+        send(node, name, 0, 10, 1)
+    query = Query(spark, node, tmp_path, "held")
+    assert query.run() == [10]
+    query.uncommit()
+    for name in ("held", "free"):
+        topic(node, "PUT", name, queues=1, retention_ms=1)
+    with client(node) as one:
+        held, free = one.route("held").queues[0], one.route("free").queues[0]
+        until(lambda: one.bounds([free])[free].first == 10, 20)
+        assert one.bounds([held])[held].first == 0
+    assert query.run() == [10]
+    assert query.found() == sent(0, 10, 1)
 
 
 def test_an_absent_node_is_waited_for_or_an_error_and_its_messages_are_the_same_then(

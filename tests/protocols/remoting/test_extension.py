@@ -7,9 +7,9 @@ import json
 import pytest
 
 from domain.admin.topic import Bounds, QueryBounds
-from domain.command import Pull
+from domain.command import HoldQueues, Pull
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
+from domain.event import Done, Refused
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import connection, one, reply, request
 
@@ -46,3 +46,26 @@ def test_other_codes_of_the_range_are_not_supported() -> None:
     conn = connection()
     assert conn.receive(request(30063, {}), 1) == []
     assert reply(conn).code == 3
+
+
+def test_a_read_hold() -> None:
+    conn = connection()
+    asked = {"topic": "T", "hold": "r", "holdMs": "60000", "hgEpoch": "5"}
+    command = one(conn, request(30001, asked, b"[[0,17],[3,4]]"))
+    assert isinstance(command, HoldQueues)
+    assert (command.name, command.topic, command.offsets, command.hold_ms, command.epoch) == (
+        "r",
+        "T",
+        {0: 17, 3: 4},
+        60_000,
+        5,
+    )
+    conn.answer(Done(command.ticket), 1)
+    assert reply(conn).code == 0
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b'[["a",1]]', b"[[1]]", b"[" * 100_000, b"5", b"[[1,null]]"])
+def test_a_body_that_is_no_list_of_queues_is_refused(body: bytes) -> None:
+    conn = connection()
+    assert conn.receive(request(30001, {"topic": "T", "hold": "r", "holdMs": "1"}, body), 1) == []
+    assert reply(conn).code == 29

@@ -265,3 +265,22 @@ def test_without_a_server_the_query_fails_with_the_address(broker: FakeBroker) -
     broker.silent = True
     with pytest.raises(UnreachableError, match="no answer within"):
         stream(broker, retryMs="50", timeoutMs="100", failOnDataLoss="false").latestOffset(end, ALL)
+
+
+def test_what_a_batch_still_has_to_read_is_held(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.connectors.spark.catalog.HOLD_AGAIN_S", 0.0)
+    fill(broker, 20)
+    reader = stream(broker)
+    _, end = run(reader, reader.initialOffset())
+    broker.put("orders", b"x", 1)
+    if broker.epochs is None:
+        assert broker.held == {}
+        return
+    assert list(broker.held.values()) == [{0: 0, 1: 0}]
+    reader.latestOffset(end, ALL)
+    assert list(broker.held.values()) == [{0: 10, 1: 10}]
+    broker.held.clear()
+    stream(broker, holdMs=0).latestOffset(end, ALL)
+    assert broker.held == {}
+    batch(broker).partitions()
+    assert list(broker.held.values()) == [{0: 0, 1: 0}]

@@ -1,0 +1,65 @@
+"""Read holds: a reader by offset keeps from retention what it still has to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain import read_hold
+from domain.command import Command, HoldQueues
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.ports import Clock
+from domain.store_ports import State, StateChange
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+
+
+class ReadHolding:
+    """The verb HoldQueues. A new hold also removes those that have ended."""
+
+    def __init__(self, state: State, topics: Topics, clock: Clock) -> None:
+        self._state = state
+        self._topics = topics
+        self._clock = clock
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """HoldQueues."""
+        return {HoldQueues: self._hold}
+
+    def _hold(self, connection: ClientConnection, command: HoldQueues) -> None:
+        failure = self._refusal(command)
+        key = read_hold.key_of(command.name, command.topic)
+        changes: list[StateChange] = []
+        now = self._clock.wall_ms()
+        if failure is None and command.hold_ms == 0:
+            changes.append(StateChange(read_hold.SPACE, key, None))
+        elif failure is None:
+            until_ms = now + min(command.hold_ms, read_hold.HOLD_MS_MAX)
+            changes.append(StateChange(read_hold.SPACE, key, read_hold.encode(until_ms, command.offsets)))
+            if self._state.get(read_hold.SPACE, key) is None:
+                ended = [other for other, value in self._state.scan(read_hold.SPACE, b"") if read_hold.decode(value)[0] <= now]
+                changes += [StateChange(read_hold.SPACE, other, None) for other in ended]
+                if self._state.size(read_hold.SPACE)[0] - len(ended) >= read_hold.HOLDS_MAX:
+                    text = f"there are {read_hold.HOLDS_MAX} read holds already"
+                    failure = Failure(ErrorCode.OVERLOADED, text)
+
+        def done(result: None | Failure) -> None:
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        if failure is not None:
+            done(failure)
+        else:
+            self._state.put(changes, done)
+
+    def _refusal(self, command: HoldQueues) -> Failure | None:
+        topic = self._topics.find(command.topic)
+        if topic is None or command.epoch not in (-1, topic.created_ms):
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist, or has another epoch")
+        if not 0 < len(command.name) <= 64 or not command.name.isascii() or not command.name.isprintable():
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the name of a hold is 1 to 64 printable characters of ASCII")
+        if len(command.offsets) > read_hold.QUEUES_MAX or any(
+            not 0 <= queue_id < topic.read_queues or offset < 0 for queue_id, offset in command.offsets.items()
+        ):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"a hold names at most {read_hold.QUEUES_MAX} queues of its topic")
+        return None
