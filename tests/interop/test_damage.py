@@ -1,0 +1,73 @@
+"""A real node whose flushed data is damaged after kill -9: it refuses to start, names the repair, and then serves all the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.interop.node import ROOT, Node
+
+pytestmark = pytest.mark.interop
+COUNT = 60
+
+
+def post(node: Node, number: int) -> int:
+    """Send one message to `orders` by HTTP; its offset."""
+    url = f"http://127.0.0.1:{node.port('http')}/v1/topics/orders/messages"
+    request = urllib.request.Request(url, b"order %d" % number, {"Content-Type": "application/octet-stream"}, method="POST")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 201
+        return int(json.load(answer)["offset"])
+
+
+def received(node: Node, group: str) -> set[bytes]:
+    """All bodies that a new group of `orders` gets."""
+    found: set[bytes] = set()
+    base = f"http://127.0.0.1:{node.port('http')}/v1/groups/{group}/topics/orders:receive"
+    while True:
+        url = f"{base}?max=1&wait_ms=500"
+        headers = {"Accept": "application/octet-stream", "Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(url, b"", headers, method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            if answer.status == 204:
+                return found
+            found.add(answer.read())
+
+
+def test_a_flipped_bit_in_flushed_data_refuses_the_start_until_it_is_repaired(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    with node:
+        for number in range(COUNT):
+            post(node, number)
+        time.sleep(1.2)  # the promise mark follows the last sync within half a second
+        node.kill()
+        (path,) = [each for each in (node.data / "log").iterdir() if b"order 30" in each.read_bytes()]
+        data = bytearray(path.read_bytes())
+        data[data.find(b"order 30")] ^= 1
+        path.write_bytes(bytes(data))
+        with pytest.raises(AssertionError, match="did not become ready"):
+            node.start()
+        last = node.text().strip().splitlines()[-1]
+        assert f"log/{path.name} bytes" in last
+        assert f"headgate repair {node.data}" in last
+        assert path.read_bytes() == bytes(data), "a refused start changes nothing"
+        command = [sys.executable, "-m", "gateway", "repair", str(node.data)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
+        assert done.returncode == 0, done.stderr
+        node.start()
+        got = received(node, "after")
+        lost = {b"order %d" % number for number in range(COUNT)} - got
+        assert b"order 30" in lost
+        assert got <= {b"order %d" % number for number in range(COUNT)}
+        metrics = node.admin("/metrics")
+        (figure,) = [line for line in metrics.splitlines() if line.startswith("headgate_store_log_lost_records ")]
+        assert len(lost) <= float(figure.split()[1])
+        post(node, COUNT)
+        assert received(node, "later") == got | {b"order %d" % COUNT}
