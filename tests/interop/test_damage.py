@@ -1,4 +1,4 @@
-"""A real node whose flushed data is damaged after kill -9: it refuses to start, names the repair, and then serves all the rest."""
+"""A real node whose flushed data is damaged after kill -9: it refuses to start, names the repair, then serves the rest."""
 
 from __future__ import annotations
 
