@@ -1,0 +1,50 @@
+"""One peer of HTTP or HTTP/2 floods the node in one segment; the neighbours are answered all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hpack import Encoder
+
+from tests.neighbours.node import SharedNode
+from tests.protocols.http2.peer import EMPTY_SETTINGS, PREFACE, frame
+
+HELLO = PREFACE + EMPTY_SETTINGS + b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"
+
+
+@pytest.fixture
+def node() -> Iterator[SharedNode]:
+    with SharedNode() as made:
+        yield made
+
+
+def post(path: str, body: bytes, *fields: str) -> bytes:
+    head = [f"POST {path} HTTP/1.1", "Host: n", *fields, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def heads(count: int, *fields: tuple[str, str], flags: int = 0x5) -> bytes:
+    encoder = Encoder()
+    pairs = [(":method", "GET"), (":scheme", "http"), (":authority", "n"), (":path", "/nothing"), *fields]
+    return b"".join([frame(1, flags, 2 * at + 1, encoder.encode(pairs)) for at in range(count)])
+
+
+FLOODS = {
+    "requests": b"GET / HTTP/1.1\r\nHost: n\r\n\r\n" * 9_000,
+    "messages": post("/v1/topics/flood/messages", b"x") * 3_000,
+    "empty lines": b"\r\n" * 100_000,
+    "chunks": b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: n\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 50_000,
+    "fields": b"GET / HTTP/1.1\r\nHost: n\r\n" + b"a:b\r\n" * 50_000,
+    "streams": HELLO + heads(3_000),
+    "rapid resets": HELLO + b"".join([heads(1) + frame(3, 0, 1, b"\0\0\0\x08")]) + frame(3, 0, 1, b"\0\0\0\x08") * 10_000,
+    "settings": HELLO + frame(4, 0, 0, b"\0\x04\0\x01\0\0" * 20) * 900,
+    "pings": HELLO + frame(6, 0, 0, bytes(8)) * 10_000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_one_peer_sends_as_much_as_it_can(node: SharedNode, flood: str) -> None:
+    peer = node.connect("http")
+    peer.send(FLOODS[flood])
+    node.run(25).check()
