@@ -125,3 +125,21 @@ def check_failed(run: Run, work: Work | None) -> None:
     life.check()
     life.go_on()
     life.ended().check()
+
+
+def check_checkpoints(seed: int, load: Load) -> None:
+    """A power failure at each operation on checkpoints and snapshots, and at those right behind; then work, or a clean end.
+
+    Raises BrokenPromiseError.
+    """
+    behind = 0
+    for at, moment in enumerate(moments(seed, load, lambda _: True)):
+        behind = 3 if moment.operation.name.split("/")[0] in ("checkpoint", "snapshot") else behind - 1
+        if behind > 0:
+            survivors = seed * 1_000 + at
+            check_moment(moment, power=True, survivors=survivors)
+            clock = VirtualClock(moment.now_ms)
+            disk = moment.disk.powered_off(clock, chance=random.Random(survivors))
+            life = Life(disk, clock, Promises(moment.events[: moment.told]), True, survivors)
+            life.check()
+            life.ended().check()

@@ -268,3 +268,17 @@ def random_step(work: Work) -> None:
     )  # fmt: skip
     work.chance.choice(steps)()
     work.wait(work.chance.choice((0, 0, 0.3, 2, 20, 300, 1_100)))
+
+
+def busy(work: Work) -> None:
+    """Work at level `page` while checkpoints are written: state changes all the time, and little of it is synced."""
+    work.begin()
+    for second in range(1, 4):
+        work.wait(second * 1_000 - 10 - work.driver.clock.monotonic_ns() / 1e6)
+        for _ in range(25):
+            work.send(PAGE, 4)
+            work.lease(PAGE)
+            work.wait(0.3)
+            work.settle(PAGE)
+            work.commit_position(PAGE)
+            work.wait(0.7)
