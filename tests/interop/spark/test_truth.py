@@ -154,8 +154,10 @@ def test_what_a_crashed_query_has_to_read_again_is_kept_from_retention(spark: Sp
         topic(node, "PUT", name, queues=1)
         send(node, name, 0, 10, 1)
     query = Query(spark, node, tmp_path, "held")
-    assert query.run() == [10]
-    query.uncommit()
+    source = spark.readStream.format("headgate").option("nameserver", f"127.0.0.1:{node.port('nameserver')}").load("held")
+    writer = source.select("queueId", "queueOffset", "body").writeStream.option("checkpointLocation", str(query.checkpoint))
+    with pytest.raises(StreamingQueryException, match="FOREACH_BATCH_USER_FUNCTION_ERROR"):
+        writer.foreachBatch(lambda _frame, _number: 1 // 0).trigger(availableNow=True).start().awaitTermination()
     for name in ("held", "free"):
         topic(node, "PUT", name, queues=1, retention_ms=1)
     with client(node) as one:
