@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from domain.address import TEMPLATE_TOPIC
 from gateway.client.client import Client
@@ -94,6 +94,11 @@ class Query:
         self.rows = self.rows.with_name(f"{self.rows.name}-again")
 
 
+def fail(_frame: DataFrame, _number: int) -> None:
+    """A sink that takes no batch."""
+    raise AssertionError("no batch is taken")
+
+
 def sent(first: int, after: int, queues: int = 2) -> list[tuple[int, int, bytes]]:
     return sorted((number % queues, number // queues, b"%d" % number) for number in range(first, after))
 
@@ -157,7 +162,7 @@ def test_what_a_crashed_query_has_to_read_again_is_kept_from_retention(spark: Sp
     source = spark.readStream.format("headgate").option("nameserver", f"127.0.0.1:{node.port('nameserver')}").load("held")
     writer = source.select("queueId", "queueOffset", "body").writeStream.option("checkpointLocation", str(query.checkpoint))
     with pytest.raises(StreamingQueryException, match="FOREACH_BATCH_USER_FUNCTION_ERROR"):
-        writer.foreachBatch(lambda _frame, _number: 1 // 0).trigger(availableNow=True).start().awaitTermination()
+        writer.foreachBatch(fail).trigger(availableNow=True).start().awaitTermination()
     for name in ("held", "free"):
         topic(node, "PUT", name, queues=1, retention_ms=1)
     with client(node) as one:
