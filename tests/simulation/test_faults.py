@@ -28,7 +28,7 @@ class BadDisk:
         self.world = world
         self.chance = random.Random(world.seed * 400)
         self.failed = 0
-        self._left = -1
+        self._left = self.chance.randrange(60)
 
     def tick(self) -> None:
         """Run every 250 ms of virtual time."""
