@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from domain.address import host_bytes
 from domain.ports import Clock, Timer
 from gateway.connection.handler import Handler
-from gateway.connection.intake import SLICE_BYTES_MAX, Intake
+from gateway.connection.intake import SLICE_BYTES_MAX, PumpIntake
 from gateway.connection.transport import AdmissionCheck, Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
@@ -99,7 +99,7 @@ class ConnectionContext:
         self.counter_registry = counter_registry
         self.connections_max = connections_max
         self.turn_flush = TurnFlush(clock)
-        self.intake = Intake(clock, unfinished_bytes)
+        self.intake = PumpIntake(clock, unfinished_bytes)
         self.read_buffer = memoryview(bytearray(READ_BYTES))
         self.pumps: dict[Any, None] = {}
 

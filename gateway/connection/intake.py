@@ -16,14 +16,14 @@ from domain.ports import Clock
 SLICE_NS: Final = 2 * MILLISECOND_NS
 """Time that one slice of a connection should take."""
 SLICE_BYTES_MIN: Final = 1024
-SLICE_BYTES_FIRST: Final = 8 * 1024
+SLICE_BYTES_FIRST: Final = 4 * 1024
 SLICE_BYTES_MAX: Final = 64 * 1024
 TURN_NS: Final = 6 * MILLISECOND_NS
 """Time in which one turn handles received bytes."""
 WHOLE_TURN_NS: Final = 15 * MILLISECOND_NS
 """Time of one turn with all that its bytes cause: appends, deliveries, writes. Above it, turns handle fewer bytes."""
 MESSAGE_NS: Final = 5_000
-"""What the turn does for a received message after its bytes are handled: the append, the delivery, two writes."""
+"""What a turn still does for a command, and for a message, when its bytes are handled: the append, the delivery, two writes."""
 LEAST_NS: Final = MILLISECOND_NS // 4
 """Least time in which a turn handles bytes."""
 UNFINISHED_BYTES_MAX: Final = 1024 * 1024
@@ -43,7 +43,7 @@ class SlicedConnection(Protocol):
 
 
 @final
-class Intake:
+class PumpIntake:
     """Handles the bytes of all connections, in turns of limited length.
 
     waited   number of times that a sending connection waited for the store

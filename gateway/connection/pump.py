@@ -176,7 +176,7 @@ class Pump:
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
             self._set_reading(False)
         now = self._now()
-        took = now - began + MESSAGE_NS * (counters.messages_in - messages)
+        took = now - began + MESSAGE_NS * (len(commands) + counters.messages_in - messages)
         self._intake.used(took, now)
         if took > SLICE_NS:
             self._slice_bytes = max(SLICE_BYTES_MIN, min(size, self._slice_bytes) * SLICE_NS // took)

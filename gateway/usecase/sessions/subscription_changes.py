@@ -27,6 +27,10 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 
+DEEP_LEVELS: Final = 16
+"""A topic filter with more levels is a deep one."""
+DEEP_MAX: Final = 128
+"""Deep filters of one session: the routing tables hold some 350 bytes for each level."""
 SUBSCRIPTIONS_MAX: Final = 1_024
 """Subscriptions of one session, shared subscriptions included."""
 
@@ -171,4 +175,10 @@ def _refusal(session: MqttSession, subscription: MqttSubscription) -> Failure | 
     known = subscription.name in (session.shared_subscriptions if subscription.group else session.subscriptions)
     if not known and len(session.subscriptions) + len(session.shared_subscriptions) >= SUBSCRIPTIONS_MAX:
         return Failure(ErrorCode.QUOTA, f"a session may have {SUBSCRIPTIONS_MAX} filters")
+    if not known and _is_deep(pattern) and sum(map(_is_deep, session.subscriptions)) >= DEEP_MAX:
+        return Failure(ErrorCode.QUOTA, f"a session may have {DEEP_MAX} filters with more than {DEEP_LEVELS} levels")
     return None
+
+
+def _is_deep(pattern: str) -> bool:
+    return pattern.count("/") >= DEEP_LEVELS

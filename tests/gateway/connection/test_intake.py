@@ -79,7 +79,7 @@ def test_a_large_read_is_handled_in_slices_and_nothing_is_read_meanwhile() -> No
     assert not transport.reading
     room.turns(100)
     assert b"".join(connection.received) == body(SLICE_BYTES_MAX)
-    assert max(map(len, connection.received)) <= SLICE_BYTES_FIRST
+    assert max(map(len, connection.received)) <= 2 * SLICE_BYTES_FIRST
     assert transport.reading
 
 
@@ -89,7 +89,7 @@ def test_slices_that_take_long_become_small_and_cheap_ones_become_large() -> Non
     connection.ns_per_byte = 1_000
     pump.data_received(body(SLICE_BYTES_MAX))
     room.turns(100)
-    assert len(connection.received[-2]) * connection.ns_per_byte == SLICE_NS
+    assert SLICE_NS // 2 < len(connection.received[-2]) * connection.ns_per_byte <= SLICE_NS
     connection.ns_per_byte = 0
     for _ in range(20):
         pump.data_received(body(SLICE_BYTES_MAX))
