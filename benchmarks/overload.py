@@ -24,10 +24,7 @@ SIDES: dict[str, Callable[[Path, str], Server]] = {"headgate": headgate, "mosqui
 AS_FAST_AS_POSSIBLE = 10_000_000
 """A rate that no generator reaches."""
 KEPT_MIN = 0.9
-HEAD = (
-    "| Server | QoS | Window | As fast as possible | Kept | Lost | CPU us a message | MB |\n|"
-    + "---|" * 8
-)
+HEAD = "| Server | QoS | Window | As fast as possible | Kept | Lost | CPU us a message | MB |\n|" + "---|" * 8
 
 
 def row(side: str, qos: int, count: int, durability: str) -> str:
