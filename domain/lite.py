@@ -17,12 +17,15 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event, Leased
 from domain.receipt import Receipt
+from domain.record import Record, with_properties
 
 PREFIX: Final = "%LMQ%$"
 SEPARATOR: Final = "$"
 NAME_CHARS_MAX: Final = 64
 MARKS: Final = (properties.INNER_MULTI_DISPATCH, properties.INNER_MULTI_QUEUE_OFFSET)
-"""Properties that the gateway sets on a message in a lite queue: the name of the queue, and the offset there."""
+"""Properties of a message in lite queues: the names of the queues and the offsets there, in the same order, with commas."""
+DISPATCH_MAX: Final = 64
+"""Lite queues that one message can be in."""
 CLIENT_QUOTA: Final = 2_000
 """Lite topics that one client may subscribe to, unless its group has an attribute for that."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -51,6 +54,15 @@ def topic_of(name: str) -> str:
     return split(name)[0] if name.startswith(PREFIX) else name
 
 
+def names_in(stored: bytes, parent: str) -> list[str]:
+    """The lite topics of `parent` in whose queues a stored message is (INNER_MULTI_DISPATCH), each once, in order."""
+    found = properties.find(stored, properties.INNER_MULTI_DISPATCH_START)
+    if not found:
+        return []
+    places = [split(each) for each in found.decode("utf-8", "replace").split(",")]
+    return list(dict.fromkeys([name for topic, name in places if topic == parent and name]))
+
+
 def name_in(stored: bytes) -> str:
     """The lite topic in stored properties, "" when there is none."""
     return properties.find(stored, properties.LITE_TOPIC_START).decode("utf-8", "replace")
@@ -60,6 +72,31 @@ def offset_in(stored: bytes) -> int:
     """The offset in its lite queue of a message with these properties, -1 when it is in none."""
     digits = properties.find(stored, properties.INNER_MULTI_QUEUE_OFFSET_START)
     return int(digits) if digits.isdigit() else -1
+
+
+def offsets_in(stored: bytes) -> list[int]:
+    """The offsets of a message in its lite queues, in the order of `names_in`; [] when it is in none."""
+    digits = properties.find(stored, properties.INNER_MULTI_QUEUE_OFFSET_START).split(b",")
+    return [int(each) for each in digits] if all(each.isdigit() for each in digits) else []
+
+
+def seen_in(record: bytes, parent: str, lite_topic: str) -> bytes:
+    """The record as readers of one of its lite queues get it: they settle it by the lite topic and the offset that it names.
+
+    A message that is in one lite queue names it already.
+    """
+    stored = Record(record).properties
+    if name_in(stored) == lite_topic and b"," not in properties.find(stored, properties.INNER_MULTI_DISPATCH_START):
+        return record
+    offsets = dict(zip(names_in(stored, parent), offsets_in(stored), strict=False))
+    if lite_topic not in offsets:
+        return record
+    marks = {
+        properties.LITE_TOPIC: lite_topic,
+        properties.INNER_MULTI_DISPATCH: queue_name(parent, lite_topic),
+        properties.INNER_MULTI_QUEUE_OFFSET: str(offsets[lite_topic]),
+    }
+    return with_properties(record, properties.with_values(stored, marks))
 
 
 class LiteAction(enum.Enum):

@@ -23,6 +23,7 @@ from store.queue.row import ROW
 from store.state import change
 
 _RECORD_BYTES_MAX = 384
+_OFFSET_BYTES_MAX = 20
 _TAGS_MAX = 16_384
 
 
@@ -87,10 +88,12 @@ class Appender:
             if (
                 entry.flushed
                 or (queue.flushed and queue.visible != queue.next)
-                or (entry.is_lite and self._lite_queue_waits(entry, message))
+                or (entry.is_lite and self._lite_queues_wait(entry, message))
             ):
                 flushed = True
             size += len(message.body) + len(message.properties) + _RECORD_BYTES_MAX
+            if entry.is_lite:
+                size += lite.DISPATCH_MAX * _OFFSET_BYTES_MAX
             queues.append(queue)
         if changes:
             open_batch = commit.room(size, change.size(changes))
@@ -126,7 +129,7 @@ class Appender:
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
             offset = queue.next
-            lite_queue = self._lite_queue(queue.entry, message) if queue.entry.is_lite else None
+            lite_queues = self._lite_queues(queue.entry, message) if queue.entry.is_lite else None
             record = encode(message, offset, end, store_ms, host)
             size = len(record)
             stored = message.properties
@@ -151,10 +154,11 @@ class Appender:
                 arrivals[queue].append(record)
             else:
                 arrivals[queue] = [record]
-            if lite_queue is not None:
-                index.add(lite_queue, pack(end, size, tag, store_ms))
-                lite_queue.flushed = flushed
-                arrivals.setdefault(lite_queue, []).append(record)
+            if lite_queues is not None:
+                for lite_queue in lite_queues:
+                    index.add(lite_queue, pack(end, size, tag, store_ms))
+                    lite_queue.flushed = flushed
+                    arrivals.setdefault(lite_queue, []).append(record)
             parts.append(record)
             places.append(end)
             end += size
@@ -187,27 +191,33 @@ class Appender:
         queue = entry.queues[queue_id] = Queue(entry, queue_id, self._empty_at(entry.name, queue_id))
         return queue
 
-    def _lite_queue_waits(self, entry: TopicEntry, message: Message) -> bool:
-        """True when earlier messages of the lite queue of `message` wait for a sync."""
-        lite_queue = (entry.lite_queues or {}).get(lite.name_in(message.properties))
-        return lite_queue is not None and lite_queue.flushed and lite_queue.visible != lite_queue.next
+    def _lite_queues_wait(self, entry: TopicEntry, message: Message) -> bool:
+        """True when earlier messages of a lite queue of `message` wait for a sync."""
+        for name in lite.names_in(message.properties, entry.name):
+            lite_queue = (entry.lite_queues or {}).get(name)
+            if lite_queue is not None and lite_queue.flushed and lite_queue.visible != lite_queue.next:
+                return True
+        return False
 
-    def _lite_queue(self, entry: TopicEntry, message: Message) -> Queue | None:
-        """The lite queue of a message of a LITE topic; adds its offset there to the properties of the message.
+    def _lite_queues(self, entry: TopicEntry, message: Message) -> list[Queue] | None:
+        """The lite queues of a message of a LITE topic; adds its offsets there to the properties of the message.
 
-        With the offset in the record, recovery can rebuild the lite queue from the log (MultiDispatchUtils).
+        With the offsets in the record, recovery can rebuild the lite queues from the log (MultiDispatchUtils).
         """
         stored = message.properties
-        lite_topic = lite.name_in(stored) if properties.INNER_MULTI_DISPATCH_START in stored else ""
-        if not lite_topic:
+        names = lite.names_in(stored, entry.name)
+        if not names:
             return None
-        lite_queue = (entry.lite_queues or {}).get(lite_topic)
-        if lite_queue is None:
-            lite_queue = self._index.new_lite_queue(
-                entry, lite_topic, self._empty_at(lite.queue_name(entry.name, lite_topic), 0)
-            )
-        message.properties = stored + properties.INNER_MULTI_QUEUE_OFFSET_START + b"%d\x02" % lite_queue.next
-        return lite_queue
+        found: list[Queue] = []
+        for name in names:
+            lite_queue = (entry.lite_queues or {}).get(name)
+            if lite_queue is None:
+                first = self._empty_at(lite.queue_name(entry.name, name), 0)
+                lite_queue = self._index.new_lite_queue(entry, name, first)
+            found.append(lite_queue)
+        offsets = b",".join([b"%d" % lite_queue.next for lite_queue in found])
+        message.properties = stored + properties.INNER_MULTI_QUEUE_OFFSET_START + offsets + properties.ENTRY_END
+        return found
 
     def tag_of(self, stored: bytes) -> int:
         """The tag hash of stored properties, 0 without a tag."""

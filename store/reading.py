@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
+from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.filter.filter import Filter
 from domain.record import Record, check
@@ -61,6 +62,8 @@ class Reading:
                 records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
             return self._unreadable(topic, queue_id, offset, error)
+        if queue.lite:
+            records = [lite.seen_in(record, queue.entry.name, queue.lite) for record in records]
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
 
     def _unreadable(self, topic: str, queue_id: int, offset: int, error: OSError | StoreError) -> Failure:

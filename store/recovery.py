@@ -211,7 +211,7 @@ class LogRecovery:
         if position < entry.epoch:
             return
         if entry.is_lite:
-            self._add_lite_row(entry, record, position, size)
+            self._add_lite_rows(entry, record, position, size)
         offset = record.queue_offset
         queue = entry.queues.get(record.queue_id)
         if queue is None:
@@ -253,21 +253,17 @@ class LogRecovery:
             self._index.forget_tail(queue)
             queue.first = queue.next = queue.tail_first = offset
 
-    def _add_lite_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
-        """Add the row of a message to its lite queue, whose name and offset are in the record."""
+    def _add_lite_rows(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
+        """Add the rows of a message to its lite queues, whose names and offsets are in the record."""
         stored = record.properties
-        offset = lite.offset_in(stored)
-        lite_topic = lite.name_in(stored)
-        if offset < 0 or not lite_topic:
-            return
-        queue = (entry.lite_queues or {}).get(lite_topic)
-        if queue is None:
-            queue = self._index.new_lite_queue(entry, lite_topic, offset)
-        if offset < queue.next:
-            return
-        self._step_to(queue, offset, position)
-        self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
-        queue.visible = queue.next
+        for lite_topic, offset in zip(lite.names_in(stored, entry.name), lite.offsets_in(stored), strict=False):
+            queue = (entry.lite_queues or {}).get(lite_topic)
+            if queue is None:
+                queue = self._index.new_lite_queue(entry, lite_topic, offset)
+            if offset >= queue.next:
+                self._step_to(queue, offset, position)
+                self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
+                queue.visible = queue.next
 
     def _end_lite_queue(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
         """Trim a lite queue that was dropped, or emptied by retention, at offset `end`; drop it when it is empty."""

@@ -49,13 +49,9 @@ _JSON: Final = re.compile(rb'"(?:topic|topicName|parentTopic|group|groupName|con
 _ANY: Final = re.compile(rb'"(?:%LMQ%\$)?([^"\\$]*)')
 _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')
 _NAMING: Final = (properties.PGROUP, properties.RETRY_TOPIC, properties.REAL_TOPIC, properties.DLQ_ORIGIN_TOPIC)
-_PROPERTY: Final = re.compile(
-    rb"(?<![^\x02])(?:(?:"
-    + b"|".join(name.encode() for name in _NAMING)
-    + rb")\x01|"
-    + properties.INNER_MULTI_DISPATCH_START
-    + rb"%LMQ%\$)([^\x02$]*)"
-)
+_PROPERTY: Final = re.compile(rb"(?<![^\x02])(?:(?:" + b"|".join(name.encode() for name in _NAMING) + rb")\x01)([^\x02]*)")
+_DISPATCH: Final = re.compile(rb"(?<![^\x02])" + properties.INNER_MULTI_DISPATCH_START + rb"[^\x02]*")
+_LITE_QUEUE: Final = re.compile(rb"(?<=[\x01,])%LMQ%\$([^,$]*)")
 
 Rename = Callable[[str], str]
 
@@ -169,7 +165,10 @@ def _substituted(pattern: re.Pattern[bytes], body: bytes, rename: Rename) -> byt
 
 
 def _renamed_properties(stored: bytes, rename: Rename) -> bytes:
-    return _substituted(_PROPERTY, stored, rename)
+    stored = _substituted(_PROPERTY, stored, rename)
+    if properties.INNER_MULTI_DISPATCH_START not in stored:
+        return stored
+    return _DISPATCH.sub(lambda found: _substituted(_LITE_QUEUE, found[0], rename), stored)
 
 
 def _records(body: bytes, rename: Rename) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from domain import limits
+from domain import limits, lite
 from domain.delivery.priority import again_first, by_priority
 from domain.errors import StoreError
 from domain.event import Leased
@@ -191,6 +191,8 @@ class LeaseCall:
         counted = attempt or table.leases[offset].attempts == 0
         lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, counted)
         lease.fleeting = self.fleeting
+        if queue.lite:
+            data = lite.seen_in(data, queue.entry.name, queue.lite)
         view = Record(data)
         times = view.reconsume_times + lease.attempts - 1
         if lease.attempts > 1:
@@ -265,6 +267,8 @@ class LeaseCall:
 
     def _lease_record(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
         table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms).fleeting = self.fleeting
+        if queue.lite:
+            record = lite.seen_in(record, queue.entry.name, queue.lite)
         view = Record(record)
         self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain import limits
+from domain import limits, lite
 from domain.errors import StoreError
 from domain.record import Record, with_reconsume_times
 from domain.store_ports import ReadResult
@@ -192,6 +192,8 @@ class PullCall:
         attempts = self._hold(offset, attempt)
         if attempts > 1:
             record = with_reconsume_times(record, Record(record).reconsume_times + attempts - 1)
+        if self._queue.lite:
+            record = lite.seen_in(record, self._queue.entry.name, self._queue.lite)
         self._size += len(record)
         self._records.append(record)
         return True

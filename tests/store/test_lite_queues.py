@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -94,6 +95,81 @@ def test_only_topics_of_type_lite_have_lite_queues(driver: Driver) -> None:
     assert driver.bounds("%LMQ%$plain$a") == (0, 0)
     after = driver.killed()
     assert (after.bounds("%LMQ%$plain$a"), after.bodies("plain")) == ((0, 0), [b"x"])
+
+
+def dispatched(names: Sequence[str], body: bytes, own: str = "") -> Message:
+    """A message for several lite topics of `p`, as the gateway gives it to the store."""
+    queues = ",".join(lite.queue_name("p", name) for name in names)
+    pairs = [("__LITE_TOPIC", own)] if own else []
+    return Message("p", body, properties.encode([*pairs, ("INNER_MULTI_DISPATCH", queues)]), queue_id=0)
+
+
+def seen(driver: Driver, lite_topic: str) -> list[tuple[str, str, int]]:
+    """(body, lite topic, offset) of the messages in a lite queue, as its readers are told."""
+    result = driver.read(lite.queue_name("p", lite_topic), 0)
+    records = [Record(each) for each in result.records]
+    for each in records:
+        assert properties.text(each.properties, "INNER_MULTI_DISPATCH") == lite.queue_name("p", lite_topic)
+    return [(each.body.decode(), lite.name_in(each.properties), lite.offset_in(each.properties)) for each in records]
+
+
+def test_a_message_fills_every_lite_queue_that_it_names_and_each_is_settled_on_its_own(driver: Driver) -> None:
+    send(driver, "b", "1")
+    sure(driver.append([dispatched(["a", "b", "c"], b"2", "a"), dispatched(["c", "b"], b"3")]))
+    want = {"a": [("2", "a", 0)], "b": [("1", "b", 0), ("2", "b", 1), ("3", "b", 2)], "c": [("2", "c", 0), ("3", "c", 1)]}
+    assert driver.bodies("p") == [b"1", b"2", b"3"], "stored once"
+    for after in (driver, driver.killed()):
+        assert {name: seen(after, name) for name in "abc"} == want
+        driver = after
+    taken = lease(driver, "a", "b")
+    assert told(taken) == ["2", "1", "2", "3"]
+    named = [(lite.name_in(Record(each.record).properties), each.receipt.queue_offset) for each in taken.messages]
+    assert named == [("a", 0), ("b", 0), ("b", 1), ("b", 2)]
+    assert driver.settle("g", "%LMQ%$p$b", *taken.messages[1:]) == [None] * 3
+    for again in (driver.killed, driver.restarted, driver.powered_off):
+        driver = again()
+        driver.clock.run_for(10)
+        assert {name: seen(driver, name) for name in "abc"} == want
+    driver.clock.run_for(11_000)
+    assert told(lease(driver, "a", "b", "c")) == ["2", "2", "3"]
+    assert driver.call(driver.store.lite_queues.drop, "p", ["c"], ["g"]) is None
+    driver = driver.killed()
+    assert {name: seen(driver, name) for name in "abc"} == {**want, "c": []}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lite_queues_that_share_messages_are_whole_after_every_end(seed: int) -> None:
+    generator = random.Random(seed)
+    driver = Driver(SMALL)
+    driver.topic("p", generator.choice([Durability.PAGE, Durability.FLUSHED]), type="LITE")
+    wanted: dict[str, list[str]] = {name: [] for name in "abcdefgh"}
+    for turn in range(80):
+        names = generator.sample("abcdefgh", generator.randint(1, 8))
+        sure(driver.append([dispatched(names, b"%d" % turn)]))
+        for name in names:
+            wanted[name].append(str(turn))
+        if generator.random() < 0.1:
+            driver = driver.killed() if generator.random() < 0.6 else driver.restarted()
+            driver.clock.run_for(10)
+    driver = driver.killed()
+    assert {name: bodies(driver, name) for name in wanted} == wanted
+    for name, found in wanted.items():
+        assert [(text, at) for text, _, at in seen(driver, name)] == [(text, at) for at, text in enumerate(found)]
+
+
+def test_retention_empties_lite_queues_that_share_messages() -> None:
+    driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver.topic("p", type="LITE", retention_ms=20_000)
+    sure(driver.append([dispatched(["a", "b"], b"1")]))
+    driver.clock.run_for(15_000)
+    sure(driver.append([dispatched(["b", "c"], b"2")]))
+    driver.clock.run_for(7_000)
+    for after in (driver, driver.killed()):
+        after.clock.run_for(1_500)
+        sure(after.append([dispatched(["b"], b"3")]))
+        after.clock.run_for(1_500)
+        assert [after.bounds(f"%LMQ%$p${name}")[0] for name in "abc"] == [1, 1, 0]
+        assert (bodies(after, "a"), bodies(after, "b")[0], bodies(after, "c")) == ([], "2", ["2"])
 
 
 def test_a_lite_topic_is_delivered_in_order_and_others_do_not_wait(driver: Driver) -> None:

@@ -21,7 +21,7 @@ from domain.admin.lite import (
     QueryLiteParent,
     QueryLiteTopic,
 )
-from domain.command import Acknowledge
+from domain.command import Acknowledge, Send
 from domain.event import Done, Received
 from domain.lite import LiteAction, LiteTaken, ReceiveLite, SyncSubscription
 from domain.property import decode
@@ -49,6 +49,16 @@ def test_a_pop_and_its_messages(serialize: int) -> None:
     properties = decode(found.properties)
     assert properties["INNER_MULTI_DISPATCH"] == "%LMQ%$T$a"
     assert (properties["__LITE_TOPIC"], properties["INNER_MULTI_QUEUE_OFFSET"]) == ("a", "7")
+
+
+def test_every_lite_queue_that_a_message_names_is_of_the_namespace() -> None:
+    conn = connection()
+    stored = "k\x01,%LMQ%$T$a\x02INNER_MULTI_DISPATCH\x01%LMQ%$T$a,%LMQ%$T$b\x02"
+    fields = {"a": "p", "b": "T", "e": "0", "f": "0", "g": "1", "h": "0", "i": stored}
+    command = one(conn, request(codes.SEND_V2, {**fields, **SPACE}))
+    assert isinstance(command, Send)
+    kept = decode(command.messages[0].properties)
+    assert (kept["INNER_MULTI_DISPATCH"], kept["k"]) == ("%LMQ%$shop%T$a,%LMQ%$shop%T$b", ",%LMQ%$T$a")
 
 
 def test_subscriptions_are_those_of_the_namespace() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from domain import attribute, lite
 from domain.admin.group import PutGroup
 from domain.admin.lite import (
@@ -62,17 +64,39 @@ def test_what_is_not_for_lite_topics_is_refused(place: Bench) -> None:
     assert ask("g", PARENT) is ErrorCode.NOT_ALLOWED
 
 
-def test_messages_name_one_lite_topic_and_no_queue_of_their_own_choice(place: Bench) -> None:
+def test_a_message_names_its_lite_topics_and_no_offset_of_its_own_choice(place: Bench) -> None:
     bad = Message(PARENT, b"x", b"__LITE_TOPIC\x01no/slash\x02")
     assert refused(place.ask(Send(1, [bad]))) is ErrorCode.PROPERTY_ILLEGAL
-    stored = b"INNER_MULTI_DISPATCH\x01%LMQ%$sessions$z\x02INNER_MULTI_QUEUE_OFFSET\x017\x02__LITE_TOPIC\x01a"
-    forged = Message(PARENT, b"x", stored)
-    [event] = place.ask(Send(1, [forged]))
-    assert isinstance(event, Sent)
-    assert sorted(place.store.lite_queues.names(PARENT)) == ["a"]
+    stored = b"INNER_MULTI_DISPATCH\x01%LMQ%$sessions$z,%LMQ%$sessions$y,,%LMQ%$sessions$a\x02INNER_MULTI_QUEUE_OFFSET\x017\x02"
+    for more in (b"__LITE_TOPIC\x01a", b""):
+        [event] = place.ask(Send(1, [Message(PARENT, b"x", stored + more)]))
+        assert isinstance(event, Sent)
+        assert sorted(place.store.lite_queues.names(PARENT)) == ["a", "y", "z"]
     full = Message(PARENT, b"x", b"__LITE_TOPIC\x01a\x02k\x01" + b"v" * 32_700)
     assert refused(place.ask(Send(1, [full]))) is ErrorCode.PROPERTIES_TOO_LARGE
     assert refused(place.ask(Send(1, [Message(PARENT, b"x")], typed=True))) is ErrorCode.TYPE_CONFLICT
+
+
+@pytest.mark.parametrize(
+    "dispatch",
+    ["%LMQ%$other$a", "%LMQ%$sessions$", "%LMQ%$sessions$a b", "%LMQ%a", "sessions", "%LMQ%$sessions$a,%LMQ%$other$a"],
+)
+def test_a_message_names_no_queue_that_is_not_of_its_topic(place: Bench, dispatch: str) -> None:
+    place.ask(PutTopic(1, Topic("other", 1, 1, type="LITE")))
+    message = Message(PARENT, b"x", f"INNER_MULTI_DISPATCH\x01{dispatch}\x02".encode())
+    assert refused(place.ask(Send(1, [message]))) is ErrorCode.PROPERTY_ILLEGAL
+    assert [list(place.store.lite_queues.names(each)) for each in (PARENT, "other")] == [[], []]
+
+
+def test_a_message_is_in_64_lite_topics_at_most(place: Bench) -> None:
+    def dispatched(count: int) -> Message:
+        names = ",".join(f"%LMQ%$sessions${number}" for number in range(count))
+        return Message(PARENT, b"x", f"INNER_MULTI_DISPATCH\x01{names}\x02".encode())
+
+    assert refused(place.ask(Send(1, [dispatched(65)]))) is ErrorCode.PROPERTY_ILLEGAL
+    [event] = place.ask(Send(1, [dispatched(64)]))
+    assert isinstance(event, Sent)
+    assert place.store.lite_queues.count(PARENT) == 64
 
 
 def test_messages_of_a_lite_topic_go_to_one_queue_of_the_topic(place: Bench) -> None:
