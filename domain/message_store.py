@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from domain.errors import Failure
+from domain.histogram import Histogram
 from domain.lite import LiteQueues
 from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
@@ -49,6 +50,9 @@ class MessageStore(Protocol):
 
     def unanswered_bytes(self) -> int:
         """Bytes of appends that are accepted and not answered yet; the records of later appends are delivered after them."""
+
+    def histograms(self) -> dict[str, Histogram]:
+        """Durations for the metrics page, by name: `append_seconds`, `sync_seconds`."""
 
     def drain(self, done: Callable[[], None]) -> None:
         """Refuse new writes and make the earlier ones durable; then call `done`. `close` may follow."""

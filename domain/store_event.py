@@ -5,11 +5,17 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
+
+RECOVERING_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of the log between two events of kind RECOVERING."""
 
 
 class StoreEventKind(enum.Enum):
     """What has happened. The value is the stable name in metrics."""
 
+    RECOVERING = "recovering"
+    """The store opens and reads its log; told every RECOVERING_BYTES, with how much there is."""
     STOPPED = "stopped"
     """No writes are taken until a restart."""
     FULL = "full"

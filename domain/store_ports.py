@@ -262,6 +262,12 @@ class Outlook(Protocol):
     def places(self) -> Sequence[tuple[str, str, int]]:
         """(group, topic, queue id) of every queue on which a group has a position, lite queues left out."""
 
+    def places_after(self, place: tuple[str, str, int] | None, limit: int) -> Sequence[tuple[str, str, int]]:
+        """At most `limit` of `places`, from the one behind `place` on, or from the first: a walk over all in slices."""
+
+    def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
+        """(messages that the group has not settled there, store time of the oldest in epoch ms); 0 for no time."""
+
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""
 

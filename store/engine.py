@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
+from domain.histogram import Histogram
 from domain.lite import LiteQueues
 from domain.ports import Clock, Disk
 from domain.storage_engine import StorageEngine
@@ -48,7 +49,7 @@ from store.log.open_batch import Effects
 from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
-from store.message_log import Intake, Outbox, StoredLog
+from store.message_log import ClientAppends, Outbox, StoredLog
 from store.once import OnceAppends
 from store.parts import StoreParts
 from store.queue.index import QueueIndex
@@ -114,6 +115,10 @@ class LogStore:
     def unanswered_bytes(self) -> int:
         """MessageStore.unanswered_bytes."""
         return self.parts.commit.waiting_bytes()
+
+    def histograms(self) -> dict[str, Histogram]:
+        """MessageStore.histograms."""
+        return {"append_seconds": self.parts.commit.appends, "sync_seconds": self.parts.commit.sync_times}
 
     @property
     def broken(self) -> Failure | None:
@@ -194,8 +199,8 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         lambda: admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
-    intake = Intake(writer, Outbox(wheel, transactions, clock))
-    once = OnceAppends(intake.append, writer, appender, state, index, clock, config, events)
+    client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock))
+    once = OnceAppends(client_appends.append, writer, appender, state, index, clock, config, events)
     once.load()
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
@@ -206,7 +211,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock),
-        StoredLog(intake, once, reading, key_search, index, hot, listeners, held),
+        StoredLog(client_appends, once, reading, key_search, index, hot, listeners, held),
         StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker, events),
         positions,
         StoredMemberPulls(ledger, positions, index, reading, source, held, clock, events),

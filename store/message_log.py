@@ -64,7 +64,7 @@ class Outbox:
 
 
 @final
-class Intake:
+class ClientAppends:
     """Appends what clients send: refused when the store takes nothing, parked when it is not to be read yet."""
 
     __slots__ = ("_outbox", "_writer")
@@ -104,7 +104,7 @@ class StoredLog:
 
     def __init__(
         self,
-        intake: Intake,
+        client_appends: ClientAppends,
         once: OnceAppends,
         reading: Reading,
         key_search: KeySearch,
@@ -113,7 +113,7 @@ class StoredLog:
         listeners: StoreListeners,
         held: HeldCalls,
     ) -> None:
-        self._intake = intake
+        self._client_appends = client_appends
         self._once = once
         self._reading = reading
         self._key_search = key_search
@@ -128,7 +128,7 @@ class StoredLog:
 
     def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
         """MessageLog.append. For a delayed or half message, `Placed` is its place in the topic that parks it."""
-        self._intake.append(messages, done, changes)
+        self._client_appends.append(messages, done, changes)
 
     def append_once(
         self, key: OnceKey, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()

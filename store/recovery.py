@@ -13,7 +13,7 @@ from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.ports import Disk
 from domain.record import Record
-from domain.store_event import StoreEventKind
+from domain.store_event import RECOVERING_BYTES, StoreEventKind
 from domain.store_ports import StateChange
 from store import checkpoint
 from store.checkpoint import Point
@@ -107,9 +107,15 @@ class LogRecovery:
         end = max(point.position, segments.first)
         store_ms = self._newest_ms(point)
         batches = 0
+        began, told = end, end
         for header, data in segments.walk(end, True):
             self._batch(header, data)
             end = header.position + header.size
+            if end - told >= RECOVERING_BYTES:
+                told = end
+                self._events.tell(
+                    StoreEventKind.RECOVERING, "", f"{_mib(end - began)} of {_mib(segments.end - began)} MiB read"
+                )
             store_ms = max(store_ms, header.written_ms)
             batches += 1
         end = segments.after(end)
@@ -284,3 +290,7 @@ class LogRecovery:
             entry = self._index.entry(topic)
             if int(queue_id) not in entry.queues:
                 entry.queues[int(queue_id)] = Queue(entry, int(queue_id), int(value))
+
+
+def _mib(size: int) -> int:
+    return size // (1024 * 1024)

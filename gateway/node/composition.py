@@ -154,7 +154,7 @@ def compose(
         LatestValues(store.state, clock),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
-        channels := Channels((counters := CounterRegistry(protocols.words)).of(CHANNELS)),
+        channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
     )
     store.log.listen(watches)
     store.transactions.listen(deciding)

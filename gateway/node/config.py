@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta
 
@@ -68,6 +68,8 @@ class Config:
     connections_max   connections open at once, over all stream ports
     certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder
     key               PEM file of the certificate's key
+    log_level         lowest level of the lines that the process logs
+    log_format        text: a line for people; json: an object a line
     tables            table of the configuration -> its values as given
     sources           setting -> source of its value; settings with their default are absent
     file              the configuration file that was read; "": none
@@ -90,6 +92,8 @@ class Config:
     connections_max: Number = 100_000
     certificate: str = ""
     key: str = ""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     file: str = ""

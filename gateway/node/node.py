@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import SECOND_NS
+from domain.store_event import StoreEvent
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
@@ -20,20 +22,25 @@ from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.node.protocols import ADMIN, installed
 from gateway.node.renewal import Renewal
-from gateway.observe import metrics
 from gateway.observe.counters import CounterRegistry
+from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.lag import Lags
+from gateway.observe.metrics import Snapshot, row_of
+from gateway.observe.store_log import log_store_event
 from gateway.observe.sys_values import sys_values
 from gateway.runtime.address import bind, concrete
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
+from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.reload import Reload, ReloadSource
+from gateway.runtime.startup_admin import StartupAdmin
 from gateway.runtime.stream import StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
+from gateway.runtime.turn_watch import TurnWatch
 from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Losing, Peer
 from protocols.declaration import Listener
@@ -59,7 +66,7 @@ class Node:
         self.protocols = installed()
         self.reload: Reload
         self._reread = reread or (lambda: config)
-        self.ready = False
+        self.health = Health(time.monotonic_ns)
         self.parts: Parts
         self.ports: dict[str, int] = {}
         self._counter_registry: CounterRegistry
@@ -75,12 +82,17 @@ class Node:
         sockets: dict[str, socket.socket] = {}
         try:
             self._bind(sockets)
+            starting = StartupAdmin(sockets[ADMIN.name], self.health)
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
-            self.parts = self._composed(host)
-            self._counter_registry = self.parts.counter_registry
-            await self._prepared()
-            self._lags = Lags(self.parts.store.log, self.parts.store.positions, self.parts.store.metadata)
+            try:
+                self.parts = self._composed(host)
+                self._counter_registry = self.parts.counter_registry
+                await self._prepared()
+            finally:
+                starting.stop()
+            self._lags = Lags(self.parts.store.outlook, self.parts.store.metadata, self._clock)
+            self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             admission_check = Admission(self.parts.limits) if self.parts.limits.limits_connections else None
             self._connection_context = ConnectionContext(
@@ -106,18 +118,26 @@ class Node:
             raise
         self._ready_ns = self._clock.monotonic_ns()
         self.parts.sessions.sys_topics.source = self._sys_values
-        self.ready = True
+        self._lags.start()
+        self._turns.start()
+        self.health.phase = SERVING
 
     def _composed(self, host: str) -> Parts:
         entropy = SystemEntropy()
+        disk, clock = self._disk, self._clock
         try:
-            return compose(self.config, self.ports, host, self._disk, self._clock, entropy, hot_bytes(), self.protocols)
+            return compose(self.config, self.ports, host, disk, clock, entropy, hot_bytes(), self.protocols, self._report)
         except StoreError as error:
             if not error.repairable:
                 raise
             folder = self._disk.path
             text = f"{error}. Nothing was changed. `headgate check {folder}` lists all of it; run `headgate repair {folder}`"
             raise StoreError(f"{text} to set it aside and to start with all the rest", error.file) from error
+
+    def _report(self, event: StoreEvent) -> None:
+        """An event of the store: a line in the log, and perhaps a reason why the node does not serve."""
+        self.health.heard(event)
+        log_store_event(event)
 
     def _contexts(self, host: str) -> TlsContexts:
         config, names = self.config, _names(host, self.config.host)
@@ -164,7 +184,7 @@ class Node:
         adapters = self.parts.adapters
         if listener is ADMIN:
             hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
-            self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now, hosts, self.parts.access)
+            self._admin = Admin(self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.parts.access)
             await self._admin.open(bound)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
@@ -198,9 +218,6 @@ class Node:
 
         return make
 
-    def _serves(self) -> bool:
-        return self.ready and self.parts.store.broken is None
-
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
         return [
@@ -208,13 +225,30 @@ class Node:
             for name, port in self.ports.items()
         ]
 
-    def metrics(self) -> str:
-        """The current metrics in Prometheus' text format."""
-        up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
-        expired = self.parts.handler.receiving.expired
-        refused = self.parts.access.refused if self.parts.access is not None else {}
-        figures, lags = self.parts.store.figures(), self._lags.refresh()
-        return metrics.text(self._counter_registry.all(), figures, lags, up_s, expired, refused, self._lost(), self._counters())
+    def snapshot(self) -> Snapshot:
+        """What the metrics page shows, now."""
+        parts = self.parts
+        counters = parts.handler.counters
+        stored, delivered = counters.sums()
+        return Snapshot(
+            [row_of(one) for one in self._counter_registry.all()],
+            parts.store.figures(),
+            self._counters(),
+            parts.access.refused if parts.access is not None else {},
+            self._lost(),
+            counters.topics(),
+            counters.deliveries(),
+            stored,
+            delivered,
+            list(self._lags.rows),
+            self._lags.age_s(),
+            {
+                **parts.store.histograms(),
+                "loop_turn_seconds": self._turns.turns,
+                "delivery_seconds": self._counter_registry.ages.histogram,
+            },
+            in_use(),
+        )
 
     def _sys_values(self) -> dict[str, str]:
         sessions = self.parts.sessions
@@ -239,10 +273,12 @@ class Node:
                 lost[reason] = lost.get(reason, 0) + count
         return lost
 
-    def _counters(self) -> dict[str, int]:
+    def _counters(self) -> dict[str, float]:
         sessions = self.parts.sessions
         retained, retained_bytes = self.parts.store.state.size(SPACE)
-        counters = {
+        counters: dict[str, float] = {
+            "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
+            "messages_expired_total": self.parts.handler.receiving.expired,
             "mqtt_sessions_connected": sessions.attached,
             "mqtt_sessions_connected_max": sessions.attached_max,
             "mqtt_subscriptions": sessions.subscription_count,
@@ -258,7 +294,9 @@ class Node:
 
     async def stop(self) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
-        self.ready = False
+        self.health.phase = STOPPING
+        self._lags.stop()
+        self._turns.stop()
         self.reload.stop()
         pumps = self._connection_context.pumps
         for listener in self._streams:

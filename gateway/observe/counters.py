@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import final
+from collections.abc import Callable, Mapping
+from typing import Final, final
 
 from domain.errors import ErrorCode
 from domain.event import Event, Pulled, Received, Refused, WatchedMessages
+from domain.histogram import Histogram
 from domain.mqtt_session import Deliveries
+from domain.record import Record
 from domain.refusal import ReasonWords, is_refusal
+
+SAMPLED: Final = 16
+"""Deliveries of which the age of one is counted."""
+
+
+@final
+class MessageAges:
+    """How old messages are when they are handed to clients, since they were stored: the first of one delivery in SAMPLED."""
+
+    __slots__ = ("_skipped", "_wall_ms", "histogram")
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._skipped = 0
+        self.histogram = Histogram()
+
+    def due(self) -> bool:
+        """True for one delivery in SAMPLED: messages to many are delivered one by one. Then `add` is called."""
+        self._skipped += 1
+        if self._skipped < SAMPLED:
+            return False
+        self._skipped = 0
+        return True
+
+    def add(self, store_ms: int) -> None:
+        """Count the age of a message that was stored at `store_ms`."""
+        self.histogram.add(max(0, self._wall_ms() - store_ms) / 1000)
+
+
+def _no_time() -> int:
+    return 0
 
 
 @final
@@ -21,6 +54,7 @@ class ProtocolCounters:
     """
 
     __slots__ = (
+        "ages",
         "bytes_in",
         "bytes_out",
         "connections_open",
@@ -34,7 +68,8 @@ class ProtocolCounters:
         "words",
     )
 
-    def __init__(self, protocol: str, words: ReasonWords) -> None:
+    def __init__(self, protocol: str, words: ReasonWords, ages: MessageAges) -> None:
+        self.ages = ages
         self.protocol = protocol
         self.words = words
         self.bytes_in = 0
@@ -56,10 +91,16 @@ class ProtocolCounters:
         """Count the messages or the refusal of one event."""
         if isinstance(event, Deliveries):
             self.messages_out += len(event.items)
+            if event.items and self.ages.due():
+                self.ages.add(event.items[0].routed.record.store_ms)
         elif isinstance(event, Pulled | WatchedMessages):
             self.messages_out += len(event.records)
+            if event.records and self.ages.due():
+                self.ages.add(Record(event.records[0]).store_ms)
         elif isinstance(event, Received):
             self.messages_out += len(event.messages)
+            if event.messages and self.ages.due():
+                self.ages.add(Record(event.messages[0].record).store_ms)
         elif isinstance(event, Refused):
             self.refused(event.failure.code.value)
 
@@ -100,18 +141,19 @@ class ProtocolCounters:
 class CounterRegistry:
     """The counters of all protocols of a node, made on first use."""
 
-    __slots__ = ("_protocols", "_words")
+    __slots__ = ("_protocols", "_words", "ages")
 
-    def __init__(self, words: ReasonWords | None = None) -> None:
-        """`words`: what the node's protocols say for reasons."""
+    def __init__(self, words: ReasonWords | None = None, wall_ms: Callable[[], int] = _no_time) -> None:
+        """`words`: what the node's protocols say for reasons; `wall_ms`: epoch milliseconds, for the ages of messages."""
         self._words = words or ReasonWords()
+        self.ages = MessageAges(wall_ms)
         self._protocols: dict[str, ProtocolCounters] = {}
 
     def of(self, protocol: str) -> ProtocolCounters:
         """The counters of `protocol`."""
         counters = self._protocols.get(protocol)
         if counters is None:
-            counters = self._protocols[protocol] = ProtocolCounters(protocol, self._words)
+            counters = self._protocols[protocol] = ProtocolCounters(protocol, self._words, self.ages)
         return counters
 
     def refused(self, protocol: str, word: str) -> None:

@@ -1,22 +1,32 @@
-"""Prometheus' text format (version 0.0.4), from the counters of protocols, store and other parts."""
+"""The node's metrics in Prometheus' text format, by prometheus-client.
+
+`Snapshot` is taken on the loop and costs little; `render` makes the text of it, which may take long with many rows, so it runs
+in a thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Final, cast
 
+from prometheus_client import PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from domain.histogram import BOUNDS_S, Histogram
 from gateway.observe.counters import ProtocolCounters
+from gateway.observe.lag import GroupLag
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+ROWS_MAX: Final = 1_000
+"""Rows of one metric by topic or group; what further ones have is in the row OTHER."""
+OTHER: Final = "(other)"
+"""Value of a label that no topic or group can have as a name."""
 
-_PLAIN: Final = (
-    ("messages_in_total", "counter", "Messages taken from clients"),
-    ("messages_out_total", "counter", "Messages handed to clients"),
-    ("bytes_in_total", "counter", "Bytes read from sockets"),
-    ("bytes_out_total", "counter", "Bytes written to sockets"),
-    ("connections_opened_total", "counter", "Connections since the start"),
-    ("connections_open", "gauge", "Connections open now"),
-)
 COUNTERS: Final = {
     "mqtt_sessions_connected": "MQTT clients connected now",
     "mqtt_sessions_connected_max": "MQTT clients that were connected at the same time, at most",
@@ -29,80 +39,208 @@ COUNTERS: Final = {
     "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
+    "messages_expired_total": "Messages settled instead of delivered, since they had expired",
+    "up_seconds": "Time since the node was ready",
 }
+HISTOGRAMS: Final = {
+    "append_seconds": "Time from the acceptance of an append to its answer",
+    "sync_seconds": "Time of one sync of the log",
+    "loop_turn_seconds": "Time of the turn of the event loop that was under way when a timer was due",
+    "delivery_seconds": "Age of messages when they are handed to clients, a sample of one delivery in sixteen",
+}
+_PLAIN: Final = (
+    ("messages_in", "Messages taken from clients"),
+    ("messages_out", "Messages handed to clients"),
+    ("bytes_in", "Bytes read from sockets"),
+    ("bytes_out", "Bytes written to sockets"),
+    ("connections_opened", "Connections since the start"),
+)
 _BY_REASON: Final = (
-    ("refusals_total", "all_refusals", "Refused commands and connections, by reason"),
-    ("disconnects_total", "all_disconnects", "Ended connections, by reason"),
-    ("dropped_total", "dropped", "Datagrams and requests that came to nothing, by reason"),
+    ("refusals", "Refused commands and connections, by reason"),
+    ("disconnects", "Ended connections, by reason"),
+    ("dropped", "Datagrams and requests that came to nothing, by reason"),
 )
 
 
-def text(
-    protocols: Iterable[ProtocolCounters],
-    store: Mapping[str, float],
-    lags: Iterable[tuple[str, str, int]],
-    up_s: float,
-    expired: int,
-    access: Mapping[str, int],
-    lost: Mapping[str, int],
-    counters: Mapping[str, int],
-) -> str:
-    """All metrics as text.
+@dataclass(frozen=True, slots=True)
+class ProtocolRow:
+    """The counts of one protocol: `plain` by the names of _PLAIN, and by reason."""
 
-    protocols  counters of each protocol
-    store      values of the store by name, without the prefix `headgate_store_`
-    lags       (group, topic, messages behind)
-    up_s       seconds since the node was ready
-    expired    messages settled instead of delivered because they had expired
-    access     refusals of access control, by cause
-    lost       messages that did not reach MQTT clients, by reason
-    counters   counters of other parts of the node, by the names of COUNTERS
+    protocol: str
+    plain: Mapping[str, int]
+    connections_open: int
+    reasons: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that the metrics page shows, at one moment.
+
+    protocols    counts of each protocol
+    store        values of the store by name, without the prefix `headgate_store_`
+    counters     values of other parts of the node, by the names of COUNTERS
+    access       refusals of access control, by cause
+    lost         messages that did not reach MQTT clients, by reason
+    topics       topic -> (messages, bytes) stored in it
+    deliveries   (group, topic) -> (messages, bytes) delivered
+    stored       (messages, bytes) stored in all topics
+    delivered    (messages, bytes) delivered to all groups
+    lags         of groups
+    lag_age_s    age of `lags`; below 0: not known yet
+    histograms   by the names of HISTOGRAMS
+    compiled     compiled modules in use
     """
-    lines: list[str] = []
-    by_protocol = list(protocols)
-    for name, kind, about in _PLAIN:
-        _head(lines, name, kind, about)
-        attribute = name.removesuffix("_total")
-        lines += [f"headgate_{name}{_labels(protocol=one.protocol)} {getattr(one, attribute)}" for one in by_protocol]
-    for name, attribute, about in _BY_REASON:
-        _head(lines, name, "counter", about)
-        for one in by_protocol:
-            found = getattr(one, attribute)
-            counts: Mapping[str, int] = found() if callable(found) else found
-            lines += [
-                f"headgate_{name}{_labels(protocol=one.protocol, reason=reason)} {count}"
-                for reason, count in sorted(counts.items())
-            ]
-    _reasons(lines, "access_refusals_total", "Credentials and commands refused by access control, by cause", access)
-    _reasons(lines, "mqtt_lost_total", "Messages that MQTT clients have sent or were to get, and that are lost", lost)
-    _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
-    lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
-    _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")
-    lines.append(f"headgate_messages_expired_total {expired}")
-    for name, count in sorted(counters.items()):
-        _head(lines, name, "counter" if name.endswith("_total") else "gauge", COUNTERS[name])
-        lines.append(f"headgate_{name} {count}")
-    for name, value in sorted(store.items()):
-        _head(lines, f"store_{name}", "counter" if name.endswith("_total") else "gauge", f"The store's {name}")
-        lines.append(f"headgate_store_{name} {value:.9g}")
-    _head(lines, "up_seconds", "gauge", "Time since the node was ready")
-    lines.append(f"headgate_up_seconds {up_s:.3f}")
-    return "\n".join(lines) + "\n"
+
+    protocols: Sequence[ProtocolRow] = ()
+    store: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    access: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    deliveries: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    stored: tuple[int, int] = (0, 0)
+    delivered: tuple[int, int] = (0, 0)
+    lags: Sequence[GroupLag] = ()
+    lag_age_s: float = -1.0
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    compiled: int = 0
 
 
-def _reasons(lines: list[str], name: str, about: str, counts: Mapping[str, int]) -> None:
-    _head(lines, name, "counter", about)
-    lines += [f"headgate_{name}{_labels(reason=reason)} {count}" for reason, count in sorted(counts.items())]
+class Page(Collector):
+    """One snapshot as metric families, behind those of the process and the platform."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Metric]:
+        """All families."""
+        for collector in _PROCESS:
+            yield from collector.collect()
+        snapshot = self._snapshot
+        yield _build(snapshot)
+        yield from _protocols(snapshot.protocols)
+        yield _by_reason("access_refusals", "Credentials and commands refused by access control, by cause", snapshot.access)
+        yield _by_reason("mqtt_lost", "Messages that MQTT clients have sent or were to get, and that are lost", snapshot.lost)
+        yield from _topics(snapshot)
+        yield from _lags(snapshot)
+        for name, about in COUNTERS.items():
+            if name in snapshot.counters:
+                yield _plain(name, about, snapshot.counters[name])
+        for name, value in sorted(snapshot.store.items()):
+            yield _plain(f"store_{name}", f"The store's {name}", value)
+        for name, histogram in snapshot.histograms.items():
+            yield _histogram(name, histogram)
 
 
-def _head(lines: list[str], name: str, kind: str, about: str) -> None:
-    lines.append(f"# HELP headgate_{name} {about}")
-    lines.append(f"# TYPE headgate_{name} {kind}")
+def row_of(counters: ProtocolCounters) -> ProtocolRow:
+    """The counts of a protocol now."""
+    plain = {name: int(getattr(counters, name)) for name, _ in _PLAIN}
+    reasons = {
+        "refusals": counters.all_refusals(),
+        "disconnects": counters.all_disconnects(),
+        "dropped": dict(counters.dropped),
+    }
+    return ProtocolRow(counters.protocol, plain, counters.connections_open, reasons)
 
 
-def _labels(**labels: str) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+def render(snapshot: Snapshot) -> bytes:
+    """The text of a snapshot."""
+    return generate_latest(cast(CollectorRegistry, Page(snapshot)))
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _build(snapshot: Snapshot) -> Metric:
+    try:
+        version = metadata.version("headgate")
+    except metadata.PackageNotFoundError:
+        version = "unknown"
+    family = GaugeMetricFamily("headgate_build_info", "What runs", labels=("version", "python", "compiled_modules"))
+    family.add_metric((version, platform.python_version(), str(snapshot.compiled)), 1)
+    return family
+
+
+def _plain(name: str, about: str, value: float) -> Metric:
+    if name.endswith("_total"):
+        return CounterMetricFamily(f"headgate_{name}", about, value)
+    return GaugeMetricFamily(f"headgate_{name}", about, value)
+
+
+def _by_reason(name: str, about: str, counts: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(f"headgate_{name}", about, labels=("reason",))
+    for reason, count in sorted(counts.items()):
+        family.add_metric((reason,), count)
+    return family
+
+
+def _protocols(rows: Sequence[ProtocolRow]) -> Iterator[Metric]:
+    for name, about in _PLAIN:
+        family = CounterMetricFamily(f"headgate_{name}", about, labels=("protocol",))
+        for row in rows:
+            family.add_metric((row.protocol,), row.plain[name])
+        yield family
+    gauge = GaugeMetricFamily("headgate_connections_open", "Connections open now", labels=("protocol",))
+    for row in rows:
+        gauge.add_metric((row.protocol,), row.connections_open)
+    yield gauge
+    for name, about in _BY_REASON:
+        family = CounterMetricFamily(f"headgate_{name}", about, labels=("protocol", "reason"))
+        for row in rows:
+            for reason, count in sorted(row.reasons[name].items()):
+                family.add_metric((row.protocol, reason), count)
+        yield family
+
+
+def _topics(snapshot: Snapshot) -> Iterator[Metric]:
+    """Counters by topic and by group: the rows with most messages, and one for all the others."""
+    stored = sorted(snapshot.topics.items(), key=lambda row: (-row[1][0], row[0]))[:ROWS_MAX]
+    delivered = sorted(snapshot.deliveries.items(), key=lambda row: (-row[1][0], row[0]))[:ROWS_MAX]
+    for at, what in enumerate(("messages", "bytes")):
+        family = CounterMetricFamily(f"headgate_topic_{what}", f"{what.title()} stored in a topic", labels=("topic",))
+        for topic, counts in stored:
+            family.add_metric((topic,), counts[at])
+        family.add_metric((OTHER,), max(0, snapshot.stored[at] - sum(counts[at] for _, counts in stored)))
+        yield family
+    for at, what in enumerate(("messages", "bytes")):
+        family = CounterMetricFamily(
+            f"headgate_group_{what}", f"{what.title()} delivered to a group, redeliveries included", labels=("group", "topic")
+        )
+        for (group, topic), counts in delivered:
+            family.add_metric((group, topic), counts[at])
+        family.add_metric((OTHER, OTHER), max(0, snapshot.delivered[at] - sum(counts[at] for _, counts in delivered)))
+        yield family
+
+
+def _lags(snapshot: Snapshot) -> Iterator[Metric]:
+    if snapshot.lag_age_s < 0:
+        return
+    rows = sorted(snapshot.lags, key=lambda row: (-row.messages, row.group, row.topic))
+    shown, others = rows[:ROWS_MAX], rows[ROWS_MAX:]
+    messages = GaugeMetricFamily(
+        "headgate_group_lag",
+        "Messages that a group has not settled, as of headgate_group_lag_age_seconds",
+        labels=("group", "topic"),
+    )
+    seconds = GaugeMetricFamily("headgate_group_lag_seconds", "Age of the oldest of these messages", labels=("group", "topic"))
+    for row in shown:
+        messages.add_metric((row.group, row.topic), row.messages)
+        seconds.add_metric((row.group, row.topic), row.seconds)
+    if others:
+        messages.add_metric((OTHER, OTHER), sum(row.messages for row in others))
+        seconds.add_metric((OTHER, OTHER), max(row.seconds for row in others))
+    yield messages
+    yield seconds
+    yield GaugeMetricFamily("headgate_group_lag_age_seconds", "Age of the lags: they are read in turns", snapshot.lag_age_s)
+
+
+def _histogram(name: str, histogram: Histogram) -> Metric:
+    buckets: list[tuple[str, float]] = []
+    total = 0
+    for bound, count in zip((*(str(bound) for bound in BOUNDS_S), "+Inf"), histogram.counts, strict=True):
+        total += count
+        buckets.append((bound, total))
+    return HistogramMetricFamily(f"headgate_{name}", HISTOGRAMS[name], buckets, histogram.sum_s)
+
+
+_PROCESS: Final[Sequence[Collector]] = (
+    cast(Collector, ProcessCollector(registry=cast(CollectorRegistry, None))),
+    cast(Collector, PlatformCollector(registry=cast(CollectorRegistry, None))),
+)

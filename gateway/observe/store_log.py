@@ -10,6 +10,7 @@ from domain.store_event import StoreEvent, StoreEventKind
 log = logging.getLogger("headgate.store")
 
 _LEVELS: Final = {
+    StoreEventKind.RECOVERING: logging.INFO,
     StoreEventKind.STOPPED: logging.CRITICAL,
     StoreEventKind.FULL: logging.ERROR,
     StoreEventKind.RESUMED: logging.WARNING,
@@ -27,4 +28,5 @@ def log_store_event(event: StoreEvent) -> None:
     """Write one line: what has happened, the file, the cause and the remedy; a fault of the program with its traceback."""
     parts = [f"store {event.kind.value}", event.file, event.cause, event.remedy]
     error = event.error if event.kind is StoreEventKind.FAULT else None
-    log.log(_LEVELS[event.kind], "%s", ": ".join(part for part in parts if part), exc_info=error)
+    facts = {"event": event.kind.value, "file": event.file, "cause": event.cause, "remedy": event.remedy}
+    log.log(_LEVELS[event.kind], "%s", ": ".join(part for part in parts if part), exc_info=error, extra=facts)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from domain.access import Authority, BearerToken, Credentials, Password
 from domain.errors import Failure
-from gateway.observe.metrics import CONTENT_TYPE
+from gateway.observe.health import Health
+from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
 from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ class AdminConnection(asyncio.Protocol):
 class Admin:
     """The resources of the admin port.
 
-    /healthz           200: the process answers
-    /readyz            200: the node serves clients; 503: it does not
+    /healthz           200: the process answers, and says what it does
+    /readyz            200: the node serves clients; 503: it does not, with the reasons
     /metrics           metrics as Prometheus text
     /v1/admin/loaded   state of the reloadable files, as JSON
     /v1/admin/reload   POST: reload the files; 409: a file could not be used
@@ -103,8 +104,8 @@ class Admin:
 
     def __init__(
         self,
-        ready: Callable[[], bool],
-        metrics: Callable[[], str],
+        health: Health,
+        snapshot: Callable[[], Snapshot],
         loaded: Callable[[], list[dict[str, object]]],
         reload: Callable[[], None],
         hosts: Hosts,
@@ -114,10 +115,10 @@ class Admin:
         self._authority = authority
         self._connections: dict[Any, AdminConnection] = {}
         self._server: asyncio.AbstractServer | None = None
-        self._ready = ready
+        self._health = health
         self._loaded = loaded
         self._reload = reload
-        self._metrics = metrics
+        self._snapshot = snapshot
         self._runner: web.AppRunner | None = None
 
     async def open(self, bound: socket.socket) -> None:
@@ -125,15 +126,15 @@ class Admin:
         from aiohttp import web
 
         async def health(_: web.Request) -> web.Response:
-            return web.Response(text="ok\n")
+            return web.json_response(self._health.document())
 
         async def readiness(_: web.Request) -> web.Response:
-            if self._ready():
-                return web.Response(text="ready\n")
-            return web.Response(status=503, text="not ready\n")
+            found = self._health.readiness()
+            return web.json_response(found, status=200 if found["ready"] else 503)
 
         async def metrics(_: web.Request) -> web.Response:
-            return web.Response(body=self._metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
+            body = await asyncio.get_running_loop().run_in_executor(None, render, self._snapshot())
+            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
         async def loaded(_: web.Request) -> web.Response:
             return web.json_response(self._loaded())

@@ -63,6 +63,9 @@ class Pure(MetaPathFinder):
         return spec_from_file_location(fullname, file)
 
 
+OURS: Final = ("domain", "gateway", "nameserver", "protocols", "store")
+
+
 def activate(root: Path = ROOT) -> str:
     """Use what is compiled; one line for a person that says how much that is. Once, before the modules are imported.
 
@@ -79,6 +82,14 @@ def activate(root: Path = ROOT) -> str:
     if lines and under_way(root):
         lines.append("a compilation is under way, for the next start")
     return "; ".join([f"{len(files)} compiled modules", *lines])
+
+
+def in_use() -> int:
+    """Number of our modules that run as machine code."""
+    files = [
+        getattr(module, "__file__", None) or "" for name, module in list(sys.modules.items()) if name.split(".")[0] in OURS
+    ]
+    return sum(file.endswith(".so") for file in files)
 
 
 def under_way(root: Path = ROOT) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.node.node import Node
+from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
 from gateway.runtime.compiled import at_next_start, under_way
 
@@ -30,7 +31,7 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
 
     Raises ConfigError and StoreError before anything is served.
     """
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure(config.log_level, config.log_format)
     _raise_file_limit()
     gc.disable()  # what the start makes stays: to search it for cycles while it grows takes seconds at a million queues
     loop = new_loop()

@@ -57,6 +57,36 @@ class LeasePeek:
         """Outlook.places."""
         return [place for place in self._ledger.tables.places() if not place[1].startswith(lite.PREFIX)]
 
+    def places_after(self, place: tuple[str, str, int] | None, limit: int) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places_after."""
+        tables = self._ledger.tables
+        found = tables.places_after(place, limit)
+        kept = [each for each in found if not each[1].startswith(lite.PREFIX)]
+        while found and not kept:
+            found = tables.places_after(found[-1], limit)
+            kept = [each for each in found if not each[1].startswith(lite.PREFIX)]
+        return kept
+
+    def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
+        """Outlook.lag."""
+        queue = self._index.queue(topic, queue_id)
+        if queue is None:
+            return 0, 0
+        place = (group, topic, queue_id)
+        table = self._ledger.tables.awake(place)
+        first = max(queue.first, self._ledger.tables.floor(place) if table is None else table.floor)
+        messages = queue.visible - first
+        if table is not None:
+            messages -= table.settled.count_from(first)
+        if messages <= 0:
+            return 0, 0
+        try:
+            rows = self._index.rows(queue, first, 1)
+        except (OSError, StoreError) as error:
+            self._events.unreadable(error)
+            rows = []
+        return messages, rows[0][3] if rows else 0
+
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.delivered_below."""
         place = (group, topic, queue_id)

@@ -32,6 +32,11 @@ class Ranges:
         at = bisect_right(self.starts, offset) - 1
         return (self.starts[at], self.ends[at]) if at >= 0 and offset < self.ends[at] else None
 
+    def count_from(self, offset: int) -> int:
+        """How many offsets from `offset` on are in the set."""
+        at = bisect_right(self.ends, offset)
+        return sum(self.ends[at:]) - sum(self.starts[at:]) - max(0, offset - self.starts[at] if at < len(self.starts) else 0)
+
     def add(self, start: int, end: int) -> None:
         """Add the offsets of [start, end); merges the ranges that it overlaps or touches."""
         starts, ends = self.starts, self.ends

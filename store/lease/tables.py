@@ -10,6 +10,7 @@ ordered 1. Its other attributes are those of a new table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, final
 
 from domain import lite
@@ -90,6 +91,11 @@ class LeaseTables:
     def places(self) -> list[Place]:
         """The places of all tables, live and idle. Takes time proportional to their number."""
         return [journal.parse_key(key) for key in self._packed]
+
+    def places_after(self, place: Place | None, limit: int) -> list[Place]:
+        """At most `limit` places in the order of their keys, from the one behind `place` on."""
+        key = b"" if place is None else journal.key(*place) + b"\x00"
+        return [journal.parse_key(each) for each in islice(self._keys.since(key), limit)]
 
     def places_of(self, prefix: bytes) -> list[Place]:
         """The places of the tables whose state keys begin with `prefix`: those of a topic, or of all its lite queues."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
+from domain.histogram import Histogram
 from domain.message import Message
 from domain.ports import Clock, Timer
 from domain.store_event import StoreEventKind
@@ -51,6 +52,8 @@ class GroupCommit:
     broken           why nothing is written any more; None while the log works
     full             why nothing is written until there is room on the disk; None while there is
     writes, written_bytes, syncs, sync_ns   counters since the start
+    appends          time from the acceptance of appends to their answers
+    sync_times       time of syncs
     _open            the batch that appends go into
     _sealed          closed batches to write, in order; None closes the segment
     _unsynced        (end, effects) of written batches that wait for a sync, with `_waiting` appends
@@ -100,6 +103,8 @@ class GroupCommit:
         self.writes = 0
         self.syncs = 0
         self.sync_ns = 0
+        self.appends = Histogram()
+        self.sync_times = Histogram()
         self.written_bytes = 0
 
     def close(self) -> None:
@@ -284,7 +289,7 @@ class GroupCommit:
                 self._unsynced.append((current.end, current.flushed))
                 self._waiting += len(current.flushed.pending)
             if current.page.pending or current.page.arrivals:
-                self._reached(current.page)
+                self._reach(current.page)
             written.append(current)
         if full is not None:
             self.fill("a write of the log", full)
@@ -352,6 +357,7 @@ class GroupCommit:
             took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
             self.sync_ns += took_ns
+            self.sync_times.add(took_ns / 1e9)
             self.synced = max(self.synced, target)
             self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
             ready: list[Effects] = []
@@ -370,10 +376,17 @@ class GroupCommit:
                 if current is not None:
                     self.wake()
             for effects in ready:
-                self._reached(effects)
+                self._reach(effects)
             self._wake_sync_waiters()
 
         self._segments.sync(synced)
+
+    def _reach(self, effects: Effects) -> None:
+        """The batch of the effects has reached its level."""
+        if effects.pending:
+            waited_ns = self._clock.monotonic_ns() - effects.pending[0].accepted_ns
+            self.appends.add(waited_ns / 1e9, len(effects.pending))
+        self._reached(effects)
 
     def _sync_or_delay(self, coming: int = 0) -> None:
         """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch.

@@ -38,7 +38,7 @@ def start(folder: Path, text: str) -> Node:
 def figure(node: Node, line: str) -> int:
     """The value of one line of /metrics; 0 when there is no such line."""
     found = [text for text in node.admin("/metrics").splitlines() if text.startswith(line)]
-    return int(found[0].rpartition(" ")[2]) if found else 0
+    return int(float(found[0].rpartition(" ")[2])) if found else 0
 
 
 def refusal(protocol: str, reason: str) -> str:

@@ -86,7 +86,7 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
                 post(node, "/v1/topics/Mixed/messages", str(number).encode())
             wanted = {f"early{number}" for number in range(20)} | {str(number) for number in range(COUNT)}
             until(lambda: wanted <= {*pushed, *receiver.got}, 60)
-            until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 40)
+            until(lambda: lag(node, "cg_Mixed").endswith(" 0.0"), 40)
             receiver.over = True
             receiver.join(10)
             process.stdin.write("\n")
@@ -134,7 +134,7 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
             until(lambda: set(wanted) <= set(pulled), 60)
             for number in range(24):
                 post(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
-            until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 60)
+            until(lambda: lag(node, "cg_Mixed").endswith(" 0.0"), 60)
             process.stdin.write("\n")
             process.stdin.close()
             process.wait(30)

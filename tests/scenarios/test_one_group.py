@@ -147,7 +147,7 @@ def test_a_member_of_each_kind_each_killed_once_and_the_node_too(node: Node, tmp
                     lives[kind].append(Member(node, kind, tmp_path, len(lives[kind]), java))
                     everyone.append(lives[kind][-1])
         until(lambda: wanted <= {body for member in everyone for body, _ in member.said("done")} | lost(everyone), 120)
-        until(lambda: f'headgate_group_lag{{group="{GROUP}",topic="{TOPIC}"}} 0\n' in node.admin("/metrics"), 90)
+        until(lambda: f'headgate_group_lag{{group="{GROUP}",topic="{TOPIC}"}} 0.0\n' in node.admin("/metrics"), 90)
         check(everyone, wanted)
     finally:
         for member in everyone:

@@ -9,7 +9,8 @@ from typing import Any
 from tests.tidy.source import PACKAGES, ROOT, Source, companions, sources
 
 MODULES = {
-    "grpcio-tools": "grpc", "paho-mqtt": "paho", "protobuf": "google", "pyjwt": "jwt", "rocketmq-python-client": "rocketmq",
+    "grpcio-tools": "grpc", "paho-mqtt": "paho", "protobuf": "google", "pyjwt": "jwt",
+    "python-json-logger": "pythonjsonlogger", "rocketmq-python-client": "rocketmq",
 }  # fmt: skip
 """Distributions that are imported under another name than their own."""
 

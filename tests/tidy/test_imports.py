@@ -31,6 +31,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
+    ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.observe")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),

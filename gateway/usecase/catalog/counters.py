@@ -77,13 +77,14 @@ class Counter:
     A call of `add` costs three additions; the sums of a tick are added to the windows when the tick ends or a window is read.
     """
 
-    __slots__ = ("_count", "_day", "_hour", "_minute", "_size", "_tick", "_times", "_total")
+    __slots__ = ("_bytes", "_count", "_day", "_hour", "_minute", "_size", "_tick", "_times", "_total")
 
     def __init__(self) -> None:
         self._minute = CountWindow(1, 7)
         self._hour = CountWindow(60, 7)
         self._day = CountWindow(360, 25)
         self._total = 0
+        self._bytes = 0
         self._tick = 0
         self._count = 0
         self._size = 0
@@ -112,12 +113,17 @@ class Counter:
             for window in (self._minute, self._hour, self._day):
                 window.add(self._count, self._size, self._times, self._tick)
             self._total += self._count
+            self._bytes += self._size
             self._count = self._size = self._times = 0
         self._tick = tick
 
     def total(self) -> int:
         """Messages since the start."""
         return self._total + self._count
+
+    def sums(self) -> tuple[int, int]:
+        """(messages, bytes) since the start."""
+        return self._total + self._count, self._bytes + self._size
 
     def minute(self, tick: int) -> CountWindow:
         """The window of the last minute."""
@@ -205,6 +211,18 @@ class MessageCounters:
         """Messages a second that were stored in `topic` in the last minute."""
         counter = self._put.get(topic)
         return counter.minute(self._tick).sum(self._tick, 7)[0] / self._seconds(1, 7) if counter is not None else 0.0
+
+    def topics(self) -> dict[str, tuple[int, int]]:
+        """Topic -> (messages, bytes) stored since the start, for at most COUNTERS_MAX topics."""
+        return {topic: counter.sums() for topic, counter in self._put.items()}
+
+    def deliveries(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """(group, topic) -> (messages, bytes) delivered since the start, for at most COUNTERS_MAX of them."""
+        return {(group, topic): counter.sums() for (topic, group), counter in self._got.items()}
+
+    def sums(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """((messages, bytes) stored, (messages, bytes) delivered) since the start, over all topics and groups."""
+        return self._all_put.sums(), self._all_got.sums()
 
     def figures(self) -> dict[str, float]:
         """Totals, and messages a second over 10 s, a minute and ten minutes, of messages stored (put) and delivered (got)."""

@@ -52,7 +52,7 @@ def test_what_is_given_is_no_default_and_values_are_written_as_toml_has_them(tmp
     assert shown["mqtt.qos_max"][0] == "1"
     assert "headgate.toml" in shown["mqtt.qos_max"][1]
     assert shown["mqtt.retain_available"] == ("true", "default")
-    assert shown["websocket.origins"] == ("['*']", "default")
+    assert shown["websocket.origins"] == ("[]", "default")
 
 
 @pytest.mark.parametrize(

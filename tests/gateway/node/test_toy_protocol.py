@@ -107,7 +107,7 @@ def test_counted_under_its_name_and_its_words_under_their_reasons(node: Node) ->
         assert said(connection, "HELLO", "send orders text") == ["not so loud", "stored"]
         connection.sendall(b"toy:" + b"x" * 40)
         assert connection.recv(64) == b""
-    counted = dict(re.findall(r'^headgate_(\w+\{protocol="toy".*\}) (\d+)$', node.admin("/metrics"), re.MULTILINE))
+    counted = dict(re.findall(r'^headgate_(\w+\{protocol="toy".*\}) (\d+)\.0$', node.admin("/metrics"), re.MULTILINE))
     assert int(counted['messages_in_total{protocol="toy"}']) >= 1
     assert int(counted['connections_opened_total{protocol="toy"}']) >= 1
     assert counted['refusals_total{protocol="toy",reason="not-allowed"}'] == "1"

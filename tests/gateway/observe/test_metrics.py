@@ -1,115 +1,106 @@
-"""The Prometheus text, and the lag of groups."""
+"""The metrics page: what is on it, that it is Prometheus' format, and that its rows are bounded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, cast
+from prometheus_client.parser import text_string_to_metric_families
 
-from domain.errors import ErrorCode, Failure
-from domain.store_ports import GroupPositions, MessageLog, Metadata
-from domain.topic import Group, Topic
+from domain.histogram import BOUNDS_S, Histogram
 from gateway.node.protocols import installed
-from gateway.observe import lag, metrics
-from gateway.observe.counters import CounterRegistry
-from gateway.observe.lag import Lags
+from gateway.observe.counters import SAMPLED, CounterRegistry
+from gateway.observe.lag import GroupLag
+from gateway.observe.metrics import OTHER, ROWS_MAX, Snapshot, render, row_of
 
 
-def test_text_has_every_figure_with_its_labels_escaped() -> None:
-    counter_registry = CounterRegistry(installed().words)
-    mqtt = counter_registry.of("mqtt")
+def samples(snapshot: Snapshot) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """(name, labels) -> value of every sample on the page, read by prometheus-client's own parser."""
+    families = text_string_to_metric_families(render(snapshot).decode())
+    found = [
+        (sample.name, tuple(sorted(sample.labels.items())), sample.value) for family in families for sample in family.samples
+    ]
+    assert len({(name, labels) for name, labels, _ in found}) == len(found), "a sample twice is an error to Prometheus"
+    return {(name, labels): value for name, labels, value in found}
+
+
+def test_every_figure_is_there_with_its_labels_escaped() -> None:
+    registry = CounterRegistry(installed().words)
+    mqtt = registry.of("mqtt")
     mqtt.messages_in = 3
     mqtt.refused("topic-illegal")
     mqtt.disconnected("frame-length")
     mqtt.disconnected("goodbye")
     mqtt.disconnected("a word that nobody knows")
-    counter_registry.of("coap").bytes_out = 7
-    store = {"log_syncs_total": 2, "leases": 1.5}
-    counters = {"reload_broken": 1}
-    text = metrics.text(
-        counter_registry.all(), store, [('g"\n', "t", 9)], 1.25, 4, {"not-allowed": 3}, {"slow-reader": 7}, counters
+    registry.of("coap").bytes_out = 7
+    found = samples(
+        Snapshot(
+            [row_of(one) for one in registry.all()],
+            {"log_syncs_total": 2, "leases": 1.5},
+            {"reload_broken": 1, "messages_expired_total": 4, "up_seconds": 1.25},
+            {"not-allowed": 3},
+            {"slow-reader": 7},
+            lags=[GroupLag('g"\n', "t", 9, 2.5)],
+            lag_age_s=3.0,
+            compiled=141,
+        )
     )
-    assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
-    lines = text.splitlines()
-    assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
-    assert 'headgate_bytes_out_total{protocol="coap"} 7' in lines
-    assert 'headgate_refusals_total{protocol="mqtt",reason="topic-illegal"} 1' in lines
-    assert 'headgate_disconnects_total{protocol="mqtt",reason="malformed"} 1' in lines
-    assert 'headgate_disconnects_total{protocol="mqtt",reason="goodbye"} 1' in lines
-    assert 'headgate_disconnects_total{protocol="mqtt",reason="internal"} 1' in lines
-    assert 'headgate_refusals_total{protocol="mqtt",reason="malformed"} 1' in lines
-    assert 'headgate_refusals_total{protocol="mqtt",reason="internal"} 1' in lines
-    assert 'reason="goodbye"' not in "".join(line for line in lines if "refusals" in line)
-    assert 'headgate_group_lag{group="g\\"\\n",topic="t"} 9' in lines
-    assert "# TYPE headgate_store_log_syncs_total counter" in lines
-    assert "headgate_store_leases 1.5" in lines
-    assert "headgate_messages_expired_total 4" in lines
-    assert 'headgate_mqtt_lost_total{reason="slow-reader"} 7' in lines
-    assert "headgate_reload_broken 1" in lines
-    assert lines[-1] == "headgate_up_seconds 1.250"
-    assert text.endswith("\n")
+    assert found["headgate_messages_in_total", (("protocol", "mqtt"),)] == 3
+    assert found["headgate_bytes_out_total", (("protocol", "coap"),)] == 7
+    refusals = {labels: value for (name, labels), value in found.items() if name == "headgate_refusals_total"}
+    assert refusals == {(("protocol", "mqtt"), ("reason", word)): 1 for word in ("topic-illegal", "malformed", "internal")}
+    for word in ("malformed", "goodbye", "internal"):
+        assert found["headgate_disconnects_total", (("protocol", "mqtt"), ("reason", word))] == 1
+    assert found["headgate_group_lag", (("group", 'g"\n'), ("topic", "t"))] == 9
+    assert found["headgate_group_lag_seconds", (("group", 'g"\n'), ("topic", "t"))] == 2.5
+    assert found["headgate_group_lag_age_seconds", ()] == 3.0
+    assert found["headgate_store_log_syncs_total", ()] == 2
+    assert found["headgate_store_leases", ()] == 1.5
+    assert found["headgate_messages_expired_total", ()] == 4
+    assert found["headgate_access_refusals_total", (("reason", "not-allowed"),)] == 3
+    assert found["headgate_mqtt_lost_total", (("reason", "slow-reader"),)] == 7
+    assert found["headgate_reload_broken", ()] == 1
+    assert found["headgate_up_seconds", ()] == 1.25
+    (build,) = [dict(labels) for name, labels in found if name == "headgate_build_info"]
+    assert build["compiled_modules"] == "141"
+    assert found["process_resident_memory_bytes", ()] > 1_000_000
+    assert ("process_open_fds", ()) in found
 
 
-@dataclass
-class FakeStore:
-    """Positions and bounds in memory, and the two methods of Metadata and the ports of the store that Lags asks."""
-
-    positions: dict[tuple[str, str, int], int]
-    ends: dict[tuple[str, int], int]
-    names: list[str]
-    members: list[str]
-    asked: list[tuple[str, str, int]] = field(default_factory=list)
-
-    def topics(self) -> list[Topic]:
-        return [Topic(name, 4, 4) for name in self.names]
-
-    def groups(self) -> list[Group]:
-        return [Group(name) for name in self.members]
-
-    def topic(self, name: str) -> Topic | None:
-        return Topic(name) if name in self.names else None
-
-    def group(self, name: str) -> Group | None:
-        return Group(name) if name in self.members else None
-
-    def offset(self, group: str, topic: str, queue_id: int, done: Callable[[Any], None]) -> None:
-        self.asked.append((group, topic, queue_id))
-        done(self.positions.get((group, topic, queue_id), Failure(ErrorCode.OFFSET_NOT_FOUND)))
-
-    def bounds(self, topic: str, queue_id: int, done: Callable[[Any], None]) -> None:
-        done((0, self.ends.get((topic, queue_id), 0)))
+def test_topics_and_groups_beyond_the_bound_are_one_row() -> None:
+    topics = {f"t{number}": (number + 1, 10 * number) for number in range(ROWS_MAX + 500)}
+    deliveries = {("g", f"t{number}"): (number + 1, 0) for number in range(ROWS_MAX + 500)}
+    lags = [GroupLag("g", f"t{number}", number, float(number)) for number in range(ROWS_MAX + 500)]
+    stored = (sum(row[0] for row in topics.values()) + 7, sum(row[1] for row in topics.values()))
+    found = samples(Snapshot(topics=topics, deliveries=deliveries, stored=stored, delivered=stored, lags=lags, lag_age_s=0.0))
+    rows = {labels: value for (name, labels), value in found.items() if name == "headgate_topic_messages_total"}
+    assert len(rows) == ROWS_MAX + 1
+    assert rows[("topic", OTHER),] == sum(range(1, 501)) + 7, "the smallest, and what was never kept by topic"
+    assert sum(rows.values()) == stored[0]
+    assert len([name for name, _ in found if name == "headgate_group_messages_total"]) == ROWS_MAX + 1
+    assert found["headgate_group_lag", (("group", OTHER), ("topic", OTHER))] == sum(range(500))
+    assert found["headgate_group_lag_seconds", (("group", OTHER), ("topic", OTHER))] == 499
 
 
-def lags_of(store: FakeStore) -> Lags:
-    return Lags(cast(MessageLog, store), cast(GroupPositions, store), cast(Metadata, store))
+def test_histograms_count_into_their_buckets() -> None:
+    histogram = Histogram()
+    histogram.add(0.0004, 5)
+    histogram.add(0.001)
+    histogram.add(100.0)
+    found = samples(Snapshot(histograms={"sync_seconds": histogram}))
+    assert found["headgate_sync_seconds_bucket", (("le", str(BOUNDS_S[0])),)] == 5
+    assert found["headgate_sync_seconds_bucket", (("le", "0.001"),)] == 6
+    assert found["headgate_sync_seconds_bucket", (("le", "60.0"),)] == 6
+    assert found["headgate_sync_seconds_bucket", (("le", "+Inf"),)] == 7
+    assert found["headgate_sync_seconds_count", ()] == 7
+    assert abs(found["headgate_sync_seconds_sum", ()] - 100.003) < 1e-9
 
 
-def test_lag_is_the_sum_over_queues_with_a_position() -> None:
-    store = FakeStore(
-        {("g", "t", 0): 5, ("g", "t", 2): 0, ("h", "t", 1): 9}, {("t", 0): 7, ("t", 1): 9, ("t", 2): 4}, ["t"], ["g", "h"]
-    )
-    lags = lags_of(store)
-    assert lags.refresh() == [("g", "t", 6), ("h", "t", 0)]
-    store.positions["g", "t", 0] = 7
-    store.members.remove("h")
-    lags.refresh()
-    assert lags.refresh() == [("g", "t", 4)]
+def test_lags_are_absent_until_they_are_known() -> None:
+    assert not [name for name, _ in samples(Snapshot()) if name.startswith("headgate_group_lag")]
 
 
-def test_one_look_asks_about_a_bounded_number_of_queues() -> None:
-    names = [f"t{number:03}" for number in range(200)]
-    members = [f"g{number:02}" for number in range(20)]
-    store = FakeStore({("g19", "t199", 3): 0}, {("t199", 3): 2}, names, members)
-    lags = lags_of(store)
-    found: list[tuple[str, str, int]] = []
-    for _ in range(5):
-        before = len(store.asked)
-        found = found or lags.refresh()
-        assert len(store.asked) - before <= lag.QUEUES_PER_REFRESH
-    assert found == [("g19", "t199", 2)]
-
-
-def test_system_topics_are_left_out() -> None:
-    store = FakeStore({}, {}, ["BenchmarkTest", "t"], ["g"])
-    lags_of(store).refresh()
-    assert {topic for _, topic, _ in store.asked} == {"t"}
+def test_ages_are_a_sample() -> None:
+    registry = CounterRegistry(installed().words, lambda: 5_000)
+    for _ in range(3 * SAMPLED):
+        if registry.ages.due():
+            registry.ages.add(4_000)
+    assert sum(registry.ages.histogram.counts) == 3
+    assert registry.ages.histogram.sum_s == 3.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,8 @@ from domain.access import Credentials, Password
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
+from gateway.observe.health import SERVING, Health
+from gateway.observe.metrics import Snapshot
 from gateway.runtime import admin
 from gateway.runtime.admin import Admin
 from protocols.hosts import Hosts
@@ -37,8 +40,10 @@ class Port:
 
     def __init__(self, authority: Users | None) -> None:
         self.reloads = 0
+        self.health = Health(time.monotonic_ns)
+        self.health.phase = SERVING
         self.bound = socket.create_server(("127.0.0.1", 0))
-        self.admin = Admin(lambda: True, lambda: "m 1\n", list, self._reload, Hosts((), ""), authority)
+        self.admin = Admin(self.health, Snapshot, list, self._reload, Hosts((), ""), authority)
 
     def _reload(self) -> None:
         self.reloads += 1

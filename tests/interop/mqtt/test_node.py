@@ -40,10 +40,10 @@ def test_a_node_that_stops_tells_its_clients_and_has_counted_their_messages(tmp_
             client.publish("t/x", b"1", qos).wait_for_publish(10)
         assert heard.wait(10)
         lines = node.admin("/metrics").splitlines()
-        assert 'headgate_messages_in_total{protocol="mqtt"} 4' in lines
-        assert 'headgate_messages_out_total{protocol="mqtt"} 4' in lines
-        assert 'headgate_mqtt_lost_total{reason="slow-reader"} 0' in lines
-        assert "headgate_watch_dropped_total 0" in lines
+        assert 'headgate_messages_in_total{protocol="mqtt"} 4.0' in lines
+        assert 'headgate_messages_out_total{protocol="mqtt"} 4.0' in lines
+        assert 'headgate_mqtt_lost_total{reason="slow-reader"} 0.0' in lines
+        assert "headgate_watch_dropped_total 0.0" in lines
         facts: dict[str, Any] = {}
         client.on_message = lambda client, data, message: facts.update({message.topic: message.payload})
         client.subscribe("$SYS/broker/#", 0)

@@ -113,7 +113,7 @@ def test_a_member_of_a_group_that_does_not_read_loses_nothing_for_it(node: Node)
     got += heard(slow)
     got += heard(quick)
     assert sorted(got) == list(range(count))
-    assert 'headgate_mqtt_lost_total{reason="slow-reader"} 0\n' in node.admin("/metrics")
+    assert 'headgate_mqtt_lost_total{reason="slow-reader"} 0.0\n' in node.admin("/metrics")
 
 
 def heard(wire: Wire) -> list[int]:

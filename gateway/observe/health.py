@@ -1,0 +1,64 @@
+"""What the node is doing, and why it does not serve: the answers of /healthz and /readyz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.limits import SECOND_NS
+from domain.store_event import StoreEvent, StoreEventKind
+
+STARTING: Final = "starting"
+SERVING: Final = "serving"
+STOPPING: Final = "stopping"
+
+_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL)
+
+
+@final
+class Health:
+    """The state of the process. The thread that answers during the start reads it, so each attribute is replaced whole.
+
+    phase      STARTING, SERVING or STOPPING
+    progress   during the start: what recovery has read so far; "" before and after
+    faults     kind of event -> why the store takes no writes
+    """
+
+    def __init__(self, monotonic_ns: Callable[[], int]) -> None:
+        self._monotonic_ns = monotonic_ns
+        self._began_ns = monotonic_ns()
+        self.phase = STARTING
+        self.progress = ""
+        self.faults: dict[StoreEventKind, str] = {}
+
+    def heard(self, event: StoreEvent) -> None:
+        """Note an event of the store."""
+        if event.kind is StoreEventKind.RECOVERING:
+            self.progress = event.cause
+        elif event.kind in _BLOCKING:
+            text = ": ".join(part for part in (event.file, event.cause, event.remedy) if part)
+            self.faults = {**self.faults, event.kind: text}
+        elif event.kind is StoreEventKind.RESUMED:
+            self.faults = {kind: text for kind, text in self.faults.items() if kind is not StoreEventKind.FULL}
+
+    def reasons(self) -> list[str]:
+        """Why clients should go elsewhere, a sentence each; empty when the node serves."""
+        found = list(self.faults.values())
+        if self.phase == STARTING:
+            found.append(f"the node starts: {self.progress}" if self.progress else "the node starts")
+        elif self.phase == STOPPING:
+            found.append("the node stops")
+        return found
+
+    def document(self) -> dict[str, object]:
+        """The answer of /healthz: that the process lives, and what it does."""
+        seconds = round((self._monotonic_ns() - self._began_ns) / SECOND_NS, 3)
+        out: dict[str, object] = {"status": self.phase, "seconds": seconds}
+        if self.phase == STARTING and self.progress:
+            out["progress"] = self.progress
+        return out
+
+    def readiness(self) -> dict[str, object]:
+        """The answer of /readyz."""
+        reasons = self.reasons()
+        return {"ready": not reasons, "reasons": reasons}
