@@ -70,3 +70,16 @@ def test_every_decision_is_linked_from_the_architecture() -> None:
     text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
     names = [path.name for path in (ROOT / "docs" / "decisions").glob("*.md")]
     assert [name for name in names if f"(decisions/{name})" not in text] == []
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    pages_by_number: dict[int, list[str]] = {}
+    for path in (ROOT / "docs" / "decisions").glob("*.md"):
+        pages_by_number.setdefault(int(path.name.partition("-")[0]), []).append(path.name)
+        assert path.read_text("utf-8").startswith(f"# {int(path.name.partition('-')[0])}. "), path.name
+    assert [names for names in pages_by_number.values() if len(names) > 1] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_no_merge_was_left_half_done(page: Path) -> None:
+    assert re.findall(r"^(?:<{7} |>{7} |={7}$).*", page.read_text("utf-8"), re.MULTILINE) == []
