@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -26,6 +27,9 @@ from protocols.remoting.ticket import MultiTicket, PartTicket, RequestError, Tic
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
+
+COMMANDS_PER_TURN: Final = 16
+"""Commands of one request that are carried out in one turn of the loop; the others follow in the next turns."""
 
 SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 
@@ -53,6 +57,7 @@ class RemotingConnection:
     _namespace_checked  True: a request was searched for a namespace
     _namespaces         renames topics and groups; None: no request had a namespace
     _opaque             opaque of the node's last request
+    _later              commands of requests with many of them, for the next turns; nothing is read meanwhile
     _out                encoded frames that are not written yet
     _unanswered         requests that wait for their reply
     _unwritten          bytes in `_out` that count towards UNREAD_BYTES_MAX
@@ -66,6 +71,7 @@ class RemotingConnection:
         "_header_cache",
         "_inquiries",
         "_language",
+        "_later",
         "_lease_returns",
         "_namespace_checked",
         "_namespaces",
@@ -85,6 +91,7 @@ class RemotingConnection:
         self._decoder = FrameDecoder(node.config.frame_bytes_max)
         self._out: list[bytes] = []
         self._lease_returns: list[Command] = []
+        self._later: deque[Command] = deque()
         self._unwritten = 0
         self._unanswered = 0
         self._opaque = 0
@@ -118,7 +125,7 @@ class RemotingConnection:
                 commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
-        elif self._unanswered >= self._node.config.requests_max:
+        elif self._later or self._unanswered >= self._node.config.requests_max:
             self.reading = False
         return commands
 
@@ -150,6 +157,9 @@ class RemotingConnection:
             if isinstance(principal, Principal):
                 for command in outcome:
                     command.principal = principal
+            if len(outcome) > COMMANDS_PER_TURN:
+                self._later.extend(outcome[COMMANDS_PER_TURN:])
+                outcome = outcome[:COMMANDS_PER_TURN]
             commands.extend(outcome)
             self._unanswered += frame.flag & 2 == 0
         elif frame.flag & 2 == 0:
@@ -233,8 +243,13 @@ class RemotingConnection:
     def _count_answer(self, ticket: Ticket) -> None:
         if not ticket.oneway:
             self._unanswered -= 1
-            if not self.reading and self._unanswered < self._node.config.requests_max:
-                self.reading = True
+            if not self.reading:
+                self._read_on()
+
+    def _read_on(self) -> None:
+        """Read again if nothing forbids it."""
+        if not self._later and not self.closed and self._unanswered < self._node.config.requests_max:
+            self.reading = True
 
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
         failure = event.failure
@@ -251,10 +266,10 @@ class RemotingConnection:
         return out if self._namespaces is None else [self._namespaces.to_client(each) for each in out]
 
     def deadline(self) -> int | None:
-        """When an incomplete frame or an idle connection times out, monotonic ns; 0 when leases must be returned."""
+        """When an incomplete frame or an idle connection times out, monotonic ns; 0 while commands wait for a turn."""
         if self.closed:
             return None
-        if self._lease_returns:
+        if self._later or self._lease_returns:
             return 0
         idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
@@ -262,7 +277,7 @@ class RemotingConnection:
         return idle
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Commands that return leases; Disconnected when a deadline has passed."""
+        """Commands that return leases, or those of the next turn; Disconnected when a deadline has passed."""
         due = self.deadline()
         if due is None or now < due:
             return ()
@@ -271,10 +286,15 @@ class RemotingConnection:
             for command in returns:
                 command.principal = GATEWAY
             return returns
+        if self._later:
+            commands = [self._later.popleft() for _ in range(min(COMMANDS_PER_TURN, len(self._later)))]
+            self._read_on()
+            return commands
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
 
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
+        self._later.clear()
         self._client.leave_group("")
         return (Disconnected(reason),)

@@ -14,11 +14,20 @@ import orjson
 
 DEPTH_MAX: Final = 32
 """Nested objects and lists of one text."""
+BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of one text: as many as `orjson` reads in some 10 ms."""
+VALUES_MAX: Final = 131_072
+"""Commas and opening brackets of one text. An empty list takes 3 bytes of text and 56 bytes of memory."""
+OBJECT_KEYS_MAX: Final = 16_384
+"""The same in a text that is no JSON: its keys that are objects are made strings, one by one."""
+READER_VALUES_MAX: Final = 2_048
+"""Values and escapes of a text that is no JSON even then: it is read piece by piece, some 15 calls for each."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,3})?")
 _BARE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _PLAIN = re.compile(r"[^\"'\\]*")
+_OBJECT_KEY = re.compile(r"([{,]\s*)(\{[^{}]*\})(?=\s*:)")
 _WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
 _ESCAPES: Final[dict[str, str]] = {
     '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
@@ -32,8 +41,14 @@ class DialectError(ValueError):
 def loads(data: bytes) -> object:
     """JSON text -> dict, list, str, int, float, bool or None. A key that is an object becomes its JSON text.
 
-    Raises DialectError for other text, for text that is not UTF-8, and beyond DEPTH_MAX.
+    Raises DialectError for other text, for text that is not UTF-8, and beyond DEPTH_MAX, BYTES_MAX, VALUES_MAX and the bounds
+    of texts that are no JSON.
     """
+    if len(data) > BYTES_MAX:
+        raise DialectError(f"{len(data)} bytes, {BYTES_MAX} are allowed")
+    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if values > VALUES_MAX:
+        raise DialectError(f"more than {VALUES_MAX} values")
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -42,11 +57,21 @@ def loads(data: bytes) -> object:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise DialectError("not UTF-8") from error
+    if values > OBJECT_KEYS_MAX:
+        raise DialectError(f"more than {OBJECT_KEYS_MAX} values, and not JSON")
+    try:
+        return orjson.loads(_OBJECT_KEY.sub(_quoted, text))
+    except orjson.JSONDecodeError:
+        pass
     reader = _Reader(text)
     value = reader.value(0)
     if reader.peek() != "":
         raise DialectError("something follows the value")
     return value
+
+
+def _quoted(key: re.Match[str]) -> str:
+    return key[1] + orjson.dumps(key[2]).decode()
 
 
 def dumps(value: object) -> bytes:
@@ -65,13 +90,14 @@ def keyed(pairs: Iterable[tuple[Mapping[str, object], object]]) -> bytes:
 
 
 class _Reader:
-    """A recursive-descent reader, at most DEPTH_MAX levels deep."""
+    """A recursive-descent reader of at most READER_VALUES_MAX values and escapes, at most DEPTH_MAX levels deep."""
 
-    __slots__ = ("_at", "_text")
+    __slots__ = ("_at", "_left", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._left = READER_VALUES_MAX
 
     def peek(self) -> str:
         """The next non-blank character, "" at the end. Blanks before it are skipped."""
@@ -84,6 +110,7 @@ class _Reader:
         """Read a value of any type at nesting level `depth`. Raises DialectError."""
         if depth > DEPTH_MAX:
             raise DialectError("nested too deep")
+        self._spend()
         sign = self.peek()
         if sign == "{":
             return self._object(depth)
@@ -101,6 +128,11 @@ class _Reader:
             self._at = word.end()
             return _WORDS[word.group()]
         raise DialectError(f"no value at {self._at}")
+
+    def _spend(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise DialectError(f"more than {READER_VALUES_MAX} values and escapes, and not JSON")
 
     def _object(self, depth: int) -> dict[str, object]:
         self._at += 1
@@ -167,6 +199,7 @@ class _Reader:
             out.append(self._escape())
 
     def _escape(self) -> str:
+        self._spend()
         sign = self._text[self._at : self._at + 1]
         self._at += 1
         if sign == "u":

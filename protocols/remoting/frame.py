@@ -23,6 +23,9 @@ from protocols.remoting.header import (
     read_json,
 )
 
+HEADER_BYTES_MAX: Final = 256 * 1024
+"""Bytes of a header: 32,767 of properties, of which JSON makes 196,602 at most, and the other fields."""
+
 FAULT_LENGTH: Final = "frame-length"
 FAULT_HEADER: Final = "frame-header"
 
@@ -113,7 +116,7 @@ class FrameDecoder:
         if there >= 8:
             header = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
             kind = data[at + 4]
-            if kind > 1 or header + 4 > length or header < (21 if kind else 2):
+            if kind > 1 or header + 4 > length or header > HEADER_BYTES_MAX or header < (21 if kind else 2):
                 self.fault = FAULT_HEADER
                 return -1
             return length + 4

@@ -33,6 +33,9 @@ VERSION: Final = 479
 
 BINARY_BYTES_MIN: Final = 21
 
+FIELDS_MAX: Final = 4_096
+"""Ext fields of one header. Clients send some twenty."""
+
 _FIXED = struct.Struct(">hBhiii")
 _FIXED_ZERO = struct.Struct(">hBhiiii")
 _SHORT = struct.Struct(">H")
@@ -164,7 +167,7 @@ def read_json(into: Header, data: bytes) -> bool:
     if fields is None:
         into.set_fields({})
         return True
-    if not isinstance(fields, dict):
+    if not isinstance(fields, dict) or len(fields) > FIELDS_MAX:
         return False
     for key, value in fields.items():
         if not isinstance(value, str):

@@ -32,13 +32,15 @@ from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestEr
 
 SUBSCRIPTIONS_MAX: Final = 4_096
 """Subscriptions of one heartbeat."""
+GROUPS_AT_ONCE: Final = 1
+"""Groups of one Heartbeat command: a new group is stored, and so is its retry topic."""
 
 _CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
 _MODELS: Final = ("BROADCASTING", "CLUSTERING")
 
 
 def heartbeat(client: Client, frame: Frame) -> Outcome:
-    """Request code 34 -> Heartbeat: the client and the groups that it is a member of."""
+    """Request code 34 -> Heartbeat: the client and the groups that it is a member of, GROUPS_AT_ONCE in each command."""
     found = bean.read(frame.body)
     client_id = bean.text(found, "clientID")
     if not client_id:
@@ -53,18 +55,23 @@ def heartbeat(client: Client, frame: Frame) -> Outcome:
         )
     for membership in consumers:
         client.join_group(client_id, membership, keep)
-    command = Heartbeat(
-        Ticket(frame, _alive),
-        client_id,
-        [each for each in producers if each],
-        consumers,
-        LANGUAGES[frame.language],
-        frame.version,
-        keep,
-        wait=not frame.oneway,
-        address=f"{client.peer.host}:{client.peer.port}",
-    )
-    return (command,)
+    ticket = Ticket(frame, _alive)
+    parts = [consumers[at : at + GROUPS_AT_ONCE] for at in range(0, len(consumers), GROUPS_AT_ONCE)] or [consumers]
+    multi = MultiTicket(ticket, len(parts), _all_alive) if len(parts) > 1 else None
+    return [
+        Heartbeat(
+            multi.part(at) if multi is not None else ticket,
+            client_id,
+            [each for each in producers if each and at == 0],
+            part,
+            LANGUAGES[frame.language],
+            frame.version,
+            keep,
+            wait=not frame.oneway,
+            address=f"{client.peer.host}:{client.peer.port}",
+        )
+        for at, part in enumerate(parts)
+    ]
 
 
 def _membership(consumer: bean.Bean) -> Membership:
@@ -93,6 +100,13 @@ def _enum(text: str, names: Sequence[str], absent: int) -> str:
 
 def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+
+
+def _all_alive(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+    return _alive(client, ticket, events[0])
 
 
 def leave(client: Client, frame: Frame) -> Outcome:
