@@ -95,18 +95,3 @@ class ClientAnswered(Command):
 
     serial: int
     answer: bytes | list[tuple[str, str, int, int]] | Failure
-
-
-@dataclass(slots=True)
-class PositionsMoved(Event):
-    """Positions of the client's group on a topic were set; the client has to go on from there. Ticket None.
-
-    timestamp_ms   the time that the command named, epoch milliseconds; -1: the end
-    offsets        (queue id, offset)
-    """
-
-    ticket: None
-    group: str
-    topic: str
-    timestamp_ms: int
-    offsets: list[tuple[int, int]]

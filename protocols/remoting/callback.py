@@ -1,4 +1,4 @@
-"""Requests that the node sends to a client over the client's connection: codes 220, 221, 307, 309 and 326; and the replies.
+"""Requests that the node sends to a client over the client's connection: codes 221, 307, 309 and 326; and the replies.
 
 RocketMQ's Broker2Client, ClientRemotingProcessor, ResetOffsetBody, ReplyMessageRequestHeader.
 """
@@ -15,7 +15,6 @@ from domain.relay import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,
-    PositionsMoved,
     PositionsRequest,
     ReplyDelivery,
     RunningInfoRequest,
@@ -23,7 +22,7 @@ from domain.relay import (
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import NodeInfo
 from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
+from protocols.remoting.header import LANGUAGES
 from protocols.remoting.pull import without_origin
 from protocols.remoting.ticket import RequestError
 
@@ -102,13 +101,6 @@ def _place(key: str, offset: object) -> tuple[str, str, int, int]:
     queue = bean.read(key.encode())
     where = (bean.text(queue, "brokerName"), bean.text(queue, "topic"), bean.number(queue, "queueId"))
     return (*where, bean.number({"offset": offset}, "offset"))
-
-
-def positions_moved(node: NodeInfo, opaque: int, language: int, event: PositionsMoved) -> bytes:
-    """Request code 220, oneway: the positions of the group were reset, the client continues from them."""
-    fields = {"topic": event.topic, "group": event.group, "timestamp": str(event.timestamp_ms), "isForce": "true"}
-    body = reset_body(node, event.topic, event.offsets, listed=language == CPP)
-    return encode(codes.RESET_CLIENT_OFFSET, opaque, fields=fields, body=body, flag=FLAG_ONEWAY)
 
 
 def reset_body(node: NodeInfo, topic: str, offsets: Sequence[tuple[int, int]], *, listed: bool) -> bytes:

@@ -13,7 +13,7 @@ from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.lite import LiteTaken
 from domain.membership import MembersChanged
 from domain.principal import GATEWAY, Principal
-from domain.relay import Inquiry, PositionsMoved
+from domain.relay import Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
@@ -52,7 +52,6 @@ class RemotingConnection:
     _client             the client of this connection
     _decoder            decoder of received bytes
     _header_cache       headers of sends that all connections have seen
-    _language           language of the client, from its heartbeat
     _lease_returns      commands that end leases whose messages were not sent
     _namespace_checked  True: a request was searched for a namespace
     _namespaces         renames topics and groups; None: no request had a namespace
@@ -70,7 +69,6 @@ class RemotingConnection:
         "_frame_began_ns",
         "_header_cache",
         "_inquiries",
-        "_language",
         "_later",
         "_lease_returns",
         "_namespace_checked",
@@ -95,7 +93,6 @@ class RemotingConnection:
         self._unwritten = 0
         self._unanswered = 0
         self._opaque = 0
-        self._language = 0
         self._inquiries: dict[int, Inquiry] = {}
         self._namespaces: Namespaces | None = None
         self._namespace_checked = False
@@ -145,8 +142,6 @@ class RemotingConnection:
                 if reader is None:
                     reason = REASONS.get(code, f"request type {code} not supported")
                     raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
-                if code == codes.HEARTBEAT:
-                    self._language = frame.language
                 outcome = reader(self._client, frame)
                 if principal is not None and isinstance(outcome, bytes) and code not in access.UNCHECKED:
                     outcome = access.checked_reply(frame, outcome)
@@ -209,8 +204,6 @@ class RemotingConnection:
             self._out.append(transaction.check_request(self._client, opaque, event))
         elif type(event) is LiteTaken:
             self._out.append(lite.notify_unsubscribe(opaque, event))
-        elif type(event) is PositionsMoved:
-            self._out.append(callback.positions_moved(self._node, opaque, self._language, event))
         elif type(event) is Inquiry:
             if len(self._inquiries) >= INQUIRIES_MAX:
                 del self._inquiries[next(iter(self._inquiries))]

@@ -1,4 +1,8 @@
-"""Resetting positions of groups: the new ones are stored, then the members are told to go on from them."""
+"""Resetting positions of groups: the new ones are stored, and members that pull are sent there by the answers to their pulls.
+
+Like Apache's broker, nothing else tells them (request 220): a member that both follows an answer and is told would begin twice
+from the new position.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
-from domain.relay import PositionsMoved
 from domain.store_ports import GroupPositions, MessageLog, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
@@ -74,21 +77,19 @@ class Resetting:
                 return
             places = [(topic, queue_id, offset) for (topic, queue_id), offset in targets.items()]
             answer = PositionsReset(command.ticket, [place[1:] for place in places])
-            self._set(connection, command.ticket, command.group, places, command.timestamp_ms, answer)
+            self._set(connection, command.ticket, command.group, places, answer)
 
         wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
         _NewPositions(self._log, self._positions, command, found).start(wanted)
 
-    def _set(
-        self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
-    ) -> None:
-        """Store positions, then tell the members, then answer."""
+    def _set(self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, answer: Event) -> None:
+        """Store positions, then answer the pulls and receives that wait, then answer."""
 
         def stored(result: None | Failure) -> None:
             if result is not None:
                 connection.answer(Refused(ticket, result))
                 return
-            self._tell(group, offsets, timestamp_ms)
+            self._wake(group, offsets)
             connection.answer(answer)
 
         if not offsets:
@@ -99,15 +100,10 @@ class Resetting:
             self._pending_resets.put(group, topic, queue_id, offset)
         self._positions.reset(group, offsets, stored)
 
-    def _tell(self, group: str, offsets: Offsets, timestamp_ms: int) -> None:
-        by_topic: dict[str, list[tuple[int, int]]] = {}
-        for topic, queue_id, offset in offsets:
-            by_topic.setdefault(topic, []).append((queue_id, offset))
-        for topic, places in by_topic.items():
-            for _, member in sorted(self._registry.members(group).items()):
-                member.connection.answer(PositionsMoved(None, group, topic, timestamp_ms, places))
-            for queue_id, _ in places:
-                self._pulling.arrived(topic, queue_id, ())
+    def _wake(self, group: str, offsets: Offsets) -> None:
+        for topic, queue_id, _ in offsets:
+            self._pulling.arrived(topic, queue_id, ())
+        for topic in dict.fromkeys([place[0] for place in offsets]):
             self._receiving.freed(group, topic)
 
     def _clone(self, connection: ClientConnection, command: ClonePositions) -> None:
@@ -129,7 +125,7 @@ class Resetting:
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             found = sorted((*place[1:], position) for place, position in positions.items())
-            self._set(connection, command.ticket, command.target, found, END, Done(command.ticket))
+            self._set(connection, command.ticket, command.target, found, Done(command.ticket))
 
         FanIn(self._positions.offset, positioned).start(places)
 

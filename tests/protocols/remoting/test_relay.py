@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from domain.admin.client import ClientPositions, ConsumeDirectly, QueryClientPositions, QueryRunningInfo, RunningInfo
@@ -16,7 +14,6 @@ from domain.relay import (
     ClientAnswered,
     ConsumptionRequest,
     Inquiry,
-    PositionsMoved,
     PositionsRequest,
     ReplyDelivery,
     RunningInfoRequest,
@@ -109,18 +106,6 @@ def test_unanswered_inquiries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     second = ask(conn, RunningInfoRequest("g", False))
     assert conn.receive(encode(0, first.opaque, flag=1), 1) == []
     answer(conn, second)
-
-
-def test_reset_positions_are_a_oneway_request_in_the_clients_json() -> None:
-    conn = connection()
-    conn.answer(PositionsMoved(None, "g", "T", 17, [(0, 5), (1, 6)]), 1)
-    frame = reply(conn)
-    assert (frame.code, frame.flag) == (220, 2)
-    assert fields(frame) == {"topic": "T", "group": "g", "timestamp": "17", "isForce": "true"}
-    assert frame.body == b'{"offsetTable":{' + MQ.encode() + b':5,{"brokerName":"b-a","queueId":1,"topic":"T"}:6}}'
-    one(conn, encode(34, 9, body=b'{"clientID":"c"}', language=1))
-    conn.answer(PositionsMoved(None, "g", "T", 17, [(0, 5)]), 1)
-    assert json.loads(reply(conn).body) == {"offsetTable": [{"brokerName": "b-a", "offset": 5, "queueId": 0, "topic": "T"}]}
 
 
 def test_resetting_by_tool() -> None:

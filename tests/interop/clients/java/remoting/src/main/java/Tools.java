@@ -184,7 +184,8 @@ public final class Tools {
         Map<MessageQueue, Long> offsets = admin.resetOffsetByTimestamp(topic, group, 1, true);
         check(offsets.size() == 4 && offsets.values().stream().allMatch(each -> each == 0), offsets.toString());
         until("everything again, online", 90, () -> SEEN.size() >= 12);
-        Thread.sleep(500);
+        // A client that has been sent request 220 begins again 10 s later.
+        Thread.sleep(15_000);
         check(SEEN.size() == 12, SEEN.size() + " messages instead of 12 after the reset");
         consumer.shutdown();
         SEEN.clear();
