@@ -266,6 +266,13 @@ class Checkpointer:
         fresh = snapshot or position - self.last.state >= bound
         self._commit.when_synced(lambda: self._rows(position, fresh))
 
+    def files(self) -> list[tuple[str, int]]:
+        """(name, bytes) of the checkpoints and snapshots that are kept."""
+        kept = [point for point in (self.last, self.older) if point.serial]
+        names = [_checkpoint_name(point.serial) for point in kept]
+        names += dict.fromkeys(snapshot_name(point.snapshot) for point in kept if point.state)
+        return [(name, self._disk.size(name)) for name in names if self._disk.size(name) >= 0]
+
     def covers(self, position: int) -> bool:
         """True when neither checkpoint needs the log before `position`."""
         kept = [point for point in (self.last, self.older) if point.serial]

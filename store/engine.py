@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
+from domain.backup import Backups
 from domain.errors import Failure, StoreError
 from domain.histogram import Histogram
 from domain.lite import LiteQueues
@@ -16,6 +17,7 @@ from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, 
 from domain.transaction import Timers, Transactions
 from store import checkpoint, derived
 from store.append import Appender
+from store.backup import HeldBackups
 from store.census import Census
 from store.checkpoint import Checkpointer
 from store.compaction import Compaction, empty_at
@@ -28,6 +30,7 @@ from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
 from store.full import probe
 from store.held import HeldCalls
+from store.held_disk import HeldDisk
 from store.hot import HotLog
 from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
@@ -82,6 +85,7 @@ class LogStore:
         metadata: Catalogue,
         lite_queues: StoredLiteQueues,
         lease_peek: LeasePeek,
+        backups: HeldBackups,
     ) -> None:
         self.parts = parts
         self._housekeeping = housekeeping
@@ -95,6 +99,7 @@ class LogStore:
         self.timers: Timers = parts.recall
         self.lite_queues: LiteQueues = lite_queues
         self.outlook: Outlook = lease_peek
+        self.backups: Backups = backups
 
     def drain(self, done: Callable[[], None]) -> None:
         """MessageStore.drain."""
@@ -152,6 +157,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         return max(empty_at(state, topic, queue_id), segments.lost_records)
 
     broker, durability = config.broker, config.durability
+    disk = held_disk = HeldDisk(disk)
     held, listeners, points = HeldCalls(events), StoreListeners(events), checkpoint.find(disk, events)
     point = points.newest
     index = QueueIndex(disk, config, point.index_first, point.index_end)
@@ -196,7 +202,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
     retention = Retention(
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
-        lambda: admission.free_ratio, ReadHolds(state, index),
+        lambda: 1.0 if held_disk.held else admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
     client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock))
@@ -206,11 +212,12 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
         retention, Census(index, ledger), once, events, recovered,
     )  # fmt: skip
+    backups = HeldBackups(held_disk, clock, segments, commit, checkpointer, index, keys, events)
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
     positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments, events)
     store = LogStore(
         parts,
-        housekeeping := Housekeeping(parts, held, disk, clock),
+        housekeeping := Housekeeping(parts, held, disk, clock, backups.stop),
         StoredLog(client_appends, once, reading, key_search, index, hot, listeners, held),
         StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker, events),
         positions,
@@ -218,6 +225,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         metadata,
         StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker, events),
         LeasePeek(ledger, index, clock, source, events),
+        backups,
     )
     housekeeping.start()
     return store

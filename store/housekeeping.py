@@ -26,7 +26,8 @@ class Housekeeping:
     _rests    packs lease tables that have not changed for a while, and counts
     """
 
-    def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock) -> None:
+    def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock, end_backups: Callable[[], None]) -> None:
+        self._end_backups = end_backups
         self._parts = parts
         self._held = held
         self._disk = disk
@@ -98,6 +99,7 @@ class Housekeeping:
             self._timer.cancel()
         self._spills.stop()
         self._rests.stop()
+        self._end_backups()
         parts.retention.stop()
         parts.once.stop()
         parts.ledger.stop()

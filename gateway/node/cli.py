@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -113,6 +114,54 @@ def repair(folder: DATA, as_json: JSON = False) -> None:
     from gateway.node import offline
 
     raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
+
+
+@app.command()
+def backup(
+    target: Annotated[str, typer.Argument(help="Folder of the backups, made when absent.")],
+    data: Annotated[str | None, typer.Option(help="Folder of everything that is kept, of a stopped node.")] = None,
+    admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Admin port of a running node.")] = None,
+    user_file: Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD of a Super user.")] = None,
+    keep: Annotated[int, typer.Option(min=1, help="Whole backups that are kept.")] = 1,
+    as_json: JSON = False,
+) -> None:
+    """Copy a data directory, while its node runs (--admin, default 127.0.0.1:8088) or when it is stopped (--data).
+
+    A second backup into the same folder copies what is new. Exit status: 0 done and checked, 2 not done.
+    """
+    from gateway.node.backup import backup as run
+    from gateway.node.plan_source import running, stopped
+    from gateway.runtime.copying import FileCopies
+
+    def copied() -> int:
+        if data is not None and admin is None:
+            return run(Path(target), stopped(data), keep, as_json, typer.echo, FileCopies())
+        credentials = _first_line(user_file) if user_file else ""
+        source = running(admin or "127.0.0.1:8088", credentials, data)
+        return run(Path(target), source, keep, as_json, typer.echo, FileCopies(gentle=True))
+
+    os.nice(10)
+    raise typer.Exit(_io(copied))
+
+
+@app.command()
+def restore(
+    source: Annotated[str, typer.Argument(metavar="BACKUP", help="A backup, or the folder of backups for the newest one.")],
+    data: Annotated[str, typer.Option(help="Empty or absent folder that becomes the data directory.")],
+    as_json: JSON = False,
+) -> None:
+    """Make a data directory from a backup. Exit status: 0 done and checked, 2 not done."""
+    from gateway.node.restore import restore as run
+    from gateway.runtime.copying import FileCopies
+
+    raise typer.Exit(_io(lambda: run(Path(source), Path(data), as_json, typer.echo, FileCopies())))
+
+
+def _first_line(file: str) -> str:
+    lines = Path(file).read_text().splitlines()
+    if not lines or ":" not in lines[0]:
+        raise ConfigError(f"{file} has no NAME:PASSWORD in its first line")
+    return lines[0].strip()
 
 
 def _io(run: Callable[[], int]) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
+from domain.backup import BackedUp
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.store_event import StoreEvent
@@ -184,7 +185,11 @@ class Node:
         adapters = self.parts.adapters
         if listener is ADMIN:
             hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
-            self._admin = Admin(self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.parts.access)
+            store = self.parts.store
+            self._admin = Admin(
+                self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.parts.access,
+                store.backups if isinstance(store, BackedUp) else None, str(self._disk.path),
+            )  # fmt: skip
             await self._admin.open(bound)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())

@@ -6,7 +6,8 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def check(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
 
     Raises ConfigError when it is none, or in use, OSError.
     """
-    findings = _opened(folder, lambda disk: Check(disk, ProgressLine()).run())
+    findings = opened(folder, lambda disk: Check(disk, ProgressLine()).run())
     serious = [found for found in findings if found.severity is not Severity.NOTE]
     if as_json:
         say(json.dumps({"data": folder, "findings": [_plain(found) for found in findings]}, indent=2))
@@ -39,8 +40,7 @@ def check(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
 def repair(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
     """Repair a data directory; the exit status: 0. Raises ConfigError when it is none, or in use, StoreError, OSError."""
     name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    incarnation = int.from_bytes(SystemEntropy().token(8), "big") >> 1 | 1
-    done: Repaired = _opened(folder, lambda disk: Repair(disk, name, incarnation, ProgressLine()).run())
+    done: Repaired = opened(folder, lambda disk: Repair(disk, name, new_incarnation(), ProgressLine()).run())
     if as_json:
         facts = {"data": folder, "done": done.done, "records": done.records, "bytes": done.size, "folder": done.folder}
         say(json.dumps(facts, indent=2))
@@ -69,14 +69,30 @@ class ProgressLine:
             print(f"{part}: {done / size:.0%}", file=sys.stderr)
 
 
-def _opened(folder: str, run: Callable[[DataDirectory], Any]) -> Any:
-    if not any((Path(folder) / part).is_dir() for part in ("log", "promise", "checkpoint")):
+def new_incarnation() -> int:
+    """A new identity for a log, 1 to 2^63 - 1."""
+    return int.from_bytes(SystemEntropy().token(8), "big") >> 1 | 1
+
+
+def opened(folder: str, run: Callable[[DataDirectory], Any], any_folder: bool = False) -> Any:
+    """The result of `run` on a data directory that no node has open; `any_folder`: it may be another folder too.
+
+    Raises ConfigError, OSError, and what `run` raises.
+    """
+    with opened_directory(folder, any_folder) as disk:
+        return run(disk)
+
+
+@contextmanager
+def opened_directory(folder: str, any_folder: bool = False) -> Iterator[DataDirectory]:
+    """A data directory that no node has open, locked meanwhile. Raises ConfigError, OSError."""
+    if not any_folder and not any((Path(folder) / part).is_dir() for part in ("log", "promise", "checkpoint")):
         raise ConfigError(f"{folder} is no data directory: it has neither log/ nor promise/ nor checkpoint/")
     loop = asyncio.new_event_loop()
     try:
         disk = DataDirectory(Path(folder), loop)
         try:
-            return run(disk)
+            yield disk
         finally:
             disk.close()
     finally:

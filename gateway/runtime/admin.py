@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from domain.access import Authority, BearerToken, Credentials, Password
+from domain.backup import BackupPlan, Backups
 from domain.errors import Failure
 from gateway.observe.health import Health
 from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
@@ -97,6 +98,8 @@ class Admin:
     /metrics           metrics as Prometheus text
     /v1/admin/loaded   state of the reloadable files, as JSON
     /v1/admin/reload   POST: reload the files; 409: a file could not be used
+    /v1/admin/backups  POST: hold the files of the store for a backup, and list them as JSON; 503: not now
+    /v1/admin/backups/HOLD   POST: renew the hold; DELETE: end it; 404: it has ended
 
     Where access is controlled, `/v1/admin/` asks for the credentials of a Super user (401, 403). A Host field that is no name
     of this node is answered 421, a POST from a page of another site 403.
@@ -110,7 +113,12 @@ class Admin:
         reload: Callable[[], None],
         hosts: Hosts,
         authority: Authority | None = None,
+        backups: Backups | None = None,
+        data: str = "",
     ) -> None:
+        """`backups` of the store in the folder `data`; None when its engine has none."""
+        self._backups = backups
+        self._data = data
         self._hosts = hosts
         self._authority = authority
         self._connections: dict[Any, AdminConnection] = {}
@@ -158,11 +166,42 @@ class Admin:
         application.on_response_prepare.append(last)
         application.add_routes([web.get("/healthz", health), web.get("/readyz", readiness), web.get("/metrics", metrics)])
         application.add_routes([web.get("/v1/admin/loaded", loaded), web.post("/v1/admin/reload", reload)])
+        one = "/v1/admin/backups/{hold:[0-9]{1,18}}"
+        application.add_routes([web.post("/v1/admin/backups", self._begin_backup)])
+        application.add_routes([web.post(one, self._renew_backup), web.delete(one, self._end_backup)])
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         serve: Any = self._runner.server
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: AdminConnection(serve(), self._connections), sock=bound)
+
+    async def _begin_backup(self, _: web.Request) -> web.Response:
+        from aiohttp import web
+
+        backups = self._backups
+        if backups is None:
+            return web.Response(status=404, text="this storage engine cannot be backed up while it runs: stop the node\n")
+        begun: asyncio.Future[tuple[int, BackupPlan] | Failure] = asyncio.get_running_loop().create_future()
+        backups.begin(lambda result: None if begun.done() else begun.set_result(result))
+        found = await begun
+        if isinstance(found, Failure):
+            return web.Response(status=503, text=f"{found.text}\n")
+        hold, plan = found
+        facts = {**plan._asdict(), "mark": plan.mark.hex(), "hold": hold, "lease_ms": backups.lease_ms, "data": self._data}
+        return web.json_response(facts)
+
+    async def _renew_backup(self, request: web.Request) -> web.Response:
+        return self._held(self._backups is not None and self._backups.renew(int(request.match_info["hold"])))
+
+    async def _end_backup(self, request: web.Request) -> web.Response:
+        return self._held(self._backups is not None and self._backups.end(int(request.match_info["hold"])))
+
+    def _held(self, lasts: bool) -> web.Response:
+        from aiohttp import web
+
+        if lasts:
+            return web.json_response({})
+        return web.Response(status=404, text="the hold has ended: it was not renewed in time, or the node was restarted\n")
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         """The answer to a request that is not served, None for one that is."""

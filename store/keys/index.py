@@ -165,6 +165,10 @@ class KeyIndex:
         """Number of runs on the disk."""
         return len(self._runs)
 
+    def files(self, position: int) -> list[tuple[str, int]]:
+        """(name, bytes) of the durable runs that end at `position` or before."""
+        return [(run.name, run.file.size()) for run in self._runs if run.whole and not run.damaged and run.end <= position]
+
     # Writing
 
     def _or_stop(self, step: Callable[[], None]) -> None:

@@ -144,6 +144,11 @@ class Segments:
         """The position after the last byte."""
         return self.all[-1].end
 
+    def files(self, end: int) -> list[tuple[str, int]]:
+        """(name, bytes) of the files that hold the log up to position `end`; the first one also when it is empty."""
+        found = [segment for segment in self.all if segment.base < end] or self.all[:1]
+        return [(file_name(self._folder, each.base), max(min(each.end, end) - each.base, 0)) for each in found]
+
     def append(self, data: bytes) -> None:
         """Append `data` to the last segment. Raises OSError."""
         segment = self.all[-1]

@@ -77,6 +77,10 @@ class QueueIndex(TopicEntries):
         """The place after the last block."""
         return self._files.end
 
+    def files(self, end: int) -> list[tuple[str, int]]:
+        """(name, bytes) of the files with the blocks before place `end`."""
+        return self._files.files(end)
+
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, with its `first` up to date; None when it was never written."""
         entry = self.topics.get(topic)

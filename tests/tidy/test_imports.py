@@ -28,6 +28,9 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.reference", ("domain", "gateway.node", "gateway.guard")),
     ("gateway.node.cli", ("gateway", "domain")),
     ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline")),
+    ("gateway.node.backup", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.plan_source", "store.offline")),
+    ("gateway.node.plan_source", ("domain", "gateway.node.offline", "store.offline")),
+    ("gateway.node.restore", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.backup", "store.offline")),
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
@@ -87,7 +90,8 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.node.offline", "gateway.client", "gateway.connectors",
+    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
+    "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",
 )  # fmt: skip
 

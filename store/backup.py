@@ -1,0 +1,136 @@
+"""Backups while the store is open: the list of files that a backup copies, and holds that keep them.
+
+What is listed is what a power failure in this turn would leave: the log as far as it is durable, and the checkpoints with all
+that they need. Files only grow, so it stays valid while nothing is deleted, and appends go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.backup import BackupPlan
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock, Timer
+from domain.store_event import StoreEventKind
+from store import derived
+from store.checkpoint import Checkpointer
+from store.events import StoreEvents
+from store.held_disk import HeldDisk
+from store.keys.index import KeyIndex
+from store.log import promise
+from store.log.commit import GroupCommit
+from store.log.segment import Segments
+from store.queue.index import QueueIndex
+
+LEASE_MS: Final = 30_000
+HOLDS_MAX: Final = 4
+"""Backups at once."""
+_MS: Final = 1_000_000
+
+Begun = Callable[[tuple[int, BackupPlan] | Failure], None]
+
+
+@final
+class HeldBackups:
+    """The port `Backups`.
+
+    _holds     hold -> the timer that ends it
+    _waiting   hold -> who waits for its plan
+    _newest    number of the newest hold
+    """
+
+    def __init__(
+        self, disk: HeldDisk, clock: Clock, segments: Segments, commit: GroupCommit, checkpointer: Checkpointer,
+        index: QueueIndex, keys: KeyIndex, events: StoreEvents,
+    ) -> None:  # fmt: skip
+        self._disk = disk
+        self._clock = clock
+        self._segments = segments
+        self._commit = commit
+        self._checkpointer = checkpointer
+        self._index = index
+        self._keys = keys
+        self._events = events
+        self._holds: dict[int, Timer] = {}
+        self._waiting: dict[int, Begun] = {}
+        self._newest = 0
+
+    @property
+    def lease_ms(self) -> int:
+        """Backups.lease_ms."""
+        return LEASE_MS
+
+    @property
+    def count(self) -> int:
+        """Number of holds."""
+        return len(self._holds)
+
+    def begin(self, done: Begun) -> None:
+        """Backups.begin."""
+        if len(self._holds) >= HOLDS_MAX:
+            done(Failure(ErrorCode.OVERLOADED, f"{HOLDS_MAX} backups are under way: wait until one of them has ended"))
+            return
+        self._newest += 1
+        hold = self._newest
+        self._disk.held = True
+        self._holds[hold] = self._expiry(hold)
+        self._waiting[hold] = done
+        if self._commit.broken is not None:
+            self._plan(hold)  # what is durable can be read; nothing more will be
+        else:
+            self._commit.when_synced(lambda: self._plan(hold))
+
+    def renew(self, hold: int) -> bool:
+        """Backups.renew."""
+        timer = self._holds.get(hold)
+        if timer is None:
+            return False
+        timer.cancel()
+        self._holds[hold] = self._expiry(hold)
+        return True
+
+    def end(self, hold: int) -> bool:
+        """Backups.end."""
+        timer = self._holds.pop(hold, None)
+        if timer is None:
+            return False
+        timer.cancel()
+        done = self._waiting.pop(hold, None)
+        if not self._holds:
+            for error in self._disk.release():
+                cause = f"not needed any more, and not deleted: {error.strerror}"
+                remedy = "look at the disk; the next start deletes the file"
+                self._events.tell(StoreEventKind.LEFT, str(error.filename), cause, remedy, error)
+        if done is not None:
+            text = f"the disk has made nothing durable for {LEASE_MS // 1000} s, or has failed: look at the log of the node"
+            done(Failure(ErrorCode.STORE_UNAVAILABLE, text))
+        return True
+
+    def stop(self) -> None:
+        """End all holds: the store is closed."""
+        for hold in list(self._holds):
+            self.end(hold)
+
+    def _expiry(self, hold: int) -> Timer:
+        return self._clock.call_at(self._clock.monotonic_ns() + LEASE_MS * _MS, lambda: self._expired(hold))
+
+    def _expired(self, hold: int) -> None:
+        self.end(hold)
+
+    def _plan(self, hold: int) -> None:
+        done = self._waiting.pop(hold, None)
+        if done is None:
+            return
+        commit, position = self._commit, self._commit.synced
+        first, incarnation = self._segments.first, commit.writer.incarnation
+        mark = commit.mark.promise._replace(
+            position=position, epoch=commit.writer.epoch, incarnation=incarnation, first=first, store_ms=commit.store_ms
+        )
+        point = self._checkpointer.last
+        files = self._segments.files(position) + self._checkpointer.files()
+        if point.serial:
+            files += self._index.files(point.index_end) + self._keys.files(point.position)
+        if self._disk.size(derived.REBUILD) >= 0:
+            files.append((derived.REBUILD, self._disk.size(derived.REBUILD)))
+        done((hold, BackupPlan(files, promise.encode(mark, 1), incarnation, first, position)))
