@@ -80,10 +80,13 @@ class Trial:
         began = time.perf_counter()
         await work
         took = time.perf_counter() - began
+        cpu = self._selector.longest_cpu_s
         longest = self._selector.reset()
         gc.collect()
         memory = f"{(resident() - before) / each:7.0f} B each" if each else ""
-        print(f"{what:<34} {took:8.2f} s   longest turn {longest * 1000:7.1f} ms   {memory}", flush=True)
+        print(
+            f"{what:<34} {took:8.2f} s   longest turn {longest * 1000:7.1f} ms, CPU {cpu * 1000:6.1f} ms   {memory}", flush=True
+        )
         self._selector.reset()
 
     async def create(self) -> None:

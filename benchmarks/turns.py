@@ -12,18 +12,23 @@ from typing import Any
 class WatchedSelector(selectors.BaseSelector):
     """The system's selector, which notes when it is asked and when it has answered.
 
-    longest_s   the longest turn since `reset`, in seconds
+    longest_s       the longest turn since `reset`, in seconds
+    longest_cpu_s   the most processor time of a turn since `reset`: neither waits for disks nor other programs count
     """
 
     def __init__(self) -> None:
         self._inner = selectors.DefaultSelector()
         self._answered = time.perf_counter()
+        self._answered_cpu = time.thread_time()
         self.longest_s = 0.0
+        self.longest_cpu_s = 0.0
 
     def reset(self) -> float:
         """The longest turn so far, in seconds; the next one is measured from now on."""
         longest, self.longest_s = self.longest_s, 0.0
+        self.longest_cpu_s = 0.0
         self._answered = time.perf_counter()
+        self._answered_cpu = time.thread_time()
         return longest
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -41,10 +46,12 @@ class WatchedSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """BaseSelector.select; a turn ends here and the next one begins."""
         self.longest_s = max(self.longest_s, time.perf_counter() - self._answered)
+        self.longest_cpu_s = max(self.longest_cpu_s, time.thread_time() - self._answered_cpu)
         try:
             return self._inner.select(timeout)
         finally:
             self._answered = time.perf_counter()
+            self._answered_cpu = time.thread_time()
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         """BaseSelector.get_map."""

@@ -42,7 +42,10 @@ _POINT = struct.Struct(">qqqqq")
 _FRAME = struct.Struct(">IIqI")
 _PLACE = struct.Struct(">qI")
 _SLICE_QUEUES: Final = 64
-_SLICE_BYTES: Final = 256 * 1024
+SLICE_BYTES: Final = 256 * 1024
+SLICE_ITEMS: Final = 1_024
+SLICE_LOOKS: Final = 8_192
+"""Bytes and items of a snapshot that are written in one turn, and items looked at, those in vain included."""
 _SLICE_NS: Final = 1_000_000
 _SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
 
@@ -82,11 +85,15 @@ class Points(NamedTuple):
     serial: int
 
 
+SnapshotItem = tuple[int, StateChange, bool]
+"""(base of the segment of the newest record, change, True when its value is a row)."""
+
+
 class CheckpointSource(Protocol):
     """The source of a state snapshot."""
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
-        """(base of the segment of the newest record, change, True when its value is a row) of every live key.
+    def snapshot(self) -> Iterator[SnapshotItem | None]:
+        """Every live key, and None for each thing that was looked at in vain.
 
         The iteration takes several turns; values may be newer than its start.
         """
@@ -188,7 +195,7 @@ def _crc(base: int, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(_PLACE.pack(base, len(body))))
 
 
-def read_snapshot(disk: Disk, point: Point) -> Iterator[tuple[int, StateChange, bool]]:
+def read_snapshot(disk: Disk, point: Point) -> Iterator[SnapshotItem]:
     """The items of the snapshot of `point`, as CheckpointSource.snapshot gave them. Raises StoreError, OSError."""
     for base, body, rows in _frames(disk, point):
         for item in change.decode(body):
@@ -353,15 +360,24 @@ class Checkpointer:
         def step() -> None:
             nonlocal written
             group: list[StateChange] = []
-            size, base, more, rows = 0, -1, False, False
-            for at, item, row in items:
+            size, base, more, rows, count, looks = 0, -1, False, False, 0, 0
+            for found in items:
+                looks += 1
+                if looks >= SLICE_LOOKS:
+                    more = True
+                if found is None:
+                    if more:
+                        break
+                    continue
+                at, item, row = found
                 if group and (at != base or row != rows):
                     file.append(_frame(base, group, rows))
                     group = []
                 base, rows = at, row
                 group.append(item)
                 size += len(item.key) + len(item.value or b"")
-                if size >= _SLICE_BYTES:
+                count += 1
+                if more or count >= SLICE_ITEMS or size >= SLICE_BYTES:
                     more = True
                     break
             if group:

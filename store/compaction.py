@@ -20,7 +20,7 @@ from store.state.anchors import Anchors
 from store.state.view import DROPPED, EMPTY, StateView
 
 SLICE_TABLES: Final = 256
-SLICE_CHANGES: Final = 1_024
+SLICE_CHANGES: Final = 512
 SLICE_BYTES: Final = 256 * 1024
 SLICE_LOOKS: Final = 4_096
 """Live lease tables, changes, their bytes, and items looked at in vain, in one turn of what is carried forward."""
@@ -108,11 +108,11 @@ class Compaction:
         facts = item.value.split(b" ")
         return len(facts) > 1 and int(facts[-2]) <= base and int(facts[-1]) <= self._index.first
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool] | None]:
         """CheckpointSource.snapshot."""
         yield from self._state.snapshot()
-        for base, change in self._ledger.turn.snapshot():
-            yield base, change, False
+        for found in self._ledger.turn.snapshot():
+            yield None if found is None else (*found, False)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Remove a topic's queues and leases; the changes for the log."""

@@ -41,6 +41,11 @@ def parse_key(data: bytes) -> tuple[str, str, int]:
     return group, topic, int(queue_id)
 
 
+def is_key(data: bytes) -> bool:
+    """False for the beginning that all state keys of a topic have: a change that removes it removes all tables of the topic."""
+    return data.count(b"\x00") == 2
+
+
 def is_idle(table: LeaseTable) -> bool:
     """True when the table has neither leases nor settled ranges: floor, head and pop time are its whole state."""
     return not table.leases and not len(table.settled)

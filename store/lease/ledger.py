@@ -100,10 +100,27 @@ class LeaseLedger:
         self._expiry.schedule(table)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
-        """Remove all tables of a topic, its lite queues included; the changes for the log."""
-        lite_queues = lite.queue_name(topic, "")
-        prefixes = (f"{topic}\x00", lite_queues)
-        return self.drop([place for prefix in prefixes for place in self.tables.places_of(prefix.encode())])
+        """Remove all tables of a topic, its lite queues included; the changes for the log, two however many there are."""
+        changes: list[StateChange] = []
+        for name in (f"{topic}\x00", lite.queue_name(topic, "")):
+            prefix = name.encode()
+            if self._take(prefix):
+                changes.append(StateChange(LEASE, prefix, None))
+        return changes
+
+    def _take(self, prefix: bytes) -> bool:
+        """Remove the tables whose state keys begin with `prefix`; True when there were any."""
+        keys, live = self.tables.take(prefix)
+        for owner in {key.rpartition(b"\x00")[0] for key in keys}:
+            name, group = owner.decode().split("\x00")
+            self._round_robin.pop((group, name), None)
+            self.turn.candidates.drop(group, name)
+        for key in keys if len(self.pull_progress) else ():
+            self.pull_progress.drop(journal.parse_key(key))
+        for table in live:
+            self.turn.drop(table)
+            table.dropped = True
+        return bool(keys)
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
         """Remove the tables at `keys` that exist; the changes for the log."""
@@ -126,6 +143,9 @@ class LeaseLedger:
     def apply(self, change: StateChange, base: int) -> None:
         """Apply a change that recovery has read from the log, or from a snapshot, in the segment at `base`."""
         if change.value is not None and self.tables.put_idle(change.key, change.value, base):
+            return
+        if change.value is None and not journal.is_key(change.key):
+            self._take(change.key)
             return
         key = journal.parse_key(change.key)
         if change.value is None:

@@ -64,7 +64,7 @@ class StoredPositions:
         if failure is not None:
             done(failure)
             return
-        changes = self._ledger.drop([key for key in self._ledger.tables.places() if key[0] == group])
+        changes = self._ledger.drop(self._ledger.tables.places_of_group(group))
 
         def answer(result: list[Placed] | Failure) -> None:
             done(result if isinstance(result, Failure) else None)

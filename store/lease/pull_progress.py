@@ -57,6 +57,9 @@ class PullProgressTable:
         self._progress: dict[Place, PullProgress] = {}
         self._places: dict[tuple[str, str], dict[Place, None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._progress)
+
     def get(self, place: Place) -> PullProgress | None:
         """The progress on a queue; None when nobody pulls from it, or when receivers share it."""
         return self._progress.get(place)

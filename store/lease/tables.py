@@ -97,14 +97,22 @@ class LeaseTables:
         key = b"" if place is None else journal.key(*place) + b"\x00"
         return [journal.parse_key(each) for each in islice(self._keys.since(key), limit)]
 
-    def places_of(self, prefix: bytes) -> list[Place]:
-        """The places of the tables whose state keys begin with `prefix`: those of a topic, or of all its lite queues."""
-        found: list[Place] = []
-        for key in self._keys.since(prefix):
-            if not key.startswith(prefix):
-                break
-            found.append(journal.parse_key(key))
-        return found
+    def places_of_group(self, group: str) -> list[Place]:
+        """The places of the tables of a group. Looks at all state keys, 50 ns each: that many cannot be copied faster."""
+        middle = f"\x00{group}\x00".encode()
+        return [journal.parse_key(key) for key in self._packed if middle in key]
+
+    def take(self, prefix: bytes) -> tuple[list[bytes], list[LeaseTable]]:
+        """Remove the tables whose state keys begin with `prefix`: those of a topic, or of all its lite queues.
+
+        Returns (their state keys, the tables that were live). An idle one costs less than a microsecond.
+        """
+        keys = self._keys.take(prefix)
+        live: list[LeaseTable] = []
+        for key in keys:
+            if self._packed.pop(key) == _LIVE:
+                live.append(self.live.pop(journal.parse_key(key)))
+        return keys, live
 
     def state_keys(self) -> list[bytes]:
         """The state keys of all tables now."""
@@ -157,12 +165,11 @@ class LeaseTables:
         self._packed[key] = packed >> _FLOOR << _FLOOR | base << _BASE | packed & 1
         return _change(key, packed)
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest value, that value) of the idle tables."""
+    def snapshot(self) -> Iterator[tuple[int, StateChange] | None]:
+        """(base of the segment of the newest value, that value) of the idle tables; None for each table that is not idle."""
         for key in self.state_keys():
             packed = self._packed.get(key, _LIVE)
-            if packed != _LIVE:
-                yield packed >> _BASE & _MASK, _change(key, packed)
+            yield None if packed == _LIVE else (packed >> _BASE & _MASK, _change(key, packed))
 
     def _put(self, key: bytes, packed: int) -> None:
         if key not in self._packed:

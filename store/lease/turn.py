@@ -113,8 +113,11 @@ class TurnJournal:
                 table.whole_due = True
                 self.mark_changed(table)
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest whole value, whole value) of all tables; of live ones, the oldest first."""
+    def snapshot(self) -> Iterator[tuple[int, StateChange] | None]:
+        """(base of the segment of the newest whole value, whole value) of all tables; of live ones, the oldest first.
+
+        None for each table that was looked at in vain.
+        """
         for base, table in self.anchors.items():
             yield base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table))
         yield from self.tables.snapshot()

@@ -18,7 +18,7 @@ from store.derived import DerivedDamageError
 from store.log.segment import Segments, file_name
 from store.queue import block
 from store.queue.entries import TopicEntries
-from store.queue.queue import Queue, TopicEntry
+from store.queue.queue import Queue, Queues, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 
 FOLDER: Final = "index"
@@ -26,6 +26,7 @@ _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
 _READ_BYTES: Final = 16_384
 _SPILL_QUEUES: Final = 64
 _SPILL_COST_ROWS: Final = 64
+_WRITE_ROWS: Final = 2_048
 
 
 @final
@@ -120,10 +121,17 @@ class QueueIndex(TopicEntries):
                 yield _SPILL_QUEUES * _SPILL_COST_ROWS
 
     def write_below(self, position: int, most: int) -> bool:
-        """Write out at most `most` queues that hold rows of records before `position`; True when none is left."""
+        """Write out queues that hold rows of records before `position`, at most `most` and no more after _WRITE_ROWS rows.
+
+        True when none is left.
+        """
+        count = 0
         for queue in list(islice(self._tails, most)):
             tail = queue.tail
             assert tail is not None
+            count += len(tail) // ROW_BYTES
+            if count > _WRITE_ROWS + len(tail) // ROW_BYTES:
+                return False
             if ROW.unpack_from(tail)[0] >= position:
                 return True
             self.write_out(queue)
@@ -298,7 +306,9 @@ class QueueIndex(TopicEntries):
         self.own_retention.pop(topic, None)
         if old is not None:
             for queue in old.all_queues():
-                self.drop(queue)
+                self.forget_tail(queue)
+                self.blocks -= 0 if queue.starts is None else len(queue.starts)
+            old.queues, old.lite_queues = Queues(), None
         self.topics[topic] = TopicEntry(topic, None, self._flushed_default, epoch)
 
     def drop(self, queue: Queue) -> None:

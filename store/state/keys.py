@@ -48,9 +48,38 @@ class SortedKeys:
             del self._lists[at]
             del self._firsts[at]
 
+    def take(self, prefix: bytes) -> list[bytes]:
+        """Remove the keys that begin with `prefix`; returns them, ascending."""
+        taken: list[bytes] = []
+        lists, firsts = self._lists, self._firsts
+        at = max(bisect_right(firsts, prefix) - 1, 0)
+        begin = at
+        kept: list[list[bytes]] = []
+        while at < len(lists) and (firsts[at] <= prefix or firsts[at].startswith(prefix)):
+            keys = lists[at]
+            low = bisect_left(keys, prefix)
+            high = low
+            if low < len(keys) and keys[low].startswith(prefix):
+                high = len(keys) if keys[-1].startswith(prefix) else _after(keys, prefix, low)
+            taken += keys[low:high]
+            rest = keys[:low] + keys[high:]
+            if rest:
+                kept.append(rest)
+            at += 1
+        lists[begin:at] = kept
+        firsts[begin:at] = [keys[0] for keys in kept]
+        return taken
+
     def since(self, key: bytes) -> Iterator[bytes]:
         """Keys from `key` on, ascending. The set must not change during the iteration."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         for index in range(at, len(self._lists)):
             keys = self._lists[index]
             yield from keys[bisect_left(keys, key) :] if index == at else keys
+
+
+def _after(keys: list[bytes], prefix: bytes, low: int) -> int:
+    """The place of the first of the sorted `keys`, from `low` on, that does not begin with `prefix`."""
+    while low < len(keys) and keys[low].startswith(prefix):
+        low += 1
+    return low

@@ -164,28 +164,23 @@ class StateView:
         found = self._spaces.get(space)
         return (0, 0) if found is None else (len(found.values), found.bytes)
 
-    def items(self) -> Iterator[tuple[int, Item, bytes | int]]:
-        """(base of the segment, (space, key), value or row) of all keys: values in memory first, oldest first, then rows.
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool] | None]:
+        """(base of the segment, change, True when its value is a row of 12 bytes) of all keys (CheckpointSource).
 
-        The view may change during the iteration.
+        Values in memory come first, oldest first, then rows; None for each key that was looked at in vain. The view may change
+        during the iteration.
         """
-        for base, item in self._anchors.items():
-            value = self._spaces[item[0]].values.get(item[1])
-            if value is not None and not isinstance(value, int):
-                yield base, item, value
+        for base, (name, key) in self._anchors.items():
+            value = self._spaces[name].values.get(key)
+            yield None if value is None or isinstance(value, int) else (base, StateChange(name, key, value), False)
         for name, space in list(self._spaces.items()):
             for key in list(space.values) if self._rows.total and not name.startswith("@") else ():
                 value = space.values.get(key)
                 if isinstance(value, int):
-                    yield self._rows.base_of(rows.unpack(value)[0]), (name, key), value
-
-    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
-        """(base of the segment, change, True when its value is a row of 12 bytes) of all keys (CheckpointSource)."""
-        for base, (name, key), value in self.items():
-            if isinstance(value, int):
-                yield base, StateChange(name, key, value.to_bytes(12, "big")), True
-            else:
-                yield base, StateChange(name, key, value), False
+                    base = self._rows.base_of(rows.unpack(value)[0])
+                    yield base, StateChange(name, key, value.to_bytes(12, "big")), True
+                else:
+                    yield None
 
     def anchored_below(self, base: int) -> Iterator[StateChange | None]:
         """Changes to write again before the segments before `base` may be deleted; None for a key that needs none.

@@ -1,0 +1,140 @@
+"""Maintenance of many things: what one turn does, and what one record holds, is bounded however many there are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from domain.store_ports import StateChange
+from store import checkpoint
+from store.config import StoreConfig
+from store.lease import journal
+from store.state import change
+from store.state.keys import SortedKeys
+from tests.store.driver import Driver
+from tests.store.test_checkpoint import snapshot_now
+
+MANY = 3_000
+LARGE = StoreConfig(checkpoint_bytes=1 << 30, cache_bytes=0)
+
+
+def many_positions(driver: Driver, topic: str, group: str) -> None:
+    """Give a group a position in each queue of a new topic."""
+    driver.topic(topic, read_queues=MANY, write_queues=MANY)
+    places = [(topic, number, number % 7) for number in range(MANY)]
+    assert driver.call(driver.store.positions.commit, group, places) is None
+
+
+def frames(driver: Driver) -> list[int]:
+    """The number of changes in each frame of the newest snapshot. A slice writes at least one."""
+    point = driver.store.parts.checkpointer.last
+    return [len(list(change.decode(body))) for _, body, _ in checkpoint._frames(driver.disk, point)]
+
+
+def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
+    driver = Driver(LARGE)
+    many_positions(driver, "t", "g")
+    assert driver.append([], [StateChange("n", b"%d" % number, b"v") for number in range(MANY)]) == []
+    snapshot_now(driver)
+    assert sum(frames(driver)) >= 2 * MANY
+    assert max(frames(driver)) <= checkpoint.SLICE_ITEMS
+    again = driver.killed()
+    assert again.store.parts.ledger.tables.floor(("g", "t", 13)) == 13 % 7
+    assert again.store.state.get("n", b"%d" % (MANY - 1)) == b"v"
+
+
+def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t")
+    turns: dict[float, int] = {}
+
+    def source() -> Iterator[checkpoint.SnapshotItem | None]:
+        for number in range(5 * checkpoint.SLICE_LOOKS):
+            turns[driver.clock.monotonic_ns()] = turns.get(driver.clock.monotonic_ns(), 0) + 1
+            yield (0, StateChange("n", b"%d" % number, b"v"), False) if number % checkpoint.SLICE_LOOKS == 5 else None
+
+    driver.store.parts.checkpointer._source = type("Source", (), {"snapshot": staticmethod(source)})()
+    snapshot_now(driver)
+    assert max(turns.values()) <= checkpoint.SLICE_LOOKS
+    assert sum(frames(driver)) == 5
+
+
+def test_the_deletion_of_a_topic_is_one_small_record() -> None:
+    driver = Driver(LARGE)
+    many_positions(driver, "t", "g")
+    many_positions(driver, "t2", "g")
+    driver.clock.run_for(30_000)
+    ledger = driver.store.parts.ledger
+    before = driver.store.parts.commit.end
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    assert driver.store.parts.commit.end - before < 1_000
+    assert len(ledger.tables) == MANY
+    assert ledger.tables.floor(("g", "t", 13)) == -1
+    for end in (driver.killed, driver.powered_off):
+        found = end()
+        tables = found.store.parts.ledger.tables
+        assert (len(tables), tables.floor(("g", "t", 13)), tables.floor(("g", "t2", 13))) == (MANY, -1, 13 % 7)
+
+
+def test_the_deletion_of_a_topic_is_behind_the_last_checkpoint_and_a_later_topic_has_its_own_positions() -> None:
+    driver = Driver(LARGE)
+    many_positions(driver, "t", "g")
+    snapshot_now(driver)
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    driver.topic("t")
+    driver.send("t", b"new")
+    [leased] = driver.lease("g", "t").messages
+    assert driver.settle("g", "t", leased) == [None]
+    driver.clock.run_for(30_000)
+    for found in (driver.killed(), driver.powered_off()):
+        tables = found.store.parts.ledger.tables
+        assert (len(tables), tables.floor(("g", "t", 0))) == (1, 1)
+        snapshot_now(found)
+        assert len(found.killed().store.parts.ledger.tables) == 1
+
+
+def test_live_leases_of_a_deleted_topic_end() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t", read_queues=40, write_queues=40)
+    for number in range(40):
+        driver.send("t", b"x", queue_id=number)
+    assert len(driver.lease("g", "t").messages) == 32
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    tables = driver.store.parts.ledger.tables
+    assert (len(tables), len(tables.live)) == (0, 0)
+    driver.clock.run_for(20_000)
+    assert driver.store.parts.ledger.leased() == 0
+    assert driver.killed().store.parts.ledger.leased() == 0
+
+
+def test_the_deletion_of_a_group_leaves_other_groups_alone() -> None:
+    driver = Driver(LARGE)
+    many_positions(driver, "t", "g")
+    assert driver.call(driver.store.positions.commit, "g2", [("t", 0, 5)]) is None
+    assert driver.call(driver.store.positions.commit, "t", [("g", 0, 6)]) is None
+    assert driver.call(driver.store.positions.drop_group, "g") is None
+    for found in (driver, driver.killed()):
+        tables = found.store.parts.ledger.tables
+        assert (len(tables), tables.floor(("g2", "t", 0)), tables.floor(("t", "g", 0))) == (2, 5, 6)
+
+
+def test_keys_that_are_taken_are_those_with_the_prefix() -> None:
+    entropy = random.Random(7)
+    for _ in range(200):
+        count = entropy.choice((0, 3, 40, 3_000))
+        all_keys = {bytes(entropy.choices(b"abc", k=entropy.randrange(1, 7))) for _ in range(count)}
+        keys = SortedKeys()
+        for key in entropy.sample(sorted(all_keys), len(all_keys)):
+            keys.add(key)
+        prefix = bytes(entropy.choices(b"abcd", k=entropy.randrange(1, 4)))
+        assert keys.take(prefix) == sorted(key for key in all_keys if key.startswith(prefix))
+        kept = sorted(key for key in all_keys if not key.startswith(prefix))
+        assert list(keys.since(b"")) == kept
+        keys.add(prefix)
+        assert list(keys.since(b"")) == sorted([*kept, prefix])
+
+
+def test_a_change_that_removes_all_tables_of_a_topic_is_no_state_key() -> None:
+    assert journal.is_key(journal.key("g", "t", 3))
+    assert not journal.is_key(b"t\x00")
+    assert not journal.is_key(b"%LMQ%$t$")
