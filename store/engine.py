@@ -195,7 +195,11 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         index.close()
         raise
     segments.date_segments(clock.wall_ms())
-    keys.load(point.position, segments)
+    for begin, end in keys.load(point.position, segments):
+        events.tell(
+            StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
+            "run `headgate check` on the data directory",
+        )  # fmt: skip
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     compaction.load(segments)

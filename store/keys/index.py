@@ -347,8 +347,11 @@ class KeyIndex:
 
     # Opening and closing
 
-    def load(self, position: int, segments: Segments) -> None:
-        """Open the runs of the checkpoint at `position`, and index the rest of the log. Raises OSError."""
+    def load(self, position: int, segments: Segments) -> list[tuple[int, int]]:
+        """Open the runs of the checkpoint at `position`, and index the rest of the log. Raises OSError.
+
+        Returns (begin, end) of the parts of the log that are damaged: the index has the keys of all others.
+        """
         begin = segments.first
         for run in sorted(_open_runs(self._disk, position), key=lambda run: (run.begin, -run.end)):
             if run.end > begin >= run.begin:
@@ -358,9 +361,19 @@ class KeyIndex:
                 self._remove(run)
         self._checkpoint = position
         self._begin = self._end = begin
-        for header, data in segments.walk(_batch_at(begin, segments), True):
-            _add_batch(self, header, data, begin)
+        damaged: list[tuple[int, int]] = []
+        at = _batch_at(begin, segments)
+        while at < segments.end:
+            for header, data in segments.walk(at, True):
+                _add_batch(self, header, data, begin)
+                at = header.position + header.size
+            at = segments.after(at)
+            if at < segments.end:
+                following = _behind(at, segments)
+                damaged.append((at, following))
+                at = following
         self._end = max(self._end, segments.end)
+        return damaged
 
     def close(self) -> None:
         """Close the files of all runs."""
@@ -398,8 +411,19 @@ def _add_batch(index: KeyIndex, header: batch.Header, data: bytes, begin: int) -
         at += size
 
 
+def _behind(position: int, segments: Segments) -> int:
+    """Where the log goes on behind a damaged batch: at the next one, or with the next segment when its length is damaged too."""
+    segment = segments.at(position)
+    if segment is None:
+        return segments.end
+    header = batch.header(segments.read(position, batch.HEADER_BYTES), position)
+    if header is not None and position + header.size <= segment.end:
+        return position + header.size
+    return min(segments.follows(segment), segments.end)
+
+
 def _batch_at(position: int, segments: Segments) -> int:
-    """The position of the batch that holds `position`; the end of the log when none does."""
+    """The position of the batch that holds `position`; `position` itself when none does."""
     if batch.header(segments.read(position, batch.HEADER_BYTES), position) is not None:
         return position
     segment = segments.at(position)
@@ -407,7 +431,7 @@ def _batch_at(position: int, segments: Segments) -> int:
         for header, _ in segments.walk(segment.base, False):
             if header.position + header.size > position:
                 return header.position
-    return segments.end
+    return position
 
 
 def neighbours(runs: Sequence[Run], newest: int) -> Sequence[Run]:

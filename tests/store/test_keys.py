@@ -11,6 +11,7 @@ import pytest
 from domain.errors import Failure
 from domain.message import Message
 from domain.record import Record
+from domain.store_event import StoreEventKind
 from domain.store_request import KeyQuery
 from domain.topic import Durability
 from store.config import StoreConfig
@@ -18,12 +19,14 @@ from store.keys import index, row
 from store.keys.index import KeyIndex
 from store.keys.merge import Merge
 from store.keys.run import RowChunk, Run, open_run
+from store.log import batch
 from store.log.segment import Segments
 from store.reading import Reading
 from tests.store.clock import START_MS, VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver, sure
 from tests.store.platter import Content
+from tests.store.test_checkpoint import snapshot_now
 
 SMALL = StoreConfig(
     segment_bytes=20_000, checkpoint_bytes=2_000, checkpoint_ms=1_000, tail_rows_max=16, index_segment_bytes=4_096,
@@ -395,3 +398,33 @@ def test_a_damaged_run_costs_a_search_an_error_and_is_built_again_at_the_next_st
     after = driver.killed()
     after.clock.run_for(10)
     assert find(after, "t", "red") == [b"%d" % number for number in reversed(range(40))]
+
+
+@pytest.mark.parametrize("behind", [-batch.HEADER_BYTES, 100], ids=["header", "record"])
+@pytest.mark.parametrize("number", [0, 8])
+def test_an_index_that_is_built_again_steps_over_a_damaged_batch_and_tells_it(number: int, behind: int) -> None:
+    driver = Driver(SMALL)
+    driver.topic("t")
+    positions = []
+    for each in range(60):
+        [placed] = driver.send("t", b"%d" % each + bytes(700), properties=properties(f"id{each}", "red"))
+        positions.append(placed.physical_offset)
+        driver.clock.run_for(200)
+    for _ in range(2):
+        snapshot_now(driver)  # a start reads the log only from the older snapshot on
+        driver.clock.run_for(3_000)
+    stored = [find(driver, "t", f"id{each}", unique=True) for each in range(60)]
+    disk = driver.killed().disk
+    logs = sorted(name for name in disk.files if name.startswith("log/"))
+    assert len(logs) > 2
+    disk.flip(logs[0], positions[number] + behind)
+    for name in [name for name in disk.files if name.startswith("keys/")]:
+        disk.remove(name)
+    driver.disk = disk
+    after = driver.killed()
+    found = [find(after, "t", f"id{each}", unique=True) for each in range(60)]
+    [told] = after.told(StoreEventKind.DAMAGED)
+    assert "not found by key" in told.cause
+    missing = [each for each in range(60) if found[each] != stored[each]]
+    in_segment = [each for each in range(number, 60) if positions[each] < len(disk.files[logs[0]].data)]
+    assert missing == ([number] if behind > 0 else in_segment), "without the header, the rest of the segment"
