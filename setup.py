@@ -45,7 +45,7 @@ FOLDERS = {
         "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
         "reader", "receive", "request", "response", "router", "send", "settle", "status", "topics",
     ),
-    "protocols/http2": ("connection", "frame"),
+    "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (
         "access", "connect", "connection", "handshake", "output", "packet", "property", "publish", "send",
         "subscribe", "subscriptions", "translate", "wire",

@@ -15,12 +15,13 @@ class Uploads:
     A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
     of the bound, and there is always room for another one.
 
+    bytes_max    the bound
     bytes_held   bytes of all hosts
-    refused      requests that found no room
+    refused      requests that found no room (`headgate_uploads_refused_total`)
     """
 
     def __init__(self, bytes_max: int = UPLOADS_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._hosts: dict[str, int] = {}
         self.bytes_held = 0
         self.refused = 0
@@ -28,7 +29,7 @@ class Uploads:
     def take(self, host: str, size: int) -> bool:
         """Count `size` more bytes of `host`. False: there is no room for them, and they are not counted."""
         held = self._hosts.get(host, 0) + size
-        if held > self._bytes_max - self.bytes_held - size:
+        if held > self.bytes_max - self.bytes_held - size:
             self.refused += 1
             return False
         self._hosts[host] = held

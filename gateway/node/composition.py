@@ -45,6 +45,7 @@ from gateway.usecase.tools.query import Querying
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.setting import Setting
+from protocols.uploads import Uploads
 
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,
@@ -75,6 +76,7 @@ class Parts:
     throttle          limits the rates of clients; None: no rate is limited at the start
     access_records    stored users and policies
     counter_registry  counters of all protocols
+    uploads           bytes of unfinished requests
     """
 
     store: MessageStore
@@ -89,6 +91,7 @@ class Parts:
     throttle: Throttle | None
     access_records: AccessRecords
     counter_registry: CounterRegistry
+    uploads: Uploads
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
@@ -167,7 +170,19 @@ def compose(
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     adapters = protocols.adapters(config, setting)
     return Parts(
-        store, handler, access, entry, protocols, adapters, watches, sessions, limits, throttle, access_records, counters
+        store,
+        handler,
+        access,
+        entry,
+        protocols,
+        adapters,
+        watches,
+        sessions,
+        limits,
+        throttle,
+        access_records,
+        counters,
+        setting.uploads,
     )
 
 

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
+from domain.access import CLUSTER, EVERY, GET, LIST, Need
 from domain.backup import BackedUp
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import SECOND_NS
+from domain.principal import Principal
 from domain.store_event import StoreEvent
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
@@ -55,6 +57,8 @@ DRAIN_S: Final = 2.0
 LAST_ANSWERS_S: Final = 10.0
 """Seconds that clients have to take their last answers."""
 SETTLE_NS: Final = 10 * SECOND_NS
+_WATCH: Final = Need(CLUSTER, EVERY, (GET, LIST))
+"""The right to read the metrics."""
 log = logging.getLogger("headgate.node")
 
 
@@ -188,7 +192,7 @@ class Node:
             store = self.parts.store
             self._admin = Admin(
                 self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.parts.access,
-                store.backups if isinstance(store, BackedUp) else None, str(self._disk.path),
+                store.backups if isinstance(store, BackedUp) else None, str(self._disk.path), self._may_watch,
             )  # fmt: skip
             await self._admin.open(bound)
         elif listener.datagrams:
@@ -278,6 +282,11 @@ class Node:
                 lost[reason] = lost.get(reason, 0) + count
         return lost
 
+    def _may_watch(self, principal: Principal) -> bool:
+        """True for users who may read the metrics."""
+        access = self.parts.access
+        return principal.privileged or access is None or access.verdict(principal, _WATCH) is None
+
     def _counters(self) -> dict[str, float]:
         sessions = self.parts.sessions
         retained, retained_bytes = self.parts.store.state.size(SPACE)
@@ -295,6 +304,8 @@ class Node:
         if throttle is not None:
             counters["held_off_total"] = throttle.held_off
         counters["watch_dropped_total"] = self.parts.watches.dropped
+        counters["uploads_held_bytes"] = self.parts.uploads.bytes_held
+        counters["uploads_refused_total"] = self.parts.uploads.refused
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 
     async def stop(self) -> None:

@@ -41,6 +41,8 @@ COUNTERS: Final = {
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",
     "up_seconds": "Time since the node was ready",
+    "uploads_held_bytes": "Bytes of HTTP and gRPC requests that are not complete yet",
+    "uploads_refused_total": "HTTP and gRPC requests refused because incomplete ones held too many bytes",
 }
 HISTOGRAMS: Final = {
     "append_seconds": "Time from the acceptance of an append to its answer",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from domain.access import Authority, BearerToken, Credentials, Password
 from domain.backup import BackupPlan, Backups
 from domain.errors import Failure
+from domain.principal import Principal
 from gateway.observe.health import Health
 from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
 from protocols.hosts import Hosts, origin_host
@@ -28,6 +29,8 @@ REQUEST_BYTES_MAX: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 128
 """Connections open at once."""
 _OWN: Final = frozenset(("same-origin", "none"))
+_OPEN: Final = frozenset(("/healthz", "/readyz"))
+"""What balancers and supervisors ask, without credentials."""
 
 
 @final
@@ -101,8 +104,9 @@ class Admin:
     /v1/admin/backups  POST: hold the files of the store for a backup, and list them as JSON; 503: not now
     /v1/admin/backups/HOLD   POST: renew the hold; DELETE: end it; 404: it has ended
 
-    Where access is controlled, `/v1/admin/` asks for the credentials of a Super user (401, 403). A Host field that is no name
-    of this node is answered 421, a POST from a page of another site 403.
+    Where access is controlled, `/metrics` asks for the credentials of a user who `may_watch`, and everything but `/healthz`
+    and `/readyz` for those of a Super user (401, 403). A Host field that is no name of this node is answered 421, a POST from
+    a page of another site 403.
     """
 
     def __init__(
@@ -115,12 +119,14 @@ class Admin:
         authority: Authority | None = None,
         backups: Backups | None = None,
         data: str = "",
+        may_watch: Callable[[Principal], bool] = lambda principal: principal.privileged,
     ) -> None:
         """`backups` of the store in the folder `data`; None when its engine has none."""
         self._backups = backups
         self._data = data
         self._hosts = hosts
         self._authority = authority
+        self._may_watch = may_watch
         self._connections: dict[Any, AdminConnection] = {}
         self._server: asyncio.AbstractServer | None = None
         self._health = health
@@ -214,12 +220,16 @@ class Admin:
         foreign = origin_host(origin) != host.lower() if origin else request.headers.get("Sec-Fetch-Site", "none") not in _OWN
         if request.method not in ("GET", "HEAD") and foreign:
             return web.Response(status=403, text="pages of other sites may not send\n")
-        if self._authority is None or not request.path.startswith("/v1/admin/"):
+        if self._authority is None or request.path in _OPEN:
             return None
         found = self._authority.authenticate(_credentials(request.headers.get("Authorization", "")), request.remote or "")
         if isinstance(found, Failure):
             return web.Response(status=401, text=f"{found.text}\n", headers={"WWW-Authenticate": 'Basic realm="headgate"'})
-        return None if found.privileged else web.Response(status=403, text="this is for Super users\n")
+        if request.path == "/metrics":
+            granted, who = self._may_watch(found), "users with Get or List on the cluster"
+        else:
+            granted, who = found.privileged, "Super users"
+        return None if granted else web.Response(status=403, text=f"this is for {who}\n")
 
     async def close(self) -> None:
         """Stop serving."""

@@ -27,6 +27,7 @@ from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
+from protocols.uploads import UploadShare
 
 MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
 """Bytes of one request message: bodies of 4 MiB in total, and 512 KiB for the other fields."""
@@ -157,6 +158,8 @@ class GrpcApplication:
                         raise FramingError(framing.INVALID_ARGUMENT, "a unary call has one request message")
                     call.request = messages[0]
                 return ()
+            if (call.messages.held or call.share is not None) and not self._hold(call):
+                return ()
             commands: list[Command] = []
             for message in messages:
                 if self._calls.get(stream_id) is call:
@@ -168,12 +171,27 @@ class GrpcApplication:
             self.fail(call, framing.INTERNAL, "a request message cannot be read")
         return ()
 
+    def _hold(self, call: Call) -> bool:
+        """Count the incomplete message of a streaming call; False, and the call ends, when there is no room for it."""
+        share = call.share
+        if share is None:
+            share = call.share = UploadShare(self.setting.uploads, self.peer.host)
+        growth = call.messages.held - share.held
+        if growth <= 0:
+            share.give(-growth)
+        elif not share.take(growth):
+            share.release()
+            self.setting.refused("grpc", "uploads-full")
+            self.fail(call, framing.RESOURCE_EXHAUSTED, "too many bytes of unfinished requests are held", counted=True)
+            return False
+        return True
+
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
         """The request is complete: handles the message of a unary call, closes a streaming call."""
         call = self._calls.get(stream_id)
         if call is None:
             return ()
-        if not call.messages.complete():
+        if call.messages.held:
             self.fail(call, framing.INTERNAL, "the request ends inside a message")
             return ()
         if call.method.streaming:

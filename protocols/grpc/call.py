@@ -17,6 +17,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 from protocols.setting import Setting
+from protocols.uploads import UploadShare
 
 
 @final
@@ -34,6 +35,7 @@ class Call:
     deadline    monotonic ns from grpc-timeout; -1: none
     messages    collects the parts of the request
     request     the message of a unary call that has not ended
+    share       bytes of an incomplete message of a streaming call; None: there was none
     state       what the method keeps from the request for the answer
     """
 
@@ -47,6 +49,7 @@ class Call:
         "origin",
         "principal",
         "request",
+        "share",
         "state",
         "stream_id",
         "version",
@@ -66,6 +69,7 @@ class Call:
         self.namespace = ""
         self.principal: Principal | None = None
         self.request: bytes | None = None
+        self.share: UploadShare | None = None
         self.state: object = None
 
     def named(self, resource: pb.Resource) -> str:

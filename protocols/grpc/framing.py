@@ -93,9 +93,10 @@ class Messages:
             return []
         return self._cut()
 
-    def complete(self) -> bool:
-        """True when no part of a message is buffered."""
-        return self._size == 0
+    @property
+    def held(self) -> int:
+        """Bytes of an incomplete message."""
+        return self._size
 
     def _cut(self) -> list[bytes]:
         data = b"".join(self._parts)

@@ -15,7 +15,7 @@ from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
-from protocols.http.request import Request, head_fault
+from protocols.http.request import Request, head_fault, no_room
 from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
 from protocols.http.site import readable_by
@@ -39,7 +39,7 @@ class _Stream:
     body           content so far
     size           bytes of content so far
     origin         origin of another site whose page may read the response; b"" for none
-    shared         bytes that its work in slices holds
+    shared         bytes that its work in slices holds, its content included
     reset          True: the peer has reset the stream while its command was in progress
     linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
@@ -188,6 +188,10 @@ class HttpApplication:
             stream.body = b""
             slices = handler.in_slices(request, (self, stream_id), stream.limit, self._share, now)
             if slices is not None:
+                if not self._share.take(len(request.body)):
+                    self._respond(stream_id, no_room().response, stream)
+                    return ()
+                stream.shared = len(request.body)
                 self._handled[stream_id] = stream
                 self._sliced[stream_id] = slices
                 return self._run_slice(stream_id, slices, now) if slices.due <= now else ()

@@ -21,11 +21,13 @@ class Http2Adapter:
 
     def __init__(self, setting: Setting, _config: NoSettings) -> None:
         self._applications = setting.applications
+        self._uploads = setting.uploads
+        self._refused = setting.refused
         self.engine, self._session = choose()
 
     def connect(self, peer: Peer, now: int) -> Connection:
         """A new connection."""
-        return Http2Connection(self._session, self._applications, peer, now)
+        return Http2Connection(self._session, self._applications, peer, now, self._uploads, self._refused)
 
 
 PROTOCOL: Final = Declaration(

@@ -6,7 +6,7 @@ The engine handles frames and windows, applications handle requests; the connect
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, cast, final
 
 from domain import limits
@@ -14,7 +14,7 @@ from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.mqtt_session import AccessRevoked
 from domain.refusal import Ending
-from protocols.adapter import Peer
+from protocols.adapter import Peer, ignore_refusal
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (
     CANCEL,
@@ -30,11 +30,11 @@ from protocols.http2.engine import (
     EngineFactory,
 )
 from protocols.http2.frame import FrameOutline, goaway_frame, pieces
+from protocols.http2.stream import RequestStream
+from protocols.uploads import Uploads, UploadShare
 
 STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
-UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of incomplete, unanswered requests of one connection."""
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of answers queued since the last `outgoing` at which reading stops."""
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -42,8 +42,7 @@ HELD_BYTES_MAX: Final = 16 * 1024 * 1024
 
 TICK_NS: Final = limits.SECOND_NS
 REQUEST_NS: Final = 10 * limits.SECOND_NS
-"""Time for the body of a request, without the time that its bytes earn."""
-UPLOAD_BYTES_PER_SECOND: Final = 32 * 1024
+"""Time for the body of a request, without the time that its bytes earn (`RequestStream.due`)."""
 STALL_NS: Final = 60 * limits.SECOND_NS
 IDLE_NS: Final = 120 * limits.SECOND_NS
 SILENCE_NS: Final = 60 * limits.SECOND_NS
@@ -57,47 +56,30 @@ _NOT_FOUND: Final[Headers] = [(b":status", b"404"), (b"content-length", b"0")]
 
 
 @final
-class _Stream:
-    """A request whose response is not complete.
-
-    application   handles the request
-    complete      True: the whole request has arrived
-    answered      True: the response has begun
-    received      bytes of the body of an incomplete, unanswered request
-    deadline      monotonic ns by which the request must be complete or answered; bytes of its body move it
-    """
-
-    __slots__ = ("answered", "application", "complete", "deadline", "received")
-
-    def __init__(self, application: Application, complete: bool, deadline: int) -> None:
-        self.application = application
-        self.complete = complete
-        self.answered = False
-        self.received = 0
-        self.deadline = deadline
-
-    def due(self) -> int:
-        """Monotonic ns at which the request is given up: later by a second for every 32 KiB that have arrived."""
-        return self.deadline + self.received * limits.SECOND_NS // UPLOAD_BYTES_PER_SECOND
-
-
-@final
 class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
         "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway", "_heard_at",
         "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at", "_outline",
-        "_pinged", "_queued", "_resets_base", "_sent", "_served", "_stalls", "_streams", "_tick_at", "_uploads_bytes",
-        "_work_base", "closed", "reading", "spoken",
+        "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams", "_tick_at",
+        "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
-    def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
+    def __init__(
+        self,
+        engine: EngineFactory,
+        factories: Sequence[ApplicationFactory],
+        peer: Peer,
+        now: int,
+        uploads: Uploads | None = None,
+        refused: Callable[[str, str], None] = ignore_refusal,
+    ) -> None:
         self.reading = True  # False while too many answers are queued
         self.closed = False
         self._engine = engine(STREAMS_MAX)
         self._outline = FrameOutline()
-        self._streams: dict[int, _Stream] = {}  # requests whose response is not complete
+        self._streams: dict[int, RequestStream] = {}  # requests whose response is not complete
         self._stalls: dict[int, tuple[int, int]] = {}  # stream id -> (bytes held back by its window, since when)
         self._now = self._opened_at = self._heard_at = self._idle_at = self._budget_at = self._inside_at = now
         self._inside_count = 0  # frames before the one that is incomplete since _inside_at
@@ -108,7 +90,10 @@ class Http2Connection:
         self._goaway = b""  # a frame behind the next output
         self._last_stream = 0  # the last stream that was opened
         self._eof = False  # True: the peer has sent all its bytes
-        self._queued = self._sent = self._uploads_bytes = 0
+        self._queued = self._sent = 0
+        self._uploads_bytes = 0  # bytes of incomplete, unanswered requests
+        self._share = UploadShare(Uploads() if uploads is None else uploads, peer.host)  # holds them from turn to turn
+        self._refused = refused
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
         self._tick_at = now + limits.HANDSHAKE_NS  # next check of the peer
@@ -166,9 +151,24 @@ class Http2Connection:
             else:
                 self._drop(stream_id, stream)
                 commands += stream.application.cancelled(stream_id, now)
+        if self._uploads_bytes > self._share.held:
+            self._hold(now, commands)
         if outline.inside or self._uploads_bytes or self._engine.held:
             self._schedule_tick(now)
         return commands
+
+    def _hold(self, now: int, commands: list[Command]) -> None:
+        """Count the bytes that stay incomplete after this turn; without room, the newest requests are reset."""
+        share = self._share
+        if share.take(self._uploads_bytes - share.held):
+            return
+        for stream_id, stream in reversed(list(self._streams.items())):
+            if stream.received:
+                self._refused("http", "uploads-full")
+                self._cancel(stream_id, stream, ENHANCE_YOUR_CALM, now, commands)
+                missing = self._uploads_bytes - share.held
+                if missing <= 0 or share.take(missing):
+                    return
 
     def answer(self, event: Event, now: int) -> None:
         """Pass an event to the application of its ticket; one without a ticket to all applications."""
@@ -212,6 +212,8 @@ class Http2Connection:
         if self._engine.held and self._tick_at > self._now + TICK_NS:
             self._tick_at = self._now + TICK_NS
         self._sent += len(data)
+        if self._uploads_bytes < self._share.held:
+            self._share.give(self._share.held - self._uploads_bytes)
         return (data,) if data else ()
 
     def deadline(self) -> int | None:
@@ -311,7 +313,7 @@ class Http2Connection:
         for name, application in zip(self._names, self._applications, strict=True):
             if application.accepts(headers):
                 self.spoken = self.spoken or name
-                self._streams[stream_id] = _Stream(application, end, now + REQUEST_NS)
+                self._streams[stream_id] = RequestStream(application, end, now + REQUEST_NS)
                 self._served = self._served or end
                 commands += application.opened(stream_id, headers, now)
                 if end:
@@ -322,16 +324,16 @@ class Http2Connection:
                 return
         self._engine.respond(stream_id, _NOT_FOUND, True)
 
-    def _data(self, stream_id: int, stream: _Stream, data: bytes, now: int, commands: list[Command]) -> None:
+    def _data(self, stream_id: int, stream: RequestStream, data: bytes, now: int, commands: list[Command]) -> None:
         if not stream.answered:
             stream.received += len(data)
             self._uploads_bytes += len(data)
-            if stream.received > REQUEST_BYTES_MAX or self._uploads_bytes > UPLOADS_BYTES_MAX:
+            if stream.received > REQUEST_BYTES_MAX:
                 self._cancel(stream_id, stream, ENHANCE_YOUR_CALM, now, commands)
                 return
         commands += stream.application.data(stream_id, data, now)
 
-    def _cancel(self, stream_id: int, stream: _Stream, code: int, now: int, commands: list[Command]) -> None:
+    def _cancel(self, stream_id: int, stream: RequestStream, code: int, now: int, commands: list[Command]) -> None:
         self._drop(stream_id, stream)
         self._engine.reset(stream_id, code)
         commands += stream.application.cancelled(stream_id, now)
@@ -340,7 +342,7 @@ class Http2Connection:
         self._finished += 1
         self._drop(stream_id, self._streams[stream_id])
 
-    def _drop(self, stream_id: int, stream: _Stream) -> None:
+    def _drop(self, stream_id: int, stream: RequestStream) -> None:
         self._uploads_bytes -= stream.received
         del self._streams[stream_id]
         self._idle_at = self._now
@@ -350,6 +352,7 @@ class Http2Connection:
         if code is not None:
             self._engine.goaway(code)
         self.closed = True
+        self._share.release()
         self._later.clear()
         streams, self._streams = self._streams, {}
         for stream_id, stream in streams.items():

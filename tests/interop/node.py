@@ -11,6 +11,7 @@ Also a context manager. What the server printed is in `node.log`, and in the mes
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import os
 import random
@@ -100,9 +101,11 @@ class Node:
         """The port of one listener: nameserver remoting grpc http mqtt mqtts websocket coap admin."""
         return self._ports[name]
 
-    def admin(self, path: str) -> str:
-        """The body of a GET on the admin port."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port('admin')}{path}", timeout=5) as answer:
+    def admin(self, path: str, user: str = "") -> str:
+        """The body of a GET on the admin port. `user`: its name, a colon and its password."""
+        fields = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port('admin')}{path}", headers=fields)
+        with urllib.request.urlopen(request, timeout=5) as answer:
             return str(answer.read().decode())
 
     def text(self) -> str:

@@ -10,6 +10,7 @@ import shutil
 import ssl
 import subprocess
 import time
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -332,7 +333,15 @@ def test_coap_without_credentials_is_unauthorized(node: Node) -> None:
 
 def test_no_secret_is_in_the_log(node: Node, alice: str) -> None:
     assert not any(secret in node.text() for secret in ("r00t-and-branch", alice, "a secret of thirty-two"))
-    assert 'headgate_access_refusals_total{reason="not-allowed"}' in node.admin("/metrics")
+    assert 'headgate_access_refusals_total{reason="not-allowed"}' in node.admin("/metrics", ADMIN)
+
+
+def test_metrics_are_for_those_who_may_read_the_cluster(node: Node, alice: str) -> None:
+    for user, status in (("", 401), (f"alice:{alice}", 403), ("alice:wrong", 401)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            node.admin("/metrics", user)
+        assert refused.value.code == status
+    assert node.admin("/healthz") == "ok\n"
 
 
 def test_the_configuration_for_the_paho_suites(tmp_path: Path) -> None:

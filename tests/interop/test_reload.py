@@ -24,6 +24,7 @@ from tests.patience import until
 
 pytestmark = pytest.mark.interop
 
+ADMIN = "root:r00t-and-branch"
 RULES = """
 [access]
 enabled = true
@@ -49,9 +50,9 @@ def serial(port: int) -> int:
     return x509.load_der_x509_certificate(shown).serial_number
 
 
-def loaded(node: Node, name: str) -> dict[str, object]:
+def loaded(node: Node, name: str, user: str = "") -> dict[str, object]:
     """The state of one source of the reload, from the admin port."""
-    found: list[dict[str, object]] = json.loads(node.admin("/v1/admin/loaded"))
+    found: list[dict[str, object]] = json.loads(node.admin("/v1/admin/loaded", user))
     return next(subject for subject in found if subject["name"] == name)
 
 
@@ -118,16 +119,16 @@ def test_certificate_is_swapped_under_a_running_server(tmp_path: Path) -> None:
 def test_rule_that_is_gone_refuses_the_next_publish_and_ends_subscriptions(tmp_path: Path) -> None:
     file = tmp_path / "headgate.toml"
     file.write_text(RULES)
-    with Node(tmp_path / "node", "--durability", "page", "--config", str(file)) as node:
+    with Node(tmp_path / "node", "--durability", "page", "--config", str(file), "--admin", ADMIN) as node:
         sender, listener = Client(node, name="sender"), Client(node, name="listener")
         listener.client.subscribe("open/#", 1)
         until(lambda: listener.granted == [1], 30)
         assert sender.publish("open/door") == 0
         file.write_text("[access]\nanonimous = 'guest'\n")
-        until(lambda: loaded(node, "settings")["fault"] != "", 30)
+        until(lambda: loaded(node, "settings", ADMIN)["fault"] != "", 30)
         assert sender.publish("open/door") == 0
         file.write_text(NO_RULES)
-        until(lambda: loaded(node, "settings")["fault"] == "", 30)
+        until(lambda: loaded(node, "settings", ADMIN)["fault"] == "", 30)
         assert sender.publish("open/door") == 0x87
         until(lambda: listener.ended == [0x87], 3)
         file.write_text(RULES)

@@ -43,7 +43,16 @@ class Port:
         self.health = Health(time.monotonic_ns)
         self.health.phase = SERVING
         self.bound = socket.create_server(("127.0.0.1", 0))
-        self.admin = Admin(self.health, Snapshot, list, self._reload, Hosts((), ""), authority)
+        self.watchers: tuple[str, ...] = ("root", "guest")
+        self.admin = Admin(
+            self.health,
+            Snapshot,
+            list,
+            self._reload,
+            Hosts((), ""),
+            authority,
+            may_watch=lambda principal: principal.user in self.watchers,
+        )
 
     def _reload(self) -> None:
         self.reloads += 1
@@ -102,6 +111,31 @@ def test_administration_is_for_super_users(fields: tuple[str, ...], status: int)
         assert runner.run(port.ask(request("POST", "/v1/admin/reload", *fields))).startswith(b"HTTP/1.1 %d" % status)
         assert port.reloads == (status == 200)
         assert runner.run(port.ask(request("GET", "/healthz"))).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("path", "user", "status"),
+    [
+        ("/healthz", "", 200),
+        ("/readyz", "", 200),
+        ("/metrics", "", 401),
+        ("/metrics", "guest", 200),
+        ("/metrics", "root", 200),
+        ("/v1/admin/loaded", "guest", 403),
+        ("/v1/admin/loaded", "root", 200),
+        ("/v1/nothing", "", 401),
+    ],
+)
+def test_all_but_the_health_of_the_node_asks_for_credentials(path: str, user: str, status: int) -> None:
+    fields = (basic(user),) if user else ()
+    with opened(Users()) as (port, runner):
+        assert runner.run(port.ask(request("GET", path, *fields))).startswith(b"HTTP/1.1 %d" % status)
+
+
+def test_metrics_are_for_those_who_may_watch() -> None:
+    with opened(Users()) as (port, runner):
+        port.watchers = ("root",)
+        assert runner.run(port.ask(request("GET", "/metrics", basic("guest")))).startswith(b"HTTP/1.1 403")
 
 
 def test_a_connection_has_one_request() -> None:

@@ -134,3 +134,23 @@ def test_messages_arrive_whole_however_they_are_cut(engine: EngineFactory) -> No
     assert isinstance(command, Send)
     assert command.messages[0].body == bytes(range(256)) * 300
     assert cut(prefixed(b"a") + prefixed(b"")) == [b"a", b""]
+
+
+@both_engines
+def test_incomplete_messages_of_streaming_calls_share_one_bound(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    uploads = stage.application.setting.uploads
+    stream = stage.open_telemetry()
+    stage.client.connection.send_data(stream, (60_000).to_bytes(5, "big") + bytes(10_000))
+    stage.client.exchange()
+    assert uploads.bytes_held == 10_005
+    others: dict[str, int] = {}
+    while uploads.bytes_max - uploads.bytes_held > 12_000:
+        others[f"host-{len(others)}"] = size = (uploads.bytes_max - uploads.bytes_held) // 2
+        assert uploads.take(f"host-{len(others) - 1}", size)
+    stage.client.connection.send_data(stream, bytes(4_000))
+    stage.client.exchange()
+    assert stage.grpc_status(stream)[0] == 8
+    assert uploads.bytes_held == sum(others.values())
+    for host, size in others.items():
+        uploads.give(host, size)

@@ -7,10 +7,12 @@ from hpack import Encoder
 
 from domain.command import Command, Disconnected
 from domain.event import LatestValue
+from protocols.adapter import Peer
 from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import TURN_WEIGHT_MAX, FrameOutline
+from protocols.uploads import Uploads
 from tests.protocols.http2.peer import (
     EMPTY_SETTINGS,
     PEER,
@@ -448,3 +450,61 @@ def test_a_peer_that_hangs_up_has_its_requests_carried_out(engine: EngineFactory
         commands += server.expire(1)
     assert sum(told[0] == "ended" for told in notes.told) == 100
     assert reason(commands) == "eof"
+
+
+def uploader(engine: EngineFactory, uploads: Uploads, host: str, counts: list[str]) -> tuple[Http2Connection, Notebook]:
+    """A connection with an incomplete request of 48 KiB."""
+    factory = Notebooks()
+    peer = Peer(host, 1, b"")
+    server = Http2Connection(engine, [factory], peer, 0, uploads, lambda protocol, word: counts.append(word))
+    server.receive(PREFACE + EMPTY_SETTINGS + SETTINGS_ACK + headers(1, 0x4), 0)
+    for _ in range(3):
+        server.receive(frame(0, 0, 1, bytes(16_384)), 0)
+        server.outgoing()
+    return server, factory.last
+
+
+@both_engines
+def test_unfinished_requests_of_all_connections_share_one_bound(engine: EngineFactory) -> None:
+    uploads = Uploads(200_000)
+    counts: list[str] = []
+    first, notes = uploader(engine, uploads, "a", counts)
+    second, _ = uploader(engine, uploads, "a", counts)
+    assert uploads.bytes_held == 98_304
+    _, refused = uploader(engine, uploads, "a", counts)
+    assert refused.told[-1] == ("cancelled", 1)
+    assert counts == ["uploads-full"]
+    assert uploads.bytes_held == 98_304
+    other, _ = uploader(engine, uploads, "b", counts)
+    assert counts == ["uploads-full"]
+    assert uploads.bytes_held == 147_456
+    other.receive(b"", 0)
+    first.receive(frame(0, 1, 1), 0)
+    first.outgoing()
+    assert notes.told[-1] == ("ended", 1, bytes(49_152))
+    assert uploads.bytes_held == 49_152
+    second.receive(b"", 0)
+    assert uploads.bytes_held == 0
+
+
+@both_engines
+def test_without_room_the_newest_request_is_reset(engine: EngineFactory) -> None:
+    uploads = Uploads(200_000)
+    counts: list[str] = []
+    server, notes = uploader(engine, uploads, "a", counts)
+    server.receive(headers(3, 0x4), 0)
+    for _ in range(4):
+        server.receive(frame(0, 0, 3, bytes(16_384)), 0)
+        server.outgoing()
+    assert notes.told[-1] == ("cancelled", 3)
+    assert uploads.bytes_held == 49_152
+
+
+@both_engines
+def test_a_request_that_is_complete_in_one_turn_is_not_counted(engine: EngineFactory) -> None:
+    uploads = Uploads(10)
+    factory = Notebooks()
+    server = Http2Connection(engine, [factory], PEER, 0, uploads)
+    server.receive(PREFACE + EMPTY_SETTINGS + SETTINGS_ACK + headers(1, 0x4) + frame(0, 1, 1, bytes(1_000)), 0)
+    assert factory.last.told[-1] == ("ended", 1, bytes(1_000))
+    assert uploads.refused == 0
