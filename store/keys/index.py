@@ -412,7 +412,7 @@ def _add_batch(index: KeyIndex, header: batch.Header, data: bytes, begin: int) -
 
 
 def _behind(position: int, segments: Segments) -> int:
-    """Where the log goes on behind a damaged batch: at the next one, or with the next segment when its length is damaged too."""
+    """Where the log goes on behind a damaged batch: at the next one, or at the next segment when its length is damaged."""
     segment = segments.at(position)
     if segment is None:
         return segments.end

@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
@@ -49,5 +50,29 @@ final class Ranked {
             }
         }
         Stage.check(List.copyOf(seen).equals(wanted), seen.toString());
+    }
+
+    /** Messages that name several lite queues of their topic are sent; one that names a queue of another topic is refused. */
+    static void several(Stage stage) throws Exception {
+        DefaultMQProducer producer = stage.started(new DefaultMQProducer("pg-" + stage.topic));
+        stage.admin().createTopic("TBW102", stage.topic, 1, Map.of("+message.type", "LITE"));
+        for (String names : List.of("a,b", "b,c")) {
+            Message message = stage.message(names);
+            List<String> queues = new ArrayList<>();
+            for (String name : names.split(",")) {
+                queues.add("%LMQ%$" + stage.topic + "$" + name);
+            }
+            message.putUserProperty("INNER_MULTI_DISPATCH", String.join(",", queues));
+            producer.send(message);
+        }
+        Message foreign = stage.message("foreign");
+        foreign.putUserProperty("INNER_MULTI_DISPATCH", "%LMQ%$other$a");
+        try {
+            producer.send(foreign);
+        } catch (MQBrokerException error) {
+            Stage.check(error.getResponseCode() == 13, error.toString());
+            return;
+        }
+        throw new AssertionError("a queue of another topic was taken");
     }
 }

@@ -30,6 +30,7 @@ public final class Suite {
         scenes.put("dead-pop", Retries::deadPop);
         scenes.put("pop-orderly", Retries::popOrderly);
         scenes.put("priority", Ranked::priority);
+        scenes.put("several", Ranked::several);
         scenes.put("trace", Traces::trace);
         scenes.put("skip", Traces::skip);
         scenes.put("undecided", Transacted::undecided);
