@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
@@ -17,6 +18,8 @@ from gateway.access import needs
 from gateway.access.authority import Access
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+
+log = logging.getLogger("headgate.access")
 
 CONNECTIONS_PER_TURN: Final = 1_000
 """Connections checked in one turn of the loop, which takes milliseconds."""
@@ -139,6 +142,10 @@ class AccessRevocation:
             return
         banned = self._access.bans.of(owner.user, connection.client_id, owner.host)
         if banned is not None:
+            cause, remedy = banned.text, "if it may come back, remove it from access.banned"
+            text = "client %r of user %r at %s is disconnected: %s: %s"
+            facts = {"event": "banned", "cause": cause, "remedy": remedy}
+            log.warning(text, connection.client_id, owner.user, owner.host, cause, remedy, extra=facts)
             connection.driver.revoke_access(banned)
         elif not owner.privileged:
             self._review_subscriptions(connection, owner)

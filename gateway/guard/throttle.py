@@ -5,6 +5,7 @@ The throttle exists only if the settings limit rates.
 
 from __future__ import annotations
 
+import logging
 from typing import Final, final
 
 from domain.command import Command, Send
@@ -21,6 +22,8 @@ from gateway.guard.flapping import FlappingDetector
 
 DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols whose clients can be slowed down by not reading from them. Clients of others get a refusal."""
+
+log = logging.getLogger("headgate.guard")
 
 
 @final
@@ -114,6 +117,11 @@ class Throttle:
         wait_ns = flapping.connect(key, self._clock.monotonic_ns())
         if wait_ns:
             self.held_off += 1
+            if flapping.began:
+                cause, remedy = "it connected too often", "if it may, raise limits.flapping_connects"
+                text = "client %r of user %r is refused for %d s: %s: %s"
+                facts = {"event": "held-off", "cause": cause, "remedy": remedy}
+                log.warning(text, command.client_id, key[0], wait_ns // SECOND_NS, cause, remedy, extra=facts)
             self._refuse(connection, command, ErrorCode.RATE, wait_ns)
         else:
             self._handle(connection, command)

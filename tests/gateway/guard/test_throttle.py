@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from domain.admin.topic import ListTopics
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
@@ -153,17 +155,21 @@ def test_other_commands_pass() -> None:
     assert len(stage.handler.commands) == 5
 
 
-def test_flapping_client_is_held_off_and_another_users_is_not() -> None:
+def test_flapping_client_is_held_off_and_another_users_is_not(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(LimitsConfig(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
     recorded: list[list[ErrorCode]] = []
-    for user in ("alice", "alice", "alice", "bob"):
+    for user in ("alice", "alice", "alice", "bob", "alice"):
         connection, recorder = stage.connection("mqtt")
         command: Command = Attach("ticket", "sensor", True, 0, 10)
         command.principal = Principal(user, "10.0.0.1")
         stage.throttle.handle(connection, command)
         recorded.append(refusals(recorder))
-    assert recorded == [[], [], [ErrorCode.RATE], []]
-    assert stage.throttle.held_off == 1
+    assert recorded == [[], [], [ErrorCode.RATE], [], [ErrorCode.RATE]]
+    assert stage.throttle.held_off == 2
+    (line,) = caplog.messages
+    assert line == (
+        "client 'sensor' of user 'alice' is refused for 10 s: it connected too often: if it may, raise limits.flapping_connects"
+    )
 
 
 def test_buckets_end_with_their_connection() -> None:
