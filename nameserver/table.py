@@ -14,6 +14,8 @@ from domain.topic import PERM_READ_WRITE, PERM_WRITE
 
 BROKERS_MAX: Final = 4_096
 """Broker names; registrations of further ones are refused."""
+ROUTES_MAX: Final = 262_144
+"""Topics of all brokers together; a registration that would exceed them is refused."""
 
 
 @dataclass(slots=True)
@@ -34,23 +36,29 @@ class BrokerLease:
 class RouteTable:
     """Brokers and their topics.
 
-    Invariant: every broker has at least one address, every topic at least one broker, and the topics of a broker are those that
+    Invariant: every broker has at least one address, and the topics of a broker are those that
     its master (or, without one, its lowest id) registered last. `now` is monotonic nanoseconds.
 
     _leases   broker name -> broker id -> registered address
-    _topics   topic -> broker name -> queues
+    _topics   broker name -> topic -> queues: a registration is stored by one call, however many topics it has
+    _writable  broker name -> write permission that `set_writable` has given to all its topics
     """
 
     def __init__(self) -> None:
         self._leases: dict[str, dict[int, BrokerLease]] = {}
         self._topics: dict[str, dict[str, TopicQueues]] = {}
+        self._writable: dict[str, bool] = {}
 
     def register(self, registration: Registration, now: int) -> bool:
-        """Add or renew a registration; False when there are BROKERS_MAX brokers already.
+        """Add or renew a registration; False when there are too many brokers or topics.
 
         When the same broker id is registered at another address with a newer state, the call is ignored and returns True.
         """
         ids = self._leases.get(registration.broker)
+        if registration.topics:
+            others = sum(map(len, self._topics.values()))
+            if others + len(registration.topics.keys() - self._topics.get(registration.broker, {}).keys()) > ROUTES_MAX:
+                return False
         if ids is None:
             if len(self._leases) >= BROKERS_MAX:
                 return False
@@ -69,8 +77,8 @@ class RouteTable:
         until = now + registration.lease_ms * MILLISECOND_NS
         ids[registration.broker_id] = BrokerLease(replace(registration, topics=None), registration.version, until)
         if changed and registration.topics is not None and registration.broker_id == min(ids):
-            for name, queues in registration.topics.items():
-                self._topics.setdefault(name, {})[registration.broker] = queues
+            self._topics.setdefault(registration.broker, {}).update(registration.topics)
+            self._writable.pop(registration.broker, None)
         return True
 
     def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
@@ -102,15 +110,20 @@ class RouteTable:
 
     def _forget(self, broker: str) -> None:
         self._leases.pop(broker, None)
-        for name in [each for each, brokers in self._topics.items() if broker in brokers]:
-            del self._topics[name][broker]
-            if not self._topics[name]:
-                del self._topics[name]
+        self._topics.pop(broker, None)
+        self._writable.pop(broker, None)
 
     def route(self, topic: str) -> tuple[list[TopicQueues], list[BrokerAddresses]]:
         """(queues, brokers) of a topic, sorted by broker name; both empty when no broker has the topic."""
-        queues = [each for _, each in sorted(self._topics.get(topic, {}).items())]
-        return queues, [self._addresses(each.broker) for each in queues]
+        brokers = sorted([broker for broker, topics in self._topics.items() if topic in topics])
+        return [self._queues(broker, topic) for broker in brokers], [self._addresses(broker) for broker in brokers]
+
+    def _queues(self, broker: str, topic: str) -> TopicQueues:
+        known = self._topics[broker][topic]
+        writable = self._writable.get(broker)
+        if writable is None:
+            return known
+        return replace(known, perm=PERM_READ_WRITE if writable else known.perm & ~PERM_WRITE)
 
     def brokers(self) -> list[BrokerAddresses]:
         """The addresses of all brokers, sorted by name."""
@@ -124,19 +137,14 @@ class RouteTable:
 
     def topics(self, cluster: str = "") -> list[str]:
         """Names of the topics of all brokers, or of those of `cluster` unless it is "", sorted."""
-        if not cluster:
-            return sorted(self._topics)
-        return sorted(name for name, brokers in self._topics.items() if any(self._in(broker, cluster) for broker in brokers))
+        listed = [topics for broker, topics in self._topics.items() if not cluster or self._in(broker, cluster)]
+        return sorted(set().union(*listed))
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
         """Remove a topic from the brokers of `cluster`, "" for all brokers."""
-        brokers = self._topics.get(topic)
-        if brokers is None:
-            return
-        for broker in [each for each in brokers if not cluster or self._in(each, cluster)]:
-            del brokers[broker]
-        if not brokers:
-            del self._topics[topic]
+        for broker, topics in self._topics.items():
+            if topic in topics and (not cluster or self._in(broker, cluster)):
+                del topics[topic]
 
     def _in(self, broker: str, cluster: str) -> bool:
         return any(lease.registration.cluster == cluster for lease in self._leases[broker].values())
@@ -148,11 +156,6 @@ class RouteTable:
 
     def set_writable(self, broker: str, writable: bool) -> int:
         """Change the write permission of all topics of a broker; returns the number of topics."""
-        count = 0
-        for brokers in self._topics.values():
-            known = brokers.get(broker)
-            if known is not None:
-                perm = PERM_READ_WRITE if writable else known.perm & ~PERM_WRITE
-                brokers[broker] = replace(known, perm=perm)
-                count += 1
-        return count
+        if broker in self._topics:
+            self._writable[broker] = writable
+        return len(self._topics.get(broker, ()))

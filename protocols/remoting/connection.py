@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
@@ -23,7 +23,7 @@ from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
-from protocols.remoting.ticket import MultiTicket, PartTicket, RequestError, Ticket, success
+from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, RequestError, Steps, Ticket, success
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
@@ -58,6 +58,7 @@ class RemotingConnection:
     _opaque             opaque of the node's last request
     _later              commands of requests with many of them, for the next turns; nothing is read meanwhile
     _out                encoded frames that are not written yet
+    _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
     _unwritten          bytes in `_out` that count towards UNREAD_BYTES_MAX
     """
@@ -76,6 +77,7 @@ class RemotingConnection:
         "_node",
         "_opaque",
         "_out",
+        "_steps",
         "_unanswered",
         "_unwritten",
         "closed",
@@ -90,6 +92,7 @@ class RemotingConnection:
         self._out: list[bytes] = []
         self._lease_returns: list[Command] = []
         self._later: deque[Command] = deque()
+        self._steps: deque[tuple[Frame, Principal | None, Steps]] = deque()
         self._unwritten = 0
         self._unanswered = 0
         self._opaque = 0
@@ -122,7 +125,7 @@ class RemotingConnection:
                 commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
-        elif self._later or self._unanswered >= self._node.config.requests_max:
+        elif self._later or self._steps or self._unanswered >= self._node.config.requests_max:
             self.reading = False
         return commands
 
@@ -142,12 +145,29 @@ class RemotingConnection:
                 if reader is None:
                     reason = REASONS.get(code, f"request type {code} not supported")
                     raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
-                outcome = reader(self._client, frame)
+                read = reader(self._client, frame)
+                if isinstance(read, Generator):
+                    try:
+                        next(read)
+                        self._steps.append((frame, principal, read))
+                        return
+                    except StopIteration as stop:  # short enough for this turn
+                        read = stop.value
+                outcome = read
                 if principal is not None and isinstance(outcome, bytes) and code not in access.UNCHECKED:
                     outcome = access.checked_reply(frame, outcome)
         except RequestError as error:
-            outcome = Ticket(frame, success).reply(error.code, remark=error.remark)
-            self._node.refused("remoting", (error.reason or REFUSALS[error.code]).value)
+            outcome = self._error_reply(frame, error)
+        self._carry_out(frame, principal, outcome, commands)
+
+    def _error_reply(self, frame: Frame, error: RequestError) -> bytes:
+        self._node.refused("remoting", (error.reason or REFUSALS[error.code]).value)
+        return Ticket(frame, success).reply(error.code, remark=error.remark)
+
+    def _carry_out(
+        self, frame: Frame, principal: Principal | Failure | None, outcome: Outcome, commands: list[Command]
+    ) -> None:
+        """Add the commands of a request to `commands`, or queue its reply."""
         if not isinstance(outcome, bytes):
             if isinstance(principal, Principal):
                 for command in outcome:
@@ -241,7 +261,7 @@ class RemotingConnection:
 
     def _read_on(self) -> None:
         """Read again if nothing forbids it."""
-        if not self._later and not self.closed and self._unanswered < self._node.config.requests_max:
+        if not self._later and not self._steps and not self.closed and self._unanswered < self._node.config.requests_max:
             self.reading = True
 
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
@@ -262,7 +282,7 @@ class RemotingConnection:
         """When an incomplete frame or an idle connection times out, monotonic ns; 0 while commands wait for a turn."""
         if self.closed:
             return None
-        if self._later or self._lease_returns:
+        if self._later or self._steps or self._lease_returns:
             return 0
         idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
@@ -283,11 +303,30 @@ class RemotingConnection:
             commands = [self._later.popleft() for _ in range(min(COMMANDS_PER_TURN, len(self._later)))]
             self._read_on()
             return commands
+        if self._steps:
+            return self._step()
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
+
+    def _step(self) -> Sequence[Command]:
+        """Read the oldest request of many turns on. Returns its commands when it has been read."""
+        frame, principal, steps = self._steps[0]
+        try:
+            next(steps)
+            return ()
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+        except RequestError as error:
+            outcome = self._error_reply(frame, error)
+        self._steps.popleft()
+        commands: list[Command] = []
+        self._carry_out(frame, principal, outcome, commands)
+        self._read_on()
+        return commands
 
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
         self._later.clear()
+        self._steps.clear()
         self._client.leave_group("")
         return (Disconnected(reason),)

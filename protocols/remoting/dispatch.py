@@ -27,9 +27,9 @@ from protocols.remoting import (
 )
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Outcome
+from protocols.remoting.ticket import Outcome, Steps
 
-Reader = Callable[[Client, Frame], Outcome]
+Reader = Callable[[Client, Frame], Outcome | Steps]
 
 READERS: Final[Mapping[int, Reader]] = {
     codes.PULL: pull.read,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Generator
 from typing import Final
 
 from domain.address import is_topic
@@ -22,7 +23,7 @@ from protocols.compression import Inflater
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Steps, Ticket, success
 
 INFLATED_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of a compressed body after decompression, as many as a frame may have."""
@@ -30,6 +31,8 @@ PIECE_BYTES_MAX: Final = 64 * 1024
 """Bytes of one field of a compressed body: the data version, or a topic with its attributes."""
 TOPICS_MAX: Final = 262_144
 """Topics of one registration; topics beyond are ignored."""
+TOPICS_AT_ONCE: Final = 256
+"""Topics that are read in one turn of the loop."""
 LEASE_MS: Final = 120_000
 """How long a registration is valid when the broker names no time."""
 LEASE_MS_MAX: Final = 3_600_000
@@ -37,9 +40,12 @@ ADDRESS_CHARS_MAX: Final = 255
 
 _INT = struct.Struct(">i")
 
+Reading = Generator[None, None, tuple[DataVersion, dict[str, TopicQueues]]]
+"""Reads the topics of a body; yields where a turn ends."""
 
-def register(_client: Client, frame: Frame) -> Outcome:
-    """Request code 103 -> RegisterBroker."""
+
+def register(_client: Client, frame: Frame) -> Steps:
+    """Request code 103 -> RegisterBroker, after as many turns as its topics take."""
     args = Arguments(frame)
     crc = args.number("bodyCrc32", 0)
     if crc and zlib.crc32(frame.body) & 0x7FFFFFFF != crc:
@@ -47,7 +53,7 @@ def register(_client: Client, frame: Frame) -> Outcome:
     broker = _name(args.text("brokerName"))
     version, topics = DataVersion(), None
     if frame.body:
-        version, topics = _compressed(frame.body, broker) if args.flag("compressed") else _plain(frame.body, broker)
+        version, topics = yield from (_compressed if args.flag("compressed") else _plain)(frame.body, broker)
     registration = Registration(
         _name(args.text("clusterName")),
         broker,
@@ -112,11 +118,13 @@ def _version(found: bean.Bean) -> DataVersion:
     return DataVersion(bean.number(found, "stateVersion"), bean.number(found, "timestamp"), bean.number(found, "counter"))
 
 
-def _plain(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues]]:
+def _plain(body: bytes, broker: str) -> Reading:
     found = bean.read(body)
     wrapper = bean.table(found, "topicConfigSerializeWrapper") or found
     topics: dict[str, TopicQueues] = {}
-    for name, config in bean.table(wrapper, "topicConfigTable").items():
+    for at, (name, config) in enumerate(bean.table(wrapper, "topicConfigTable").items()):
+        if at % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
+            yield
         if isinstance(config, dict) and is_topic(name) and len(topics) < TOPICS_MAX:
             topics[name] = TopicQueues(
                 broker,
@@ -128,12 +136,14 @@ def _plain(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues
     return _version(bean.table(wrapper, "dataVersion")), topics
 
 
-def _compressed(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues]]:
+def _compressed(body: bytes, broker: str) -> Reading:
     inflater = Inflater(body, INFLATED_BYTES_MAX)
     topics: dict[str, TopicQueues] = {}
     try:
         version = _version(bean.read(_piece(inflater)))
-        for _ in range(max(0, min(_INT.unpack(inflater.read(4))[0], TOPICS_MAX))):
+        for at in range(max(0, min(_INT.unpack(inflater.read(4))[0], TOPICS_MAX))):
+            if at % TOPICS_AT_ONCE == TOPICS_AT_ONCE - 1:
+                yield
             words = _piece(inflater).decode("utf-8", "replace").split(" ")
             if len(words) >= 4 and is_topic(words[0]) and all(each.isascii() and each.isdigit() for each in words[1:4]):
                 topics[words[0]] = TopicQueues(broker, _small(words[1]), _small(words[2]), _small(words[3]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import final
 
 from domain.command import Command
@@ -17,6 +17,8 @@ Render = Callable[[Client, "Ticket", Event], bytes]
 RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
 Outcome = Sequence[Command] | bytes
 """Result of reading a request: commands, or an encoded reply when no command is needed."""
+Steps = Generator[None, None, Outcome]
+"""Reads a request over several turns of the loop; yields where a turn ends. Raises RequestError."""
 
 
 class RequestError(Exception):

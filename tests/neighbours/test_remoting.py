@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 
 import orjson
@@ -95,3 +96,32 @@ def test_oneway_messages_pipelined_wait_for_their_turns(node: SharedNode) -> Non
     stream = node.connect("remoting")
     stream.send(b"".join(request(codes.SEND, number, SEND_FIELDS, b"x", FLAG_ONEWAY) for number in range(2_000)))
     node.run(20).check()
+
+
+REGISTRATION = {"brokerName": "other", "brokerAddr": "10.0.0.66:10911", "clusterName": "c", "brokerId": "0"}
+
+
+def piece(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def packed(count: int) -> bytes:
+    topics = b"".join(piece(b"t%d 8 8 6 0" % number) for number in range(count))
+    return zlib.compress(piece(b'{"counter":1}') + count.to_bytes(4, "big") + topics)
+
+
+def plain(count: int) -> bytes:
+    config = {"order": False, "perm": 6, "readQueueNums": 8, "writeQueueNums": 8, "topicSysFlag": 0}
+    topics = {f"t{number}": config for number in range(count)}
+    return orjson.dumps({"topicConfigSerializeWrapper": {"dataVersion": {"counter": 1}, "topicConfigTable": topics}})
+
+
+@pytest.mark.parametrize(("body", "compressed"), [(packed(10_000), "true"), (plain(8_000), "false"), (plain(40_000), "false")])
+def test_a_registration_of_many_topics_takes_many_turns(node: SharedNode, body: bytes, compressed: str) -> None:
+    stream = node.connect("nameserver")
+    stream.send(request(codes.REGISTER_BROKER, fields={**REGISTRATION, "compressed": compressed}, body=body))
+    node.run(60).check()
+    assert stream.taken > 0
+    for code in (codes.GET_TOPICS, codes.WIPE_WRITE, codes.UNREGISTER_BROKER):
+        stream.send(request(code, fields=REGISTRATION) * 20)
+        node.run(5).check()
