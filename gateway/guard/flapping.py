@@ -17,7 +17,7 @@ class FlappingDetector(Generic[Key]):
     began   True when the last `connect` was the one with which its key began to be refused
     """
 
-    __slots__ = ("began", "_connects", "_hold_ns", "_keys_max", "_seen", "_window_ns")
+    __slots__ = ("_connects", "_hold_ns", "_keys_max", "_seen", "_window_ns", "began")
 
     def __init__(self, connects: int, window_ns: int, hold_ns: int, keys_max: int) -> None:
         self._connects = connects
