@@ -111,12 +111,21 @@ class Segments:
         """Open the file of `segment`, and close one that was opened long ago when too many are open. Raises OSError."""
         found = segment.handle = self._disk.open(file_name(self._folder, segment.base))
         self._opened[segment] = None
-        if len(self._opened) > OPEN_FILES_MAX:
-            for other in self._opened:
-                if other not in self._unsynced and other not in self._syncing and other not in (segment, self.all[-1]):
-                    self._close(other)
-                    break
+        self._close_oldest(segment)
         return found
+
+    def _close_oldest(self, needed: Segment) -> None:
+        """Close the files opened first while too many are open, but not `needed`, the last one, or one to be synced."""
+        surplus = len(self._opened) - OPEN_FILES_MAX
+        for other in list(self._opened) if surplus > 0 else ():
+            if (
+                surplus > 0
+                and other not in (needed, self.all[-1])
+                and other not in self._unsynced
+                and other not in self._syncing
+            ):
+                self._close(other)
+                surplus -= 1
 
     def _close(self, segment: Segment) -> None:
         if segment.handle is not None:
@@ -163,6 +172,7 @@ class Segments:
         if last.end > last.base:
             self._add(last.end)
             self._bases.append(last.end)
+            self._close_oldest(last)
 
     def at(self, position: int) -> Segment | None:
         """The segment that holds `position`; None when it is deleted, lost or not written yet."""

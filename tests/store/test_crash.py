@@ -8,11 +8,13 @@ import pytest
 
 from domain.errors import Failure
 from domain.message import Message, Placed
+from domain.record import Record
 from domain.store_ports import StateChange
 from domain.topic import Durability
 from store.config import StoreConfig
 from store.log import promise as promises
 from store.log.promise import Promise
+from store.log.segment import OPEN_FILES_MAX
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
@@ -199,6 +201,36 @@ def test_pop_time_rises_across_restarts_even_when_the_clock_goes_back() -> None:
     after = driver.killed()
     after.clock.step_wall(-3_600_000)
     assert after.lease("g", "t", limit=1).pop_ms > first.pop_ms
+
+
+def test_store_time_goes_on_after_a_restart_with_the_clock_set_back() -> None:
+    driver = Driver()
+    driver.topic("t")
+    first = driver.send("t", b"a", b"b")[-1]
+    for killed in (True, False):
+        driver = driver.killed() if killed else driver.restarted()
+        driver.clock.step_wall(-3_600_000)
+        [second] = driver.send("t", b"c")
+        assert second.store_ms >= first.store_ms
+        first = second
+    times = [Record(each).store_ms for each in driver.read("t").records]
+    assert times == sorted(times)
+    assert driver.call(driver.store.log.search, "t", 0, first.store_ms + 1, False) == 4, "a search by time finds the end"
+
+
+def test_a_long_log_keeps_64_files_open_at_most() -> None:
+    driver = Driver(StoreConfig(segment_bytes=4_096, cache_bytes=0, tail_rows_max=16))
+    driver.topic("t")
+    for number in range(90):
+        driver.send("t", b"%d" % number + bytes(3_000))
+        assert driver.store.parts.segments.open_files <= OPEN_FILES_MAX
+    for after in (driver, driver.killed()):
+        segments = after.store.parts.segments
+        assert len(segments.all) > OPEN_FILES_MAX + 20
+        for offset in [*range(90), *range(89, -1, -1)]:
+            assert after.read("t", offset, limit=1).records
+            assert segments.open_files <= OPEN_FILES_MAX
+        assert segments.open_files == OPEN_FILES_MAX, "and no fewer: opening costs"
 
 
 def sure_offset(driver: Driver) -> int:
