@@ -137,9 +137,10 @@ class Reader:
     def _parse(self, data: bytes, at: int) -> int:
         """Parse `data` from `at` on, and return where a later turn goes on."""
         while at < len(data) and len(self.done) < REQUESTS_PER_TURN_MAX and not self.stopped and not self._ended:
-            if self._chunks is not None:
-                at = self._take_chunks(self._chunks, data, at)
-                if self._chunks is not None:
+            chunks = self._chunks
+            if chunks is not None:
+                at = self._take_chunks(chunks, data, at)
+                if not chunks.over:  # not `self._chunks` again: compiled code takes it for what it was before the call
                     break
             elif self.current is not None:
                 end = min(len(data), at + self._length - self.size)
