@@ -172,6 +172,22 @@ def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
     assert driver.store.figures()["log_broken"] == 1
 
 
+def test_after_a_failed_sync_and_a_restart_nothing_is_built_on_pages_that_may_be_lost() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"safe")
+    driver.disk.fail_syncs = True
+    assert isinstance(driver.append([message()]), Failure)
+    driver.disk.fail_syncs = False
+    after = driver.killed()
+    assert after.store.figures()["recovered_copied_bytes"] > 0
+    after.send("t", b"acknowledged behind what the failed sync left")
+    found = after.bodies("t")
+    assert found[0] == b"safe"
+    assert len(found) == 3
+    assert after.powered_off().bodies("t") == found, "the copy is durable, not the pages that only looked clean"
+
+
 def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finish() -> None:
     driver = Driver()
     driver.topic("t")
