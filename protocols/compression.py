@@ -7,6 +7,7 @@ Decompression is bounded: it stops when the body exceeds the limit, and the body
 
 from __future__ import annotations
 
+import threading
 import zlib
 from typing import Final, final
 
@@ -19,11 +20,18 @@ from domain.record import Record
 TYPE_LZ4: Final = 0x100
 TYPE_ZSTD: Final = 0x200
 GZIP_MAGIC: Final = b"\x1f\x8b"
+DEFLATE_RATIO_MAX: Final = 1032
+"""Bytes that one byte of a deflate stream (RFC 1951) can become: 258 for a length and a distance of one bit each."""
+LZ4_RATIO_MAX: Final = 255
+"""Bytes that one byte of an LZ4 block can become: a byte of a match length adds at most 255."""
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
+ZSTD_AT_ONCE_BYTES: Final = 128
+"""Bytes that are decompressed between checks of the size. They become at most 4 MiB: 128 KiB for an RLE block of 4 bytes."""
 INFLATED_AT_ONCE_BYTES: Final = 64 * 1024
 PACKED_AT_ONCE_BYTES: Final = 16 * 1024
 
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+_thread = threading.local()
 
 
 def plain(record: Record, limit: int) -> bytes | None:
@@ -45,8 +53,10 @@ def expanded(body: bytes, sys_flag: int, limit: int) -> bytes | None:
 
 def inflate(data: bytes, limit: int) -> bytes | None:
     """One zlib or gzip stream (RFC 1950, RFC 1952) -> at most `limit` bytes; None when corrupt, cut short or larger."""
-    stream = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
+        if len(data) * DEFLATE_RATIO_MAX <= limit:
+            return zlib.decompress(data, _ZLIB_OR_GZIP, 8 * len(data) + 64)
+        stream = zlib.decompressobj(_ZLIB_OR_GZIP)
         out = stream.decompress(data, limit + 1)
     except zlib.error:
         return None
@@ -55,26 +65,40 @@ def inflate(data: bytes, limit: int) -> bytes | None:
 
 def unframe_lz4(data: bytes, limit: int) -> bytes | None:
     """One LZ4 frame -> at most `limit` bytes; None when corrupt, cut short or larger."""
-    stream = lz4.frame.LZ4FrameDecompressor()
+    most = min(limit + 1, LZ4_RATIO_MAX * len(data))
     try:
-        out: bytes = stream.decompress(data, max_length=limit + 1)
+        out, _, whole = lz4.frame.decompress_chunk(lz4.frame.create_decompression_context(), data, max_length=most)
     except (RuntimeError, EOFError):
         return None
-    return out if stream.eof and len(out) <= limit else None
+    return out if whole and len(out) <= limit else None
 
 
 def unframe_zstd(data: bytes, limit: int) -> bytes | None:
     """One Zstandard frame (RFC 8878) -> at most `limit` bytes; None when corrupt, cut short or larger."""
+    stream = _zstd().decompressobj()
+    parts: list[bytes] = []
+    left = limit
     try:
-        with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).stream_reader(data, closefd=False) as reader:
-            if len(reader.read(limit + 1)) > limit:
-                return None
-        # The reader above checks the size but does not report a truncated frame; the decompressor below does.
-        stream = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
-        out = stream.decompress(data)
+        for at in range(0, len(data), ZSTD_AT_ONCE_BYTES):
+            part = stream.decompress(data[at : at + ZSTD_AT_ONCE_BYTES])
+            parts.append(part)
+            left -= len(part)
+            if stream.eof or left < 0:
+                break
     except zstandard.ZstdError:
         return None
-    return out if stream.eof else None
+    if not stream.eof or left < 0:
+        return None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _zstd() -> zstandard.ZstdDecompressor:
+    """The decompressor of this thread: creating one costs ten times a small body. It keeps the memory of its last window."""
+    found: zstandard.ZstdDecompressor | None = getattr(_thread, "zstd", None)
+    if found is None:
+        found = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
+        _thread.zstd = found
+    return found
 
 
 @final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 import zlib
 
 import lz4.frame
@@ -58,6 +59,59 @@ def test_zstd_frame_without_a_stated_size_is_refused_when_its_last_block_is_miss
 def test_bomb_stops_at_the_limit() -> None:
     bomb = zlib.compress(bytes(64 * 1024 * 1024), 9)
     assert compression.inflate(bomb, 4096) is None
+
+
+@pytest.mark.parametrize("name", ["zlib", "lz4", "zstd"])
+def test_bomb_holds_little_memory(name: str) -> None:
+    """64 MiB of zeros; Zstandard without a stated size. Zstandard's blocks are of 128 KiB, and 4 MiB are made at once."""
+    zeros = bytes(64 * 1024 * 1024)
+    stream = zstandard.ZstdCompressor().compressobj()
+    bombs = {"zlib": zlib.compress(zeros, 9), "lz4": lz4.frame.compress(zeros), "zstd": stream.compress(zeros) + stream.flush()}
+    del zeros
+    body = bombs[name]
+    tracemalloc.start()
+    try:
+        assert compression.expanded(body, FRAMES[name][1], 64 * 1024) is None
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert held <= 9 * 1024 * 1024
+
+
+def test_no_stream_expands_more_than_its_format_allows() -> None:
+    zeros = bytes(8 * 1024 * 1024)
+    assert len(zeros) <= len(zlib.compress(zeros, 9)) * compression.DEFLATE_RATIO_MAX
+    assert len(zeros) <= len(lz4.frame.compress(zeros, compression_level=16)) * compression.LZ4_RATIO_MAX
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("limit", [len(TEXT), 4 * 1024 * 1024])
+def test_bytes_after_the_stream_are_ignored(name: str, limit: int) -> None:
+    body, sys_flag = FRAMES[name]
+    assert compression.expanded(body + b"more", sys_flag, limit) == TEXT
+    assert compression.expanded(b"", sys_flag, limit) is None
+
+
+def test_one_decompressor_for_many_small_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    created: list[int] = []
+    real = zstandard.ZstdDecompressor
+
+    def count(max_window_size: int) -> zstandard.ZstdDecompressor:
+        created.append(1)
+        return real(max_window_size=max_window_size)
+
+    monkeypatch.setattr(zstandard, "ZstdDecompressor", count)
+    body, sys_flag = FRAMES["zstd"]
+    bodies = [compression.expanded(body, sys_flag, len(TEXT)) for _ in range(100)]
+    assert bodies == [TEXT] * 100
+    assert len(created) <= 1
+
+
+def test_a_corrupt_body_does_not_spoil_the_next_one() -> None:
+    body, sys_flag = FRAMES["zstd"]
+    for broken in (body[:-1], body[:9] + b"\xff" * 9 + body[18:], b""):
+        assert compression.expanded(broken, sys_flag, len(TEXT)) is None
+        assert compression.expanded(body, sys_flag, len(TEXT)) == TEXT
 
 
 def test_plain_body_is_bounded_too() -> None:

@@ -169,26 +169,30 @@ class ColumnChunk:
 
     def bodies(self) -> Iterator[tuple[int, int, pa.Array]]:
         """(first row, row after the last, bodies): all rows at once unless decompressed bodies exceed EXPANDED_BYTES_MAX."""
-        stored = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
         first = size = 0
         found: list[bytes | None] = []
         rows = np.flatnonzero(self._compressed)
         if len(rows):
             from protocols.compression import expanded
+        whole = 0 < self.rows == len(rows)
+        stored = None if whole else spans(pa.py_buffer(self._data), self._body_at, self._body_end)
         places = (self._body_at[rows].tolist(), self._body_end[rows].tolist(), self._flags[rows].tolist())
         for row, begin, end, flags in zip(rows.tolist(), *places, strict=True):
             body = expanded(self._data[begin:end], flags, limits.BODY_BYTES_MAX)
             if body is None and not self._permissive:
                 raise reference.unreadable(self._queue, int(self._offsets[row]))
             found.append(body)
-            size += len(body or b"")
+            size += len(body) if body else 0
             if size >= EXPANDED_BYTES_MAX:
                 yield first, row + 1, self._expanded(stored, first, row + 1, found)
                 first, size, found = row + 1, 0, []
         if first < self.rows or self.rows == 0:
             yield first, self.rows, self._expanded(stored, first, self.rows, found)
 
-    def _expanded(self, stored: pa.Array, first: int, after: int, found: list[bytes | None]) -> pa.Array:
+    def _expanded(self, stored: pa.Array | None, first: int, after: int, found: list[bytes | None]) -> pa.Array:
+        """The bodies of some rows, with `found` for the compressed ones. `stored`: as they are stored; None: all compressed."""
+        if stored is None:
+            return pa.array(found, pa.binary())
         some = stored.slice(first, after - first)
         if not found:
             return some

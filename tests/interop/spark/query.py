@@ -15,7 +15,9 @@ from tests.gateway.connectors.spark.session import build
 def main(nameserver: str, topic: str, folder: Path, output: Path | None) -> None:
     """Without `output` the query runs until the process is killed."""
     spark = build(folder / "spark")
-    source = spark.readStream.format("headgate").option("nameserver", nameserver).option("maxOffsetsPerTrigger", 400)
+    source = spark.readStream.format("headgate").option("nameserver", nameserver)
+    if output is None:
+        source = source.option("maxOffsetsPerTrigger", 400)
     writer = source.load(topic).select("queueId", "queueOffset", "body").writeStream.format("parquet")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     if output is None:

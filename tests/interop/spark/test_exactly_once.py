@@ -24,6 +24,8 @@ from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 TOPIC = "deliveries"
+PATIENCE_S = 300.0
+"""For what takes seconds: on a machine that others load, a Java machine alone takes a minute to start."""
 
 
 class Producer:
@@ -84,7 +86,7 @@ class Driver:
             assert self.process.poll() is None, self._text()
             return self.committed() >= goal
 
-        until(reached, 90, lambda: f"{more} batches\n{self._text()}")
+        until(reached, PATIENCE_S, lambda: f"{more} batches\n{self._text()}")
 
     def _text(self) -> str:
         return self.log.read_text(errors="replace")[-6000:]
@@ -97,7 +99,7 @@ class Driver:
     def finish(self) -> None:
         """Wait until the process ends by itself."""
         try:
-            status = self.process.wait(180)
+            status = self.process.wait(PATIENCE_S)
         finally:
             if self.process.poll() is None:
                 self.kill()
@@ -107,7 +109,7 @@ class Driver:
 def begin(nameserver: str) -> None:
     """Send the first message, which creates the topic; waits until the node has stored the template of new topics."""
     with Client(nameserver) as client:
-        until(lambda: TEMPLATE_TOPIC in client.topics(), 10)
+        until(lambda: TEMPLATE_TOPIC in client.topics(), PATIENCE_S)
         client.send(TOPIC, b"first")
 
 

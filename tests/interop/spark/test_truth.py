@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from domain.address import TEMPLATE_TOPIC
 from gateway.client.client import Client
@@ -26,6 +26,8 @@ from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 OLD_CHECKPOINT = Path(__file__).resolve().parents[2] / "gateway" / "connectors" / "spark" / "checkpoint_v1"
+PATIENCE_S = 120.0
+"""For what takes milliseconds on a machine that is not busy."""
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +36,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield spark
 
 
+@pytest.fixture(autouse=True)
+def queries_end_with_their_scene(spark: SparkSession) -> Iterator[None]:
+    """A scene that fails leaves no query behind that takes the time of the next ones."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     with Node(tmp_path_factory.mktemp("node"), environment={"HEADGATE_STORE_RETENTION_CHECK_MS": "100"}) as node:
         with client(node) as one:
-            until(lambda: TEMPLATE_TOPIC in one.topics(), 10)
+            until(lambda: TEMPLATE_TOPIC in one.topics(), PATIENCE_S)
         yield node
 
 
@@ -50,7 +60,7 @@ def topic(node: Node, method: str, name: str, **settings: int) -> None:
     """Create, change or delete a topic over HTTP."""
     place = f"http://127.0.0.1:{node.port('http')}/v1/topics/{name}"
     body = json.dumps(settings).encode() if settings else None
-    with urllib.request.urlopen(urllib.request.Request(place, body, method=method), timeout=10):
+    with urllib.request.urlopen(urllib.request.Request(place, body, method=method), timeout=PATIENCE_S):
         pass
 
 
@@ -70,12 +80,19 @@ class Query:
         self.checkpoint = folder / "checkpoint"
         self.rows = folder / "rows"
 
-    def run(self, **options: Any) -> list[int]:
-        """One AvailableNow run; the rows of each micro-batch that was planned."""
+    def start(self, **options: Any) -> StreamingQuery:
+        """Begin an AvailableNow run."""
         source = self._spark.readStream.format("headgate").option("nameserver", f"127.0.0.1:{self._node.port('nameserver')}")
         frame = source.options(**{"retryMs": "1000", **options}).load(self._topic).select("queueId", "queueOffset", "body")
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
-        query = writer.trigger(availableNow=True).start(str(self.rows))
+        return writer.trigger(availableNow=True).start(str(self.rows))
+
+    def run(self, **options: Any) -> list[int]:
+        """One AvailableNow run; the rows of each micro-batch that was planned."""
+        return self.finish(self.start(**options))
+
+    def finish(self, query: StreamingQuery) -> list[int]:
+        """Wait for the end of a run; the rows of each micro-batch that was planned."""
         query.awaitTermination()
         return [int(one["numInputRows"]) for one in query.recentProgress if one["durationMs"].get("addBatch") is not None]
 
@@ -142,7 +159,7 @@ def test_expired_messages_are_an_error_or_passed_over_without_empty_batches(
     topic(node, "PUT", "brief", queues=1, retention_ms=1)
     with client(node) as one:
         queues = one.route("brief").queues
-        until(lambda: one.bounds(queues)[queues[0]].first == 40, 20)
+        until(lambda: one.bounds(queues)[queues[0]].first == 40, PATIENCE_S)
     topic(node, "PUT", "brief", queues=1, retention_ms=3_600_000)
     send(node, "brief", 40, 50, 1)
     with pytest.raises(StreamingQueryException, match="offsets 10 to 39 are gone"):
@@ -167,7 +184,7 @@ def test_what_a_crashed_query_has_to_read_again_is_kept_from_retention(spark: Sp
         topic(node, "PUT", name, queues=1, retention_ms=1)
     with client(node) as one:
         held, free = one.route("held").queues[0], one.route("free").queues[0]
-        until(lambda: one.bounds([free])[free].first == 10, 20)
+        until(lambda: one.bounds([free])[free].first == 10, PATIENCE_S)
         assert one.bounds([held])[held].first == 0
     assert query.run() == [10]
     assert query.found() == sent(0, 10, 1)
@@ -182,12 +199,14 @@ def test_an_absent_node_is_waited_for_or_an_error_and_its_messages_are_the_same_
     assert query.run() == [20]
     query.uncommit()
     node.kill()
-    with pytest.raises((StreamingQueryException, AnalysisException), match="no answer within"):
-        query.run()
-    back = threading.Timer(2, node.start)
-    back.start()
-    assert query.run(missingQueues="wait", retryMs="100") == [20]
-    back.join()
+    try:
+        with pytest.raises((StreamingQueryException, AnalysisException), match="no answer within"):
+            query.run()
+        waiting = query.start(missingQueues="wait", retryMs="100")
+        assert not waiting.awaitTermination(2)
+    finally:
+        node.start()
+    assert query.finish(waiting) == [20]
     assert query.found() == sent(0, 20)
 
 
@@ -209,7 +228,7 @@ def test_a_checkpoint_of_version_1_goes_on(spark: SparkSession, node: Node, tmp_
 def test_origin_properties_arrive(spark: SparkSession, node: Node) -> None:
     place = f"http://127.0.0.1:{node.port('http')}/v1/topics/origins/messages"
     request = urllib.request.Request(place, b"x", {"Content-Type": "text/plain"}, method="POST")
-    with urllib.request.urlopen(request, timeout=10):
+    with urllib.request.urlopen(request, timeout=PATIENCE_S):
         pass
     source = spark.read.format("headgate").option("nameserver", f"127.0.0.1:{node.port('nameserver')}")
     [row] = source.option("columns", "properties").load("origins").collect()
