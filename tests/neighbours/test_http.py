@@ -1,4 +1,4 @@
-"""One peer of HTTP or HTTP/2 floods the node in one segment; the neighbours are answered all the same."""
+"""One peer of HTTP, HTTP/2 or WebSocket floods the node in one segment; the neighbours are answered all the same."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from hpack import Encoder
 from tests.neighbours.node import SharedNode
 from tests.protocols.http2.peer import EMPTY_SETTINGS, PREFACE, frame
 
+UPGRADE = (
+    b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: mqtt\r\n\r\n"
+)
 HELLO = PREFACE + EMPTY_SETTINGS + b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"
 
 
@@ -40,11 +44,26 @@ FLOODS = {
     "rapid resets": HELLO + b"".join([heads(1) + frame(3, 0, 1, b"\0\0\0\x08")]) + frame(3, 0, 1, b"\0\0\0\x08") * 10_000,
     "settings": HELLO + frame(4, 0, 0, b"\0\x04\0\x01\0\0" * 20) * 900,
     "pings": HELLO + frame(6, 0, 0, bytes(8)) * 10_000,
+    "continuations": HELLO + frame(1, 0x1, 1, b"\x82") + frame(9, 0, 1, b"") * 20_000,
+    "empty data": HELLO + heads(1, flags=0x4) + frame(0, 0, 1) * 20_000,
+    "one-byte data": HELLO + heads(1, ("content-length", "20000"), flags=0x4) + frame(0, 0, 1, b"x") * 20_000,
+    "windows": HELLO + frame(8, 0, 0, b"\0\0\0\x01") * 10_000,
+    "websocket pings": UPGRADE + b"\x89\x80\0\0\0\0" * 40_000,
+    "websocket bytes": UPGRADE + b"\x82\x81\0\0\0\0\x10" * 30_000,
+    "websocket handshake": UPGRADE[:-2] + b"a: b\r\n" * 40_000,
 }
 
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_one_peer_sends_as_much_as_it_can(node: SharedNode, flood: str) -> None:
     peer = node.connect("http")
+    peer.send(FLOODS[flood])
+    node.run(25).check()
+
+
+@pytest.mark.parametrize("flood", ["requests", "streams", "pings", "websocket pings"])
+def test_one_peer_sends_and_does_not_read(node: SharedNode, flood: str) -> None:
+    peer = node.connect("http")
+    peer.reads = False
     peer.send(FLOODS[flood])
     node.run(25).check()
