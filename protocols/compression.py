@@ -7,7 +7,6 @@ Decompression is bounded: it stops when the body exceeds the limit, and the body
 
 from __future__ import annotations
 
-import threading
 import zlib
 from typing import Final, final
 
@@ -31,7 +30,8 @@ INFLATED_AT_ONCE_BYTES: Final = 64 * 1024
 PACKED_AT_ONCE_BYTES: Final = 16 * 1024
 
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
-_thread = threading.local()
+_ZSTD: Final = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
+"""Creating one costs ten times a small body. For one thread of a process; it keeps the memory of its last window."""
 
 
 def plain(record: Record, limit: int) -> bytes | None:
@@ -75,7 +75,7 @@ def unframe_lz4(data: bytes, limit: int) -> bytes | None:
 
 def unframe_zstd(data: bytes, limit: int) -> bytes | None:
     """One Zstandard frame (RFC 8878) -> at most `limit` bytes; None when corrupt, cut short or larger."""
-    stream = _zstd().decompressobj()
+    stream = _ZSTD.decompressobj()
     parts: list[bytes] = []
     left = limit
     try:
@@ -90,15 +90,6 @@ def unframe_zstd(data: bytes, limit: int) -> bytes | None:
     if not stream.eof or left < 0:
         return None
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _zstd() -> zstandard.ZstdDecompressor:
-    """The decompressor of this thread: creating one costs ten times a small body. It keeps the memory of its last window."""
-    found: zstandard.ZstdDecompressor | None = getattr(_thread, "zstd", None)
-    if found is None:
-        found = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
-        _thread.zstd = found
-    return found
 
 
 @final
