@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, final
@@ -154,14 +153,10 @@ class QueueIndex(TopicEntries):
         place = self._files.end
         self._files.append(data)
         self._note_last_record(self._files.active.base, last)
-        if queue.starts is None or queue.places is None:
-            queue.starts, queue.places = array("q"), array("q")
         if merged:
-            del queue.starts[-merged:]
-            del queue.places[-merged:]
-            self.blocks -= merged
-        queue.starts.append(first)
-        queue.places.append(place)
+            known = queue.block_count()
+            self.blocks -= queue.drop_blocks(known - merged, known)
+        queue.add_block(first, place)
         self.blocks += 1
         self.tail_rows -= count
         queue.tail = None
@@ -178,10 +173,7 @@ class QueueIndex(TopicEntries):
             data = block.encode_lost(queue.name, queue.id, queue.entry.epoch, queue.next, position, count)
             self._files.append(data)
             self._note_last_record(self._files.active.base, position)
-            if queue.starts is None or queue.places is None:
-                queue.starts, queue.places = array("q"), array("q")
-            queue.starts.append(queue.next)
-            queue.places.append(-1 - position)
+            queue.add_block(queue.next, -1 - position)
             self.blocks += 1
             queue.next = queue.tail_first = queue.visible = queue.next + count
         else:
@@ -196,13 +188,13 @@ class QueueIndex(TopicEntries):
     def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int, int]:
         """Merge the last blocks of `queue` with `rows` while they are small: (rows, their first offset, blocks merged)."""
         merged = 0
-        starts, places = queue.starts, queue.places
-        while starts is not None and places is not None and merged < len(starts):
-            at = len(starts) - 1 - merged
-            before = starts[at]
+        blocks, known = queue.blocks, queue.block_count()
+        while blocks is not None and merged < known:
+            at = known - 1 - merged
+            before = blocks[at]
             count = first - before
             ours = len(rows) // ROW_BYTES
-            if count > 2 * ours or count + ours > block.ROWS_MAX or places[at] < self._files.first:
+            if count > 2 * ours or count + ours > block.ROWS_MAX or blocks[known + at] < self._files.first:
                 break
             try:
                 older = self._block_rows(queue, at, before, count)
@@ -216,12 +208,12 @@ class QueueIndex(TopicEntries):
 
     def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
         """Encoded rows of one block, checked. Raises StoreError and OSError."""
-        assert queue.starts is not None
-        assert queue.places is not None
-        within = offset - queue.starts[index]
+        blocks = queue.blocks
+        assert blocks is not None
+        within = offset - blocks[index]
         group = within // block.GROUP_ROWS
         groups = (within + count - 1) // block.GROUP_ROWS - group + 1
-        place = queue.places[index]
+        place = blocks[len(blocks) // 2 + index]
         if place < self._files.first:
             return b""  # its file is deleted, with all records that it refers to
         at = place + block.HEADER_BYTES + len(queue.name.encode()) + group * block.GROUP_BYTES
@@ -245,15 +237,15 @@ class QueueIndex(TopicEntries):
         if tail is not None and offset >= queue.tail_first:
             at = (offset - queue.tail_first) * ROW_BYTES
             return list(ROW.iter_unpack(tail[at : at + limit * ROW_BYTES]))
-        starts = queue.starts
-        if not starts:
+        blocks = queue.blocks
+        if not blocks:
             return []
-        index = bisect_right(starts, offset) - 1
+        known = len(blocks) // 2
+        index = bisect_right(blocks, offset, 0, known) - 1
         if index < 0:
             return []
-        end = starts[index + 1] if index + 1 < len(starts) else queue.tail_first
-        assert queue.places is not None
-        place = queue.places[index]
+        end = blocks[index + 1] if index + 1 < known else queue.tail_first
+        place = blocks[known + index]
         if place < 0:
             found = [(-1 - place, 0, 0, self.lost_ms.get(-1 - place, 0))] * min(limit, end - offset)
         else:
@@ -278,15 +270,11 @@ class QueueIndex(TopicEntries):
         if first <= queue.first:
             return
         queue.first = first
-        starts, places = queue.starts, queue.places
-        if starts is not None and places is not None:
-            keep = max(bisect_right(starts, first) - 1, 0)
-            if first >= queue.tail_first:
-                keep = len(starts)
-            if keep:
-                del starts[:keep]
-                del places[:keep]
-                self.blocks -= keep
+        blocks = queue.blocks
+        if blocks is not None:
+            known = len(blocks) // 2
+            gone = known if first >= queue.tail_first else max(bisect_right(blocks, first, 0, known) - 1, 0)
+            self.blocks -= queue.drop_blocks(0, gone)
         tail = queue.tail
         # Rows whose records the log still has are kept until they are in a block: recovery finds `next` by them.
         if tail is not None and first >= queue.next and ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0] < self.log_start:
@@ -307,14 +295,14 @@ class QueueIndex(TopicEntries):
         if old is not None:
             for queue in old.all_queues():
                 self.forget_tail(queue)
-                self.blocks -= 0 if queue.starts is None else len(queue.starts)
+                self.blocks -= queue.block_count()
             old.queues, old.lite_queues = Queues(), None
         self.topics[topic] = TopicEntry(topic, None, self._flushed_default, epoch)
 
     def drop(self, queue: Queue) -> None:
         """Forget a queue."""
         self.forget_tail(queue)
-        self.blocks -= len(queue.starts or ())
+        self.blocks -= queue.block_count()
         if not queue.lite:
             queue.entry.queues.pop(queue.id, None)
         elif queue.entry.lite_queues is not None:
@@ -354,18 +342,13 @@ class QueueIndex(TopicEntries):
         queue = _queue_of(self, found, entry)
         if found.first > queue.next:
             return  # the rows before these belong to records from `position` on, so recovery reads all of them again
-        starts = queue.starts
-        if starts is None or queue.places is None:
-            starts, queue.places = array("q"), array("q")
-            queue.starts = starts
         self.forget_tail(queue)
-        while starts and starts[-1] >= found.first:
-            starts.pop()
-            queue.places.pop()
-            self.blocks -= 1
+        blocks = queue.blocks
+        if blocks:
+            known = len(blocks) // 2
+            self.blocks -= queue.drop_blocks(bisect_left(blocks, found.first, 0, known), known)
         if found.last_physical < position:
-            starts.append(found.first)
-            queue.places.append(-1 - found.last_physical if found.lost else place)
+            queue.add_block(found.first, -1 - found.last_physical if found.lost else place)
             self.blocks += 1
             queue.next = queue.visible = queue.tail_first = found.first + found.count
             self._last_positions[queue] = found.last_physical

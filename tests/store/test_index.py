@@ -61,7 +61,7 @@ def test_rows_come_back_as_they_were_added(steps: list[tuple[int, int, bool]], r
             offset = pick.randrange(len(expected) + 1)
             assert which.rows(queue, offset, min(40, len(expected) - offset)) == expected[offset : offset + 40]
             assert which.rows(queue, 0, len(expected)) == expected
-            blocks = 0 if queue.starts is None else len(queue.starts)
+            blocks = queue.block_count()
             assert blocks <= len(rows) // 256 + 12, "blocks merge"
 
 
