@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
+import time
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,7 +51,9 @@ def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
     server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(root)})])
-    return _up(server, server.processes[0], "remoting", "admin")
+    _up(server, server.processes[0], "remoting", "admin")
+    _ready(server)
+    return server
 
 
 def apache(folder: Path, durability: str) -> Server:
@@ -103,6 +108,20 @@ def _up(server: Server, process: Process, *names: str) -> Server:
         server.stop()
         raise
     return server
+
+
+def _ready(server: Server, seconds: float = 60) -> None:
+    """Wait until /readyz says that the node serves. Stops the server when it does not."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{server.ports['admin']}/readyz", timeout=5),
+        ):
+            return
+        time.sleep(0.05)
+    server.stop()
+    raise TimeoutError("the node is not ready")
 
 
 def _apache_port() -> int:
