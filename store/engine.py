@@ -164,6 +164,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     _, promise, _ = promises.newest(disk)
     first = 0 if promise is None else promise.first
     segments = Segments(disk, FOLDER, first, first)
+    segments.delete_left()
     cache, state = TailCache(config.cache_bytes), StateView()
     mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
     keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108

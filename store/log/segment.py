@@ -59,6 +59,16 @@ class Segment:
         return self._owner.opened(self) if found is None else found
 
 
+def is_left(disk: Disk, folder: str, name: str, kept_from: int) -> bool:
+    """True for a segment that was to be deleted: it ends before `kept_from`. A power failure has brought it back, or a disk has
+    refused to delete it."""
+    return _is_segment(name) and int(name) < kept_from and int(name) + disk.size(f"{folder}/{name}") <= kept_from
+
+
+def _is_segment(name: str) -> bool:
+    return len(name) == 20 and name.isdigit()
+
+
 def file_name(folder: str, base: int) -> str:
     """The name of a segment: its base in 20 decimal digits, as RocketMQ names commit-log files."""
     return f"{folder}/{base:020d}"
@@ -69,6 +79,7 @@ class Segments:
     """A log as segments that follow each other. Only the last one is appended to.
 
     all         the segments, oldest first, never empty
+    left        files that were to be deleted; they are not used
     gaps        the places where records were lost, ascending; after `find_gaps`
     _opened     segments with an open file, in the order of opening
     _unsynced   segments with bytes that no sync covers
@@ -76,30 +87,33 @@ class Segments:
     """
 
     def __init__(self, disk: Disk, folder: str, start: int = 0, kept_from: int = 0) -> None:
-        """`start`: where the first file begins when there is none. Files that end before `kept_from` were to be deleted: a
-        power failure, or a disk that refused it, has left them, and they are deleted now. Raises OSError."""
+        """`start`: where the first file begins when there is none. Files that end before `kept_from` were to be deleted."""
         self._disk = disk
         self._folder = folder
         self._unsynced: list[Segment] = []
         self._syncing: list[Segment] = []
         self._opened: dict[Segment, None] = {}
         self.gaps: list[Gap] = []
+        self.left: list[str] = []
         self.all: list[Segment] = []
         for name in disk.names(folder):
-            if len(name) == 20 and name.isdigit():
+            if name.endswith(_CUT) or is_left(disk, folder, name, kept_from):
+                self.left.append(f"{folder}/{name}")
+            elif _is_segment(name):
                 base = int(name)
-                if base < kept_from and base + disk.size(f"{folder}/{name}") <= kept_from:
-                    disk.remove(f"{folder}/{name}")
-                    continue
                 # A segment that reaches into the next one is what a crash left of a copy: the copy counts.
                 if self.all and self.all[-1].end > base:
                     self.all[-1].end = base
                 self.all.append(Segment(self, base, base + disk.size(f"{folder}/{name}")))
-            elif name.endswith(_CUT):
-                disk.remove(f"{folder}/{name}")
         if not self.all:
             self._add(start)
         self._bases = [segment.base for segment in self.all]
+
+    def delete_left(self) -> None:
+        """Delete what is left of earlier deletions. Raises OSError."""
+        while self.left:
+            self._disk.remove(self.left[-1])
+            self.left.pop()
 
     def _add(self, base: int) -> None:
         segment = Segment(self, base, base)

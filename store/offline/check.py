@@ -16,7 +16,7 @@ from store.keys import run
 from store.keys.index import SPAN_BYTES
 from store.log import batch, promise
 from store.log.promise import Promise
-from store.log.segment import FOLDER, Segments
+from store.log.segment import FOLDER, Segments, is_left
 from store.log.survey import LogSurvey, Stretch
 from store.offline.finding import CheckFinding, Severity
 from store.queue import block
@@ -57,10 +57,12 @@ class LogState(NamedTuple):
 
 def log_segments(disk: Disk) -> Segments | None:
     """The files of the log; None when there is none. Nothing is created."""
+    mark = promise.newest(disk)[1]
+    first = 0 if mark is None else mark.first
     names = [name for name in disk.names(FOLDER) if len(name) == 20 and name.isdigit()]
-    if not names:
+    if all(is_left(disk, FOLDER, name, first) for name in names):
         return None
-    segments = Segments(disk, FOLDER)
+    segments = Segments(disk, FOLDER, first, first)
     segments.find_gaps()
     return segments
 
@@ -138,6 +140,10 @@ class Check:
             yield CheckFinding(
                 Severity.DAMAGE, "promise", f"{promise.FOLDER}/0", 0, 0, -1, False, cause, "headgate repair makes one"
             )
+        for name in segments.left:
+            cause, remedy = "it was deleted, and a failure has brought it back", "nothing: the next start deletes it"
+            size = max(self._disk.size(name), 0)
+            yield CheckFinding(Severity.NOTE, "log", name, 0, size, -1, False, cause, remedy)
         for each in state.bad:
             promised = each.begin < state.bound
             remedy = REPAIR if promised else "nothing: it had not been flushed, and the next start cuts it off"

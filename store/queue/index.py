@@ -53,6 +53,7 @@ class QueueIndex(TopicEntries):
         self._config = config
         self._disk = disk
         self._files = Segments(disk, FOLDER)
+        self._files.delete_left()
         if end and (self._files.end < end or self._files.first > first):
             self._files.close()
             text = f"the index goes from {self._files.first} to {self._files.end}, and the checkpoint needs {first} to {end}"
