@@ -29,7 +29,7 @@ from types import TracebackType
 from gateway.node.protocols import installed
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_S = 90.0
+READY_S = 300.0
 STOP_S = 45.0
 ATTEMPTS = 5
 RANGE = (12_000, 32_000)

@@ -183,6 +183,11 @@ class HttpPoster(Poster):
         head = f"POST {target} HTTP/1.1\r\nhost: sim\r\ncontent-length: {len(body)}\r\n{fields}\r\n"
         self.link.send(head.encode() + body)
 
+    def _overdue(self, serial: int) -> None:
+        """Nothing names what an answer belongs to: one that is late would be taken for the next message's."""
+        if serial == self._number and self._asked and self.link is not None:
+            self.link.reset()
+
     def received(self, data: bytes) -> None:
         self._data += data
         head, end, content = self._data.partition(b"\r\n\r\n")
