@@ -45,15 +45,20 @@ class AdminConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the time of the request; with CONNECTIONS_MAX open ones the connection is closed."""
+        """Begin the time of the request. With CONNECTIONS_MAX open ones, the oldest of them is closed."""
         # uvloop's transports do not inherit from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._inner.connection_made(transport)
         if len(self._connections) >= CONNECTIONS_MAX:
-            self._transport.abort()
-            return
+            next(iter(self._connections.values())).abort()
         self._connections[self._inner] = self
         self.restart()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._connections.pop(self._inner, None)
+        if self._transport is not None:
+            self._transport.abort()
 
     def restart(self) -> None:
         """Give the connection REQUEST_S from now on."""
@@ -134,6 +139,7 @@ class Admin:
         self._reload = reload
         self._snapshot = snapshot
         self._runner: web.AppRunner | None = None
+        self._rendering: asyncio.Future[bytes] | None = None
 
     async def open(self, bound: socket.socket) -> None:
         """Serve on a bound socket."""
@@ -147,7 +153,7 @@ class Admin:
             return web.json_response(found, status=200 if found["ready"] else 503)
 
         async def metrics(_: web.Request) -> web.Response:
-            body = await asyncio.get_running_loop().run_in_executor(None, render, self._snapshot())
+            body = await asyncio.shield(self._page())
             return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
         async def loaded(_: web.Request) -> web.Response:
@@ -230,6 +236,12 @@ class Admin:
         else:
             granted, who = found.privileged, "Super users"
         return None if granted else web.Response(status=403, text=f"this is for {who}\n")
+
+    def _page(self) -> asyncio.Future[bytes]:
+        """The metrics page: rendered by one thread at a time, and shared by all who ask meanwhile."""
+        if self._rendering is None or self._rendering.done():
+            self._rendering = asyncio.get_running_loop().run_in_executor(None, render, self._snapshot())
+        return self._rendering
 
     async def close(self) -> None:
         """Stop serving."""

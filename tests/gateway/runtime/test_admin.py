@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from domain.principal import Principal
 from gateway.observe.health import SERVING, Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime import admin
-from gateway.runtime.admin import Admin
+from gateway.runtime.admin import CONNECTIONS_MAX, Admin
 from protocols.hosts import Hosts
 
 
@@ -153,3 +154,41 @@ def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: p
         except ConnectionResetError:
             got = b""
         assert not got or said.startswith(b"POST")
+
+
+def test_half_requests_leave_the_port_to_who_asks() -> None:
+    async def crowd(port: Port) -> bytes:
+        address = port.bound.getsockname()
+        half = [await asyncio.open_connection(*address) for _ in range(CONNECTIONS_MAX + 20)]
+        for _, writer in half:
+            writer.write(b"GET /healthz HT")
+        answer = await port.ask(request("GET", "/healthz"))
+        for _, writer in half:
+            writer.close()
+        return answer
+
+    with opened() as (port, runner):
+        assert runner.run(crowd(port)).startswith(b"HTTP/1.1 200")
+
+
+def test_one_thread_at_a_time_renders_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once: list[int] = []
+    running = threading.Semaphore(0)
+
+    def slow(_: Snapshot) -> bytes:
+        running.release()
+        at_once.append(running._value)
+        time.sleep(0.2)
+        running.acquire()
+        return b"page"
+
+    monkeypatch.setattr(admin, "render", slow)
+
+    async def scrape(port: Port) -> list[bytes]:
+        return list(await asyncio.gather(*(port.ask(request("GET", "/metrics")) for _ in range(10))))
+
+    with opened() as (port, runner):
+        answers = runner.run(scrape(port))
+        assert all(answer.endswith(b"page") for answer in answers)
+        assert set(at_once) == {1}
+        assert len(at_once) < 10
