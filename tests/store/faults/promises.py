@@ -66,7 +66,7 @@ class Expected:
     dying       topics whose deletion was asked for and not answered
     values      (space, key) -> state value
     positions   place -> committed position
-    settled     (place, offset) -> True when it is acknowledged
+    settled     (place, offset) -> True when it is acknowledged, and no power failure has perhaps lost it since
     leased      (place, offset) -> end of the lease, epoch ms
     hidden      True when records were unreadable for a time: these are given to nobody for a while
     """
@@ -150,8 +150,11 @@ def _apply(expected: Expected, kind: str, key: object, value: object) -> None:
             expected.settled[key] = True  # type: ignore[index]
         case "leased", (tuple(), int()), int(until_ms):
             expected.leased[key] = until_ms  # type: ignore[index]
-        case "power", _, _:
+        case "power", str(unflushed), _:
             expected.leased.clear()
+            for place, offset in expected.settled:
+                if place[1] == unflushed:
+                    expected.settled[place, offset] = False
         case "unreadable", _, _:
             expected.hidden = True
         case "forget", _, _:
