@@ -101,12 +101,21 @@ class Node:
         """The port of one listener: nameserver remoting grpc http mqtt mqtts websocket coap admin."""
         return self._ports[name]
 
-    def admin(self, path: str, user: str = "") -> str:
-        """The body of a GET on the admin port. `user`: its name, a colon and its password."""
+    def admin(self, path: str, user: str | None = None) -> str:
+        """The body of a GET on the admin port.
+
+        `user`: its name, a colon and its password; "": nobody; None: the node's first Super user, when it is started with one.
+        """
+        user = self._super_user() if user is None else user
         fields = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port('admin')}{path}", headers=fields)
         with urllib.request.urlopen(request, timeout=5) as answer:
             return str(answer.read().decode())
+
+    def _super_user(self) -> str:
+        if "--admin" in self.options:
+            return self.options[self.options.index("--admin") + 1]
+        return self.environment.get("HEADGATE_ADMIN", "")
 
     def text(self) -> str:
         """The server's output since the first start."""

@@ -18,7 +18,7 @@ OPEN = '[access]\nenabled = true\nanonymous = "guest"\n'
 
 @pytest.mark.parametrize("word", ["client:bad", "user:guest", "address:127.0.0.0/8"])
 def test_a_ban(tmp_path: Path, word: str) -> None:
-    with start(tmp_path, OPEN) as node:
+    with start(tmp_path, OPEN, "--admin", "root:branch") as node:
         bad, good = Client(node, name="bad"), Client(node, name="good")
         (tmp_path / "headgate.toml").write_text(OPEN + f'banned = ["{word}"]\n')
         until(lambda: bad.ended == [0x87], 30)

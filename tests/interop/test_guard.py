@@ -28,11 +28,11 @@ HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 haproxy = pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed")
 
 
-def start(folder: Path, text: str) -> Node:
-    """Start a node with a configuration file that contains `text`."""
+def start(folder: Path, text: str, *options: str) -> Node:
+    """Start a node with a configuration file that contains `text`. `options`: further ones of `headgate up`."""
     file = folder / "headgate.toml"
     file.write_text(text)
-    return Node(folder / "node", "--durability", "page", "--config", str(file))
+    return Node(folder / "node", "--durability", "page", "--config", str(file), *options)
 
 
 def figure(node: Node, line: str) -> int:
