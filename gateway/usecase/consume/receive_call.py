@@ -201,7 +201,8 @@ class ReceiveCall:
     def _complete(self, result: LeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
 
-        In an ordered group the answer waits until the dead letters are stored.
+        The answer waits until the dead letters are stored and settled: a call that goes on waiting leases again what its attempt
+        still holds, and would move it once more.
         """
         if not result.messages:
             self._deliver(result, [])
@@ -224,11 +225,14 @@ class ReceiveCall:
         for topic, receipts in expired.items():
             context.expired += len(receipts)
             context.leases.settle(command.group, topic, receipts, _settled)
-        if exhausted and command.ordered and kept:
-            store_dead_letters(context.dead_letters, command.group, exhausted, partial(self._deliver_unblocked, result, kept))
-            return
-        for topic, receipt, record in exhausted:
-            context.dead_letters.move(command.group, topic, receipt, record, None)
+        if exhausted:
+            deliver = self._deliver_unblocked if command.ordered and kept else self._deliver_all
+            store_dead_letters(context.dead_letters, command.group, exhausted, partial(deliver, result, kept))
+        else:
+            self._deliver(result, kept)
+
+    def _deliver_all(self, result: LeaseResult, kept: list[Leased], _: set[bytes]) -> None:
+        """Deliver `kept`, whatever became of the dead letters."""
         self._deliver(result, kept)
 
     def _deliver_unblocked(self, result: LeaseResult, kept: list[Leased], blocked_keys: set[bytes]) -> None:
