@@ -59,7 +59,8 @@ def post(node: Node, path: str, body: bytes) -> bytes:
 
 
 def lag(node: Node, group: str) -> str:
-    return next((line for line in node.admin("/metrics").split("\n") if f'group="{group}",topic="Mixed"' in line), "")
+    start = f'headgate_group_lag{{group="{group}",topic="Mixed"}}'
+    return next((line for line in node.admin("/metrics").split("\n") if line.startswith(start)), "")
 
 
 def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_flood_of_pings_that_is_not_read(node: SharedNode) -> None:
     stream = client(node)
     stream.reads = False
     stream.send(encode(Ping(12), V311) * 200_000)
-    carry(node)
+    carry(node, held=2 * SMALL)
     assert stream.arriving > 0
 
 
