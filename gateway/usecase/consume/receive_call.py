@@ -201,8 +201,8 @@ class ReceiveCall:
     def _complete(self, result: LeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
 
-        The answer waits until the dead letters are stored and settled: a call that goes on waiting leases again what its attempt
-        still holds, and would move it once more.
+        The answer waits until the dead letters are stored and settled: a call that goes on waiting leases again what its
+        attempt still holds, and would move it once more.
         """
         if not result.messages:
             self._deliver(result, [])
