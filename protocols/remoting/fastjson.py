@@ -63,6 +63,8 @@ def loads(data: bytes) -> object:
         return orjson.loads(_OBJECT_KEY.sub(_quoted, text))
     except orjson.JSONDecodeError:
         pass
+    if values > READER_VALUES_MAX:
+        raise DialectError(f"more than {READER_VALUES_MAX} values, and not JSON")
     reader = _Reader(text)
     value = reader.value(0)
     if reader.peek() != "":
