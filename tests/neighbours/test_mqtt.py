@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.runtime.compiled import in_use
 from protocols.mqtt.connect import Connect, Will
 from protocols.mqtt.packet import Packet, Ping, encode
 from protocols.mqtt.property import NONE, TOPIC_ALIAS, Properties
@@ -115,7 +116,8 @@ def test_a_flood_of_pings_that_is_not_read(node: SharedNode) -> None:
     stream.reads = False
     stream.send(encode(Ping(12), V311) * 200_000)
     carry(node, held=2 * SMALL)
-    assert stream.arriving > 0
+    if not in_use():  # virtual time passes by calls, and those of compiled functions are not counted
+        assert stream.arriving > 0
 
 
 def test_a_flood_of_small_messages(node: SharedNode) -> None:
