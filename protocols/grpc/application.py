@@ -63,14 +63,15 @@ class GrpcApplication:
     _calls         stream id -> a call that is not answered
     _queued        commands for the next `expire`
     _reply         writes to the streams of the HTTP/2 connection
+    _not_posts     streams whose method is not POST, until the request ends
     _client_raw    the metadata x-mq-client-id of the last call
     _client_id     the same as text; "" when it cannot be used
     _origin        stored properties for messages of this client: protocol and client id
     """
 
     __slots__ = (
-        "_authenticator", "_calls", "_client_id", "_client_raw", "_origin", "_queued", "_reply", "inquiries", "peer",
-        "renewals", "sessions", "setting",
+        "_authenticator", "_calls", "_client_id", "_client_raw", "_not_posts", "_origin", "_queued", "_reply", "inquiries",
+        "peer", "renewals", "sessions", "setting",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
@@ -83,6 +84,7 @@ class GrpcApplication:
         self._reply = reply
         self._calls: dict[int, Call] = {}
         self._queued: list[Command] = []
+        self._not_posts: set[int] = set()
         self._client_raw = b""
         self._client_id = ""
         self._origin = b""
@@ -96,12 +98,12 @@ class GrpcApplication:
         return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """A stream has begun: find its method, client and principal. Refused calls are answered at once."""
+        """A stream has begun: find its method, client and principal. Refused calls are answered at once, 405 at the request's end."""
         fields = dict(headers)
         if fields.get(b":method") != b"POST":
             # Intermediaries may repeat a GET or PUT, or answer it from a cache (PROTOCOL-HTTP2: requests are POST).
             self.setting.refused("grpc", framing.REFUSALS[framing.UNIMPLEMENTED])
-            self._reply.respond(stream_id, _NOT_POST, True)
+            self._not_posts.add(stream_id)
             return ()
         method = METHODS.get(fields.get(b":path", b""))
         encoding = fields.get(b"grpc-encoding", b"identity")
@@ -190,6 +192,10 @@ class GrpcApplication:
         """The request is complete: handles the message of a unary call, closes a streaming call."""
         call = self._calls.get(stream_id)
         if call is None:
+            if stream_id in self._not_posts:
+                # curl 7.88 reports an error, and no status, when RST_STREAM arrives together with the response.
+                self._not_posts.remove(stream_id)
+                self._reply.respond(stream_id, _NOT_POST, True)
             return ()
         if call.messages.held:
             self.fail(call, framing.INTERNAL, "the request ends inside a message")
@@ -209,6 +215,7 @@ class GrpcApplication:
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """The client has reset the stream. A command in progress continues; messages leased by it are released in `finish`."""
+        self._not_posts.discard(stream_id)
         call = self._calls.pop(stream_id, None)
         if call is not None and call.method is client.TELEMETRY:
             known = self.sessions.find(call.client_id)

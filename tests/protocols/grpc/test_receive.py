@@ -59,10 +59,13 @@ def test_methods_other_than_post_are_405(engine: EngineFactory, method: bytes) -
     path = (SERVICE + "ReceiveMessage").encode()
     fields = [(b":method", method), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", path)]
     h2.send_headers(stream, fields + stage.headers())
+    stage.client.exchange()
+    assert not stage.client.answered(stream), "curl takes a response with RST_STREAM behind it for an error"
     h2.send_data(stream, prefixed(poll().SerializeToString()), end_stream=True)
     stage.client.exchange()
     headers = stage.client.responses(stream)
     assert (headers[b":status"], headers[b"allow"]) == (b"405", b"POST")
+    assert stage.client.resets() == {}
     assert stage.commands == []
 
 

@@ -168,6 +168,10 @@ class Client:
         self.exchange()
         return stream_id
 
+    def answered(self, stream_id: int) -> bool:
+        """True when a response has begun."""
+        return any(isinstance(event, ResponseReceived) and event.stream_id == stream_id for event in self.events)
+
     def responses(self, stream_id: int) -> dict[bytes, bytes]:
         """The response's header fields."""
         for event in self.events:
