@@ -98,7 +98,7 @@ class GrpcApplication:
         return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """A stream has begun: find its method, client and principal. Refused calls are answered at once, 405 at the request's end."""
+        """A stream has begun: find its method, client and principal. Refused calls are answered at once, but for 405."""
         fields = dict(headers)
         if fields.get(b":method") != b"POST":
             # Intermediaries may repeat a GET or PUT, or answer it from a cache (PROTOCOL-HTTP2: requests are POST).
