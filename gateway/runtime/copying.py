@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from gateway.runtime.flusher import sync_folder
+from gateway.runtime.flusher import sync_folder, write_small
 
 SLICE_BYTES: Final = 8 * 1024 * 1024
 
@@ -61,14 +61,7 @@ class FileCopies:
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a new small file."""
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        write_small(path, data, os.O_EXCL, 0o600)
 
     def sync_folders(self, path: Path) -> None:
         """Make the names in a folder, and in those below it, durable."""

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from domain.ports import File
-from gateway.runtime.flusher import Flusher, Synced, sync_folder
+from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
 
 LOCK_NAME: Final = "lock"
 LOG_FOLDER: Final = "log/"
@@ -137,14 +137,7 @@ class DataDirectory:
         path = self._path(name)
         folders = _made_folders(path.parent)
         fresh = path.with_name(path.name + ".new")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        write_small(fresh, data, os.O_TRUNC, 0o644)
         os.replace(fresh, path)
         for folder in (*folders, path.parent):
             sync_folder(folder)

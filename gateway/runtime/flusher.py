@@ -84,6 +84,18 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
+def write_small(path: Path, data: bytes, flags: int, mode: int) -> None:
+    """Write a whole file and flush it; `flags` and `mode` are those of `os.open`. Raises OSError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _flush(handle: int, waiting: list[_Flush]) -> OSError | None:
     try:
         os.fdatasync(handle)

@@ -41,6 +41,16 @@ def crashed(driver: Driver) -> MemoryDisk:
     return driver.disk.killed(VirtualClock(driver.clock.wall_ms()))
 
 
+def unmarked() -> tuple[Driver, promise.Promise, int]:
+    """A store, its newest mark, and the position of a flushed batch above it that a later batch names as flushed."""
+    driver = filled(8)
+    marked = promise.newest(driver.disk)[1]
+    assert marked is not None
+    first = driver.send("t", b"flushed, and not marked")[0].physical_offset
+    driver.send("t", b"says so")
+    return driver, marked, first
+
+
 def segments(disk: MemoryDisk) -> list[str]:
     return sorted(name for name in disk.files if name.startswith("log/"))
 
@@ -142,11 +152,7 @@ def test_a_missing_or_damaged_mark_refuses_the_start() -> None:
 
 
 def test_a_bad_batch_above_the_mark_is_damage_when_a_later_one_says_that_it_was_flushed() -> None:
-    driver = filled(8)
-    marked = promise.newest(driver.disk)[1]
-    assert marked is not None
-    first = driver.send("t", b"flushed, and not marked")[0].physical_offset
-    driver.send("t", b"says so")
+    driver, marked, first = unmarked()
     disk = crashed(driver)
     name = segments(disk)[-1]
     assert promise.newest(disk)[1] == marked
@@ -155,11 +161,7 @@ def test_a_bad_batch_above_the_mark_is_damage_when_a_later_one_says_that_it_was_
 
 
 def test_the_word_of_another_incarnation_does_not_count() -> None:
-    driver = filled(8)
-    marked = promise.newest(driver.disk)[1]
-    assert marked is not None
-    first = driver.send("t", b"flushed, and not marked")[0].physical_offset
-    driver.send("t", b"says so")
+    driver, marked, first = unmarked()
     disk = crashed(driver)
     promise.write(disk, marked._replace(incarnation=55))
     name = segments(disk)[-1]

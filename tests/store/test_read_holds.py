@@ -19,6 +19,14 @@ def hold(driver: Driver, topic: str, offset: int, for_ms: int) -> None:
     assert put == [None]
 
 
+def brief() -> Driver:
+    """A store whose topic keeps messages for 5 s."""
+    driver = Driver(SHORT)
+    driver.topic("brief", retention_ms=5_000)
+    fill(driver, "brief", 10)
+    return driver
+
+
 def fill(driver: Driver, topic: str, count: int) -> None:
     for _ in range(count):
         sure(driver.append([Message(topic, bytes(1_000), queue_id=0)]))
@@ -40,9 +48,7 @@ def test_segments_stay_for_a_hold_and_go_when_it_ends() -> None:
 
 
 def test_a_topic_with_a_retention_of_its_own_is_trimmed_up_to_the_hold() -> None:
-    driver = Driver(SHORT)
-    driver.topic("brief", retention_ms=5_000)
-    fill(driver, "brief", 10)
+    driver = brief()
     hold(driver, "brief", 4, 30_000)
     driver.clock.run_for(20_000)
     assert driver.bounds("brief") == (4, 10)
@@ -62,9 +68,7 @@ def test_a_bound_of_bytes_is_stronger_than_a_hold() -> None:
 
 
 def test_a_hold_survives_a_restart() -> None:
-    driver = Driver(SHORT)
-    driver.topic("brief", retention_ms=5_000)
-    fill(driver, "brief", 10)
+    driver = brief()
     hold(driver, "brief", 4, 60_000)
     driver = driver.killed()
     driver.clock.run_for(20_000)

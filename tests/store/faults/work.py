@@ -157,26 +157,25 @@ class Work:
             return
         self.promises.note("topic", MORTAL, False)
 
+        done = self._told(MORTAL, False)
+        self.driver.store.metadata.delete_topic(MORTAL, self._call("deletion of a topic", done, failures=True))
+
+    def _told(self, name: str, exists: bool) -> Callable[[Failure | None], None]:
+        """What notes the answer to the creation or deletion of a topic."""
+
         def done(result: Failure | None) -> None:
             if result is None:
-                self.promises.note("topic-done", MORTAL, False)
+                self.promises.note("topic-done", name, exists)
             elif self.driver.store.broken is None:
-                self.promises.note("topic-refused", MORTAL, False)
+                self.promises.note("topic-refused", name, exists)
 
-        self.driver.store.metadata.delete_topic(MORTAL, self._call("deletion of a topic", done, failures=True))
+        return done
 
     def _put_topic(self, name: str) -> None:
         self.promises.note("topic", name, True)
         count = QUEUES.get(name, 1)
         topic = Topic(name, count, count, durability=Durability.PAGE if name == PAGE else Durability.FLUSHED)
-
-        def done(result: Failure | None) -> None:
-            if result is None:
-                self.promises.note("topic-done", name, True)
-            elif self.driver.store.broken is None:
-                self.promises.note("topic-refused", name, True)
-
-        self.driver.store.metadata.put_topic(topic, self._call("topic", done, failures=True))
+        self.driver.store.metadata.put_topic(topic, self._call("topic", self._told(name, True), failures=True))
 
     def _message(self, topic: str, stored: bytes = b"", due_ms: int = 0, decision: str | None = None) -> Message:
         body, queue_id = self.body(), self.chance.randrange(QUEUES[topic])
