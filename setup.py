@@ -33,6 +33,7 @@ FOLDERS = {
     "domain": ("address", "message", "property", "receipt", "record", "store_request"),
     "domain/delivery": ("expiry",),
     "domain/filter": ("tag",),
+    "protocols": ("marks",),
     "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "media", "message", "observe", "option", "outcome", "peers",

@@ -98,6 +98,7 @@ class Pull(Command):
     subscribed   True: take the filter from the subscriptions in the heartbeats of the group's members, on any connection
     broadcast    True: the client reads every message, as its heartbeat says; the group must allow that
     epoch        the topic's epoch (domain.topic) when the reader learnt the offset; -1: not known, and not compared
+    whole        True: every stored message, expired ones included
 
     Errors: TOPIC_NOT_FOUND (also when the topic has another epoch), QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND,
     FILTER_ILLEGAL, GROUP_OFFLINE (`subscribed`, and no member has a subscription).
@@ -117,6 +118,7 @@ class Pull(Command):
     subscribed: bool = False
     broadcast: bool = False
     epoch: int = -1
+    whole: bool = False
 
 
 @dataclass(slots=True)

@@ -53,6 +53,7 @@ class Pulled(Event):
     next_offset   offset to go on at, a valid one also when `offset` was out of range
     min_offset    first offset that the queue still has
     max_offset    next offset to be readable
+    unmarked      True: no record has a property that starts with `HG_`; False: some may have
     """
 
     ticket: object
@@ -61,6 +62,7 @@ class Pulled(Event):
     next_offset: int
     min_offset: int
     max_offset: int
+    unmarked: bool = False
 
 
 @dataclass(slots=True)

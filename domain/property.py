@@ -75,11 +75,16 @@ HG_PAYLOAD_FORMAT: Final = "HG_PAYLOAD_FORMAT"
 HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
+# How SDKs name the content type and the expiry of a message, for which their protocols have no place (protocols/marks.py).
+MARK_PREFIX: Final = "mq-"
+CONTENT_TYPE: Final = "mq-content-type"
+EXPIRES_AT: Final = "mq-expires-at"
 CE_PREFIX: Final = "CE_"
 CE_SPECVERSION: Final = "CE_specversion"
 CE_DATACONTENTTYPE: Final = "CE_datacontenttype"
 CE_SOURCE: Final = "CE_source"
 CE_ID: Final = "CE_id"
+CE_EXPIRYTIME: Final = "CE_expirytime"
 IDEMPOTENCY_KEY: Final = "idempotency-key"
 """User property: a message with a key that is known already is not stored again (domain.once)."""
 
@@ -99,6 +104,8 @@ RESERVED: Final[frozenset[str]] = frozenset(
         # What RocketMQ's MQTT mapping sets.
         ORIGIN_MQTT_TOPIC, MQTT_RETAIN, EXT_DATA, QOS_LEVEL, "cleanSessionFlag", MQTT_CLIENT_ID, "retryTimes", "namespace",
         "IS_EMPTY_MSG", "mqttRealTopic",
+        # What the gateway takes from SDKs and tells them.
+        CONTENT_TYPE, EXPIRES_AT,
     )
 )  # fmt: skip
 RESERVED_PREFIXES: Final = (HG_PREFIX, "__RMQ.TRANSIENT.")
@@ -147,6 +154,9 @@ HG_EXPIRE_MS_START: Final = start_of(HG_EXPIRE_MS)
 HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
 HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
 HG_ENVELOPE_START: Final = start_of(HG_ENVELOPE)
+CONTENT_TYPE_START: Final = start_of(CONTENT_TYPE)
+EXPIRES_AT_START: Final = start_of(EXPIRES_AT)
+CE_EXPIRYTIME_START: Final = start_of(CE_EXPIRYTIME)
 CE_SPECVERSION_START: Final = start_of(CE_SPECVERSION)
 CE_DATACONTENTTYPE_START: Final = start_of(CE_DATACONTENTTYPE)
 IDEMPOTENCY_KEY_START: Final = start_of(IDEMPOTENCY_KEY)

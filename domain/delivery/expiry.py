@@ -5,9 +5,10 @@ It stores MQTT's message expiry interval, `ttl_ms` of CoAP and HTTP, and the Clo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from domain.property import HG_EXPIRE_MS_START, find
+from domain.property import HG_BYTES, HG_EXPIRE_MS_START, find
 from domain.record import Record
 
 SMALL_BYTES: Final = 2_048
@@ -21,3 +22,18 @@ def has_expired(data: bytes, wall_ms: int) -> bool:
         return False
     expire = find(Record(data).properties, HG_EXPIRE_MS_START)
     return expire.isdigit() and len(expire) < 19 and int(expire) <= wall_ms
+
+
+def unexpired(records: Sequence[bytes], wall_ms: int) -> tuple[list[bytes], bool]:
+    """(the records that have not expired at `wall_ms`, False when none of them has a property that starts with `HG_`)."""
+    kept: list[bytes] = []
+    marked = False
+    for data in records:
+        # Properties are last in a record. The length of its body is at byte 84 when hosts have 4 bytes.
+        start = 88 + int.from_bytes(data[84:88], "big") if data[39] & 0x30 == 0 else 0
+        if data.find(HG_BYTES, start) >= 0:
+            if has_expired(data, wall_ms):
+                continue
+            marked = True
+        kept.append(data)
+    return kept, marked

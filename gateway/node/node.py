@@ -292,7 +292,7 @@ class Node:
         retained, retained_bytes = self.parts.store.state.size(SPACE)
         counters: dict[str, float] = {
             "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
-            "messages_expired_total": self.parts.handler.receiving.expired,
+            "messages_expired_total": self.parts.handler.receiving.expired + self.parts.handler.pulling.expired,
             "mqtt_sessions_connected": sessions.attached,
             "mqtt_sessions_connected_max": sessions.attached_max,
             "mqtt_subscriptions": sessions.subscription_count,

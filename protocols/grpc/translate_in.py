@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from domain import address, limits, lite
 from domain import property as properties
 from domain.message import SYS_PREPARED, Message
-from protocols import compression
+from protocols import compression, marks
 from protocols.adapter import Peer
 from protocols.grpc.messages import messaging_pb2 as pb
 
@@ -162,8 +162,14 @@ def _user(pairs: dict[str, str]) -> str | Refusal:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(pairs)} properties, {USER_PROPERTIES_MAX} are allowed")
     out = ""
     for key, value in pairs.items():
-        if properties.is_reserved(key) or key == "" or _CONTROL.search(key) or _CONTROL.search(value):
+        is_reserved = properties.is_reserved(key) and key not in marks.NAMES
+        if is_reserved or key == "" or _CONTROL.search(key) or _CONTROL.search(value):
             return Refusal(pb.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property {key!r}: reserved, empty, or with a control character")
         if value:
             out += f"{key}\x01{value}\x02"
-    return out
+    if properties.MARK_PREFIX not in out and properties.CE_EXPIRYTIME not in out:
+        return out
+    try:
+        return marks.stored_form(out.encode()).decode()
+    except ValueError as error:
+        return Refusal(pb.ILLEGAL_MESSAGE_PROPERTY_KEY, str(error))

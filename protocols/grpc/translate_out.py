@@ -14,7 +14,7 @@ from domain.address import host_text
 from domain.event import Leased
 from domain.message import SYS_COMPRESSED
 from domain.record import Record
-from protocols import compression
+from protocols import compression, marks
 from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 
@@ -125,7 +125,9 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
                 out += b"\xb0\x01" + wire.varint(int(value))
                 kind = kind or _PRIORITY
-        elif start not in properties.RESERVED_STARTS and not start.startswith(properties.HG_BYTES):
+        elif start.startswith(properties.HG_BYTES):
+            user = user or start in (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START)
+        elif start not in properties.RESERVED_STARTS:
             user = True
     dead_letter = properties.find(stored, properties.DLQ_ORIGIN_TOPIC_START)
     if dead_letter:
@@ -141,7 +143,9 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
 
 def _user(stored: bytes) -> bytes:
     out = b""
-    for key, value in properties.user(stored).items():
+    pairs = properties.user(stored)
+    pairs.update(properties.decode(marks.entries(stored)))
+    for key, value in pairs.items():
         out += wire.text(b"\x12", wire.text(b"\x0a", key.encode()) + wire.text(b"\x12", value.encode()))
     return out
 

@@ -23,7 +23,7 @@ from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import NodeInfo
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import LANGUAGES
-from protocols.remoting.pull import without_origin
+from protocols.remoting.pull import properties_for_client, without_origin
 from protocols.remoting.ticket import RequestError
 
 CPP: Final = LANGUAGES.index("CPP")
@@ -72,7 +72,7 @@ def _reply_request(node: NodeInfo, opaque: int, about: ReplyDelivery) -> bytes:
         "sysFlag": str(message.sys_flag),
         "bornTimestamp": str(message.born_ms),
         "flag": str(message.flag),
-        "properties": message.properties.decode("utf-8", "replace"),
+        "properties": properties_for_client(message.properties).decode("utf-8", "replace"),
         "reconsumeTimes": str(message.reconsume_times),
         "unitMode": "false",
         "bornHost": address.host_text(message.born_host),

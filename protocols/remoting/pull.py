@@ -12,8 +12,9 @@ from domain.errors import Failure
 from domain.event import Event, Pulled
 from domain.filter.expression import TAG
 from domain.filter.filter import Filter
-from domain.limits import WAIT_MS_MAX
+from domain.limits import PROPERTIES_BYTES_MAX, WAIT_MS_MAX
 from domain.record import Record, with_properties
+from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame, head
@@ -26,7 +27,7 @@ SUBSCRIPTION: Final = 4
 CLASS_FILTER: Final = 8
 
 ORIGIN_FIELD: Final = "hgOrigin"
-"""Ext field of Headgate: "true" keeps the HG_ properties (origin of a message) in the records of the reply."""
+"""Ext field of Headgate: "true" gives every stored record as it is: with its HG_ properties, and when it has expired, too."""
 EPOCH_FIELD: Final = "hgEpoch"
 """Ext field of Headgate: the epoch of the topic that the offset belongs to. A topic with another one is replied as unknown."""
 
@@ -75,6 +76,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         subscribed=subscribed,
         broadcast=broadcast,
         epoch=args.number(EPOCH_FIELD, -1),
+        whole=args.flag(ORIGIN_FIELD),
     )
     return (command,)
 
@@ -103,13 +105,18 @@ def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
         "minOffset": str(event.min_offset),
         "maxOffset": str(event.max_offset),
     }
-    records = event.records if ticket.request_data else [without_origin(record) for record in event.records]
+    records = event.records
+    if not event.unmarked and not ticket.request_data:
+        records = [without_origin(record) for record in records]
     size = sum(map(len, records))
     return b"".join((head(code, ticket.opaque, size, fields, FLAG_RESPONSE, remark, ticket.serialize), *records))
 
 
 def without_origin(record: bytes) -> bytes:
-    """The record without HG_ properties, which clients are not sent; the same object when it has none."""
+    """The record without HG_ properties, which clients are not sent; content type and expiry have the names that SDKs know.
+
+    The same object when it has none.
+    """
     # Properties are last in a record, so the search begins after the body. Its length is at byte 84 when hosts have 4 bytes.
     start = 88 + int.from_bytes(record[84:88], "big") if record[39] & 0x30 == 0 else 0
     if record.find(properties.HG_BYTES, start) < 0:
@@ -117,5 +124,13 @@ def without_origin(record: bytes) -> bytes:
     stored = Record(record).properties
     if properties.HG_BYTES not in stored:
         return record
+    return with_properties(record, properties_for_client(stored))
+
+
+def properties_for_client(stored: bytes) -> bytes:
+    """Stored properties without HG_ properties; content type and expiry have the names that SDKs know."""
     kept = [piece for piece in stored.split(b"\x02") if piece and not piece.startswith(properties.HG_BYTES)]
-    return with_properties(record, b"".join([piece + b"\x02" for piece in kept]))
+    out = b"".join([piece + b"\x02" for piece in kept])
+    told = marks.entries(stored)
+    # The expiry is longer as text. Clients cannot read more bytes than these.
+    return out + told if len(out) + len(told) <= PROPERTIES_BYTES_MAX else out

@@ -16,6 +16,7 @@ from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
 from domain.command import Send, SendRetry
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
+from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
@@ -143,7 +144,13 @@ def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Sen
     born = ext[at + 7 : at + 20]
     if not born.isdigit():
         return None
-    if properties.HG_BYTES in stored or properties.POP_CK_START in stored or not stored.isascii() or stored[-1:] != b"\x02":
+    if (
+        properties.HG_BYTES in stored
+        or properties.POP_CK_START in stored
+        or marks.may_have_marks(stored)
+        or not stored.isascii()
+        or stored[-1:] != b"\x02"
+    ):
         stored = _storable(stored)
     else:
         stored = _with_region(stored)
@@ -246,7 +253,10 @@ def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:
 
 
 def _storable(stored: bytes) -> bytes:
-    """Properties as they are stored: UTF-8, ending with U+0002, without POP_CK and HG_ properties. Raises RequestError."""
+    """Properties as they are stored: UTF-8, ending with U+0002, without POP_CK and HG_ properties of the client.
+
+    Raises RequestError.
+    """
     try:
         stored.decode()
     except UnicodeDecodeError as error:
@@ -260,6 +270,11 @@ def _storable(stored: bytes) -> bytes:
             if piece and not piece.startswith(properties.HG_BYTES) and not piece.startswith(properties.POP_CK_START)
         ]
         stored = b"".join(piece + b"\x02" for piece in kept)
+    if marks.may_have_marks(stored):
+        try:
+            stored = marks.stored_form(stored)
+        except ValueError as error:
+            raise RequestError(codes.MESSAGE_ILLEGAL, str(error)) from error
     return _with_region(stored)
 
 

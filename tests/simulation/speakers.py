@@ -19,6 +19,7 @@ from domain.errors import Failure
 from domain.event import Event
 from domain.limits import MQTT_PACKET_BYTES_MAX
 from gateway.connection.client_connection import ClientConnection
+from protocols import marks
 from protocols.adapter import Peer
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent, is_json_type
@@ -85,6 +86,24 @@ def shared_properties(said: Said) -> dict[str, str]:
         if said.get(TYPE):
             out["CE_datacontenttype"] = said.get(TYPE)
     return out
+
+
+def sdk_properties(said: Said) -> dict[str, str]:
+    """`shared_properties`, with what SDKs have no other place for."""
+    out = shared_properties(said)
+    if said.get(TYPE) and not said.get(EVENT):
+        out[properties.CONTENT_TYPE] = said.get(TYPE)
+    if said.get(EXPIRY):
+        out[properties.EXPIRES_AT] = rfc3339(said.get(EXPIRY))
+    return out
+
+
+def from_sdk_properties(pairs: dict[str, str]) -> dict[str, Any]:
+    """The fields of `sdk_properties`."""
+    pairs = dict(pairs)
+    expires_at = pairs.pop(properties.EXPIRES_AT, "")
+    kind = pairs.pop(properties.CONTENT_TYPE, "") or pairs.get(properties.CE_DATACONTENTTYPE, "")
+    return {**from_properties(pairs), **kept(content_type=kind, expiry=rfc3339_ms(expires_at.encode()) if expires_at else None)}
 
 
 def from_properties(pairs: dict[str, str]) -> dict[str, Any]:
@@ -162,7 +181,7 @@ class Remoting(Speaker):
         self._next = 0
 
     def send(self, said: Said) -> None:
-        pairs = shared_properties(said)
+        pairs = sdk_properties(said)
         for key, name in ((properties.KEYS, "keys"), (properties.TAGS, "tag"), (properties.SHARDING_KEY, GROUP)):
             if said.get(name):
                 pairs[key] = said.get(name)
@@ -181,14 +200,14 @@ class Remoting(Speaker):
         for record in records(answer.body) if answer.code == 0 else []:
             pairs = properties.decode(record.properties)
             due = pairs.get(properties.TIMER_DELIVER_MS)
-            user = {name: value for name, value in pairs.items() if not properties.is_reserved(name)}
+            user = {name: value for name, value in pairs.items() if name in marks.NAMES or not properties.is_reserved(name)}
             more = kept(
                 keys=pairs.get(properties.KEYS), tag=pairs.get(properties.TAGS),
                 message_group=pairs.get(properties.SHARDING_KEY),
                 delivery_time=int(due) if due else None,
                 path_below_the_topic=below(pairs.get(properties.ORIGIN_MQTT_TOPIC, "")),
             )  # fmt: skip
-            out.append(Said(record.body, {**from_properties(user), **more}))
+            out.append(Said(record.body, {**from_sdk_properties(user), **more}))
         return out
 
 
@@ -215,7 +234,7 @@ class Grpc(Speaker):
                 system.message_group = said.get(GROUP)
             if said.get(DELIVERY):
                 system.delivery_timestamp.FromMilliseconds(said.get(DELIVERY))
-            message.user_properties.update(shared_properties(said))
+            message.user_properties.update(sdk_properties(said))
 
         return fill
 
@@ -228,7 +247,7 @@ class Grpc(Speaker):
                 keys=" ".join(system.keys), tag=system.tag, message_group=system.message_group,
                 delivery_time=system.delivery_timestamp.ToMilliseconds() if system.HasField("delivery_timestamp") else None,
             )  # fmt: skip
-            out.append(Said(message.body, {**from_properties(dict(message.user_properties)), **more}))
+            out.append(Said(message.body, {**from_sdk_properties(dict(message.user_properties)), **more}))
         return out
 
 

@@ -7,7 +7,7 @@ import ast
 from tests.tidy.source import PACKAGES, Source, sources
 
 SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.uploads", "protocols.hosts")
-BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
+BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
 
@@ -62,6 +62,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
+    ("protocols.marks", ("domain", "protocols.cloudevents")),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),
     ("domain", ("domain",)),

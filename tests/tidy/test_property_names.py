@@ -16,7 +16,9 @@ NAMES = frozenset(
     | {value for key, value in vars(properties).items() if key.startswith(("HG_", "CE_")) and isinstance(value, str)}
     | properties.RESERVED
 )
-OTHER_MEANINGS = frozenset({"CLUSTER", "DELAY", "REDIRECT", "clientId", "namespace", "retryTimes", "traceparent", "tracestate"})
+OTHER_MEANINGS = frozenset(
+    {"CLUSTER", "DELAY", "REDIRECT", "clientId", "mq-expires-at", "namespace", "retryTimes", "traceparent", "tracestate"}
+)
 """Also a topic type, a field of a remoting request, or a field of HTTP: refused only where U+0001 follows."""
 ENTRY = re.compile("|".join(f"(?<![A-Za-z0-9_]){re.escape(name)}(?:\x01|\\\\x01)" for name in sorted(NAMES)))
 """The start of a stored entry, in the text of a literal or of a regular expression."""

@@ -30,6 +30,11 @@ class Pulling:
         """Pull, ViewMessage."""
         return {Pull: self._pull, ViewMessage: self._view}
 
+    @property
+    def expired(self) -> int:
+        """Messages that readers were not given, since their expiry was over."""
+        return self._context.expired
+
     def waiting(self) -> int:
         """Pulls that are parked now."""
         return len(self._context.parked)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import final
 
 from domain import limits, lite
 from domain.command import Pull
+from domain.delivery.expiry import unexpired
 from domain.errors import Failure
 from domain.event import Pulled, Refused
 from domain.message_store import MessageStore
@@ -91,9 +93,14 @@ class PullContext:
     attempt_limit   moves leased messages whose attempts are used up to dead letters
     counters        counts the messages that groups pull
     parked          the pulls that wait
+    clock           tells which messages have expired
+    expired         expired messages that were passed over
     """
 
-    __slots__ = ("attempt_limit", "counters", "leases", "log", "parked", "positions", "pulls", "registry", "resets", "rights")
+    __slots__ = (
+        "attempt_limit", "clock", "counters", "expired", "leases", "log", "parked", "positions", "pulls", "registry", "resets",
+        "rights",
+    )  # fmt: skip
 
     def __init__(
         self, store: MessageStore, registry: Registry, rights: Rights, resets: PendingResets, attempt_limit: AttemptLimit,
@@ -109,6 +116,8 @@ class PullContext:
         self.attempt_limit = attempt_limit
         self.counters = counters
         self.parked = ParkedPulls(clock)
+        self.clock = clock
+        self.expired = 0
 
     def refusal(self, command: Pull) -> Failure | None:
         """Why the group may not read the topic now, None when it may."""
@@ -154,9 +163,12 @@ class PullPoll:
     _is_reading   the store has not answered the last read
     _is_missed    the pull was woken while it was reading
     _last         the last result without messages, for the answer at the end of the wait time
+    _unmarked     `Pulled.unmarked` of the last result
     """
 
-    __slots__ = ("_context", "_is_answered", "_is_missed", "_is_reading", "_last", "_place", "command", "connection")
+    __slots__ = (
+        "_context", "_is_answered", "_is_missed", "_is_reading", "_last", "_place", "_unmarked", "command", "connection",
+    )  # fmt: skip
 
     def __init__(self, context: PullContext, connection: ClientConnection, command: Pull) -> None:
         self._context = context
@@ -167,6 +179,7 @@ class PullPoll:
         self._is_reading = False
         self._is_missed = False
         self._last: ReadResult | None = None
+        self._unmarked = False
 
     def read(self) -> None:
         """Read from the command's offset; a member of the group leases what it reads where others receive."""
@@ -233,10 +246,27 @@ class PullPoll:
             self._is_reading = False
             if not self._is_answered:
                 self.answer(Refused(self.command.ticket, result))
-        elif result.pop_ms and not self._is_answered:
+            return
+        if result.records and not self.command.whole:
+            result = self._unexpired(result)
+        if result.pop_ms and not self._is_answered:
             self._context.attempt_limit.pulled(self.command, result, self._deliver)
         else:
             self._deliver(result)
+
+    def _unexpired(self, result: ReadResult) -> ReadResult:
+        """`result` without its expired messages; of leased ones, the leases are settled."""
+        context, command = self._context, self.command
+        kept, marked = unexpired(result.records, context.clock.wall_ms())
+        self._unmarked = not marked
+        if len(kept) == len(result.records):
+            return result
+        gone = set(result.records).difference(kept)
+        context.expired += len(gone)
+        if result.pop_ms:
+            receipts = [leased(command, result, Record(data)) for data in result.records if data in gone]
+            context.leases.settle(command.group, command.topic, receipts, _settled)
+        return replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
 
     def _deliver(self, result: ReadResult) -> None:
         """Answer with `result`; at the end of the queue, park the pull instead."""
@@ -262,9 +292,14 @@ class PullPoll:
                 return
         self.answer(
             Pulled(
-                command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset
+                command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset,
+                self._unmarked,
             )
         )  # fmt: skip
+
+
+def _settled(_result: list[Failure | None] | Failure) -> None:
+    """Ignore the result: the member's next commit settles an expired message whose settlement fails."""
 
 
 def withdraw(leases: Leases, command: Pull, result: ReadResult) -> None:

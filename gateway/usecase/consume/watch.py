@@ -8,6 +8,7 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.command import Command, Unwatch, Watch
+from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, WatchedMessages, WatchStarted
 from domain.filter.path import is_filter
@@ -104,12 +105,15 @@ class Watches:
                     connection.answer(Refused(watcher.ticket, failure))
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Keep each record for the watches that match it, and deliver them at the end of the loop turn."""
+        """Keep each unexpired record for the watches that match it, and deliver them at the end of the loop turn."""
         routes = self._routes
         if not routes.size:
             return
         for data in records:
-            origin = properties.find(Record(data).properties, properties.ORIGIN_MQTT_TOPIC_START)
+            stored = Record(data).properties
+            if properties.HG_EXPIRE_MS_START in stored and has_expired(data, self._clock.wall_ms()):
+                continue
+            origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
             for watcher in routes.of(topic, origin)[1]:
                 pending = watcher.pending
                 if not pending:

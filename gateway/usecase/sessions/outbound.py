@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from domain import property as properties
+from domain.delivery.expiry import has_expired
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import (
@@ -127,11 +128,15 @@ class OutboundDelivery:
             record = Record(data)
             stored = record.properties
             path, merged_subscriptions = routes.of(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
-            if merged_subscriptions:
+            if merged_subscriptions and not self._has_expired(data, stored):
                 routed = RoutedRecord(record, stored, path, level_of(stored))
                 offset = int.from_bytes(data[20:28], "big")
                 for merged in merged_subscriptions:
                     self._offer(merged, routed, queue, offset)
+
+    def _has_expired(self, data: bytes, stored: bytes) -> bool:
+        """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
+        return properties.HG_EXPIRE_MS_START in stored and has_expired(data, self._clock.wall_ms())
 
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session

@@ -130,6 +130,7 @@ REFUSED: list[tuple[str, list[pb.Message], int]] = [
     ("large tag and keys", [changed(tag="t" * 9_000, keys=["k" * 7_000, "l" * 385])], pb.MESSAGE_PROPERTIES_TOO_LARGE),
     ("reserved property", [changed(properties={"UNIQ_KEY": "x"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
     ("our own property", [changed(properties={"HG_PROTOCOL": "mqtt"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
+    ("an expiry that is none", [changed(properties={"mq-expires-at": "soon"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
     ("separator in a value", [changed(properties={"k": "v\x02TAGS\x01x"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
     ("blank tag", [changed(tag="  ")], pb.ILLEGAL_MESSAGE_TAG),
     ("tag with a bar", [changed(tag="a|b")], pb.ILLEGAL_MESSAGE_TAG),

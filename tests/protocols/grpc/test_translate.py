@@ -65,6 +65,15 @@ def test_order_group_delay_and_dead_letters_are_told() -> None:
     assert out(leased(b"x")).system_properties.message_type == pb.NORMAL
 
 
+def test_content_type_and_expiry_are_user_properties() -> None:
+    stored = b"UNIQ_KEY\x01I\x02HG_CLIENT\x01c\x02HG_CONTENT_TYPE\x01a/b\x02"
+    assert dict(out(leased(b"x", stored)).user_properties) == {"mq-content-type": "a/b"}
+    stored += b"HG_EXPIRE_MS\x011795000000123\x02A\x01b\x02"
+    assert dict(out(leased(b"x", stored)).user_properties) == {
+        "A": "b", "mq-content-type": "a/b", "mq-expires-at": "2026-11-18T11:06:40.123Z",
+    }  # fmt: skip
+
+
 def test_message_without_an_id_has_its_offset_id() -> None:
     assert out(leased(b"x", b"")).system_properties.message_id == "0A01020300002A9F0000000000001000"
 

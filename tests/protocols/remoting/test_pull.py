@@ -138,6 +138,24 @@ def test_origin_properties_are_sent_only_on_request(host: bytes, body: bytes) ->
     assert (shown.body, shown.topic, shown.queue_offset) == (body, "T", 5)
     conn.answer(Pulled(pull(conn, hgOrigin="true").ticket, "FOUND", [whole], 6, 0, 6), 2)
     assert properties.text(Record(reply(conn).body).properties, "HG_PROTOCOL") == "mqtt"
+    conn.answer(Pulled(pull(conn).ticket, "FOUND", [whole], 6, 0, 6, unmarked=True), 2)
+    assert reply(conn).body == whole, "it was looked through already"
+
+
+def test_content_type_and_expiry_have_the_names_that_sdks_know() -> None:
+    stored = b"HG_PROTOCOL\x01mqtt\x02HG_CONTENT_TYPE\x01a/b\x02HG_EXPIRE_MS\x011795000000123\x02KEYS\x01k\x02"
+    conn = connection()
+    conn.answer(Pulled(pull(conn).ticket, "FOUND", [record(stored)], 6, 0, 6), 2)
+    shown = Record(reply(conn).body)
+    assert shown.properties == b"KEYS\x01k\x02mq-content-type\x01a/b\x02mq-expires-at\x012026-11-18T11:06:40.123Z\x02"
+    assert check(shown.data)
+
+
+def test_no_more_properties_are_sent_than_clients_can_read() -> None:
+    long = b"A\x01" + b"b" * 32_735 + b"\x02"
+    conn = connection()
+    conn.answer(Pulled(pull(conn).ticket, "FOUND", [record(long + b"HG_EXPIRE_MS\x011795000000123\x02")], 6, 0, 6), 2)
+    assert Record(reply(conn).body).properties == long
 
 
 def test_the_position_of_a_group_and_its_absence() -> None:

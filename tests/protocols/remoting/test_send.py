@@ -72,7 +72,16 @@ def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str,
                 "g": st.integers(0, 1_900_000_000_000).map(str),
                 "h": st.sampled_from(["0", "7"]),
                 "j": st.sampled_from(["0", "2"]),
-                "i": st.sampled_from(["", "KEYS\x01k\x02", "TAGS\x01a", "UNIQ_KEY\x01u\x02", "HG_X\x01y\x02A\x01b\x02"]),
+                "i": st.sampled_from(
+                    [
+                        "",
+                        "KEYS\x01k\x02",
+                        "TAGS\x01a",
+                        "UNIQ_KEY\x01u\x02",
+                        "HG_X\x01y\x02A\x01b\x02",
+                        "mq-content-type\x01a/b\x02",
+                    ]
+                ),
                 "n": st.sampled_from(["b-a", "g\x00\x01g\x00\x00\x00\x0d1700000000000"]),
             }
         ),
@@ -119,6 +128,25 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
             assert isinstance(command, Send)
             assert command.messages[0].properties == b"A\x01b\x02" + REGION_PROPERTY
             assert command.messages[0].message_id == ""
+
+
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+def test_content_type_and_expiry_are_stored_as_those_of_other_protocols(serialize: int) -> None:
+    conn = connection()
+    for _ in range(2):
+        assert one(conn, request(310, V2, b"x", serialize=serialize))
+        given = "mq-expires-at\x012026-11-18T11:06:40.123Z\x02A\x01b\x02mq-content-type\x01a/b\x02"
+        command = one(conn, request(310, {**V2, "i": given}, b"x", serialize=serialize))
+        assert isinstance(command, Send)
+        assert properties.decode(command.messages[0].properties) == {
+            "A": "b", "HG_CONTENT_TYPE": "a/b", "HG_EXPIRE_MS": "1795000000123", "MSG_REGION": "DefaultRegion",
+        }  # fmt: skip
+        wrong = request(310, {**V2, "i": "mq-expires-at\x01soon\x02"}, b"x", serialize=serialize)
+        assert conn.receive(wrong, 1) == []
+        answers = replies(conn)
+        assert (answers[-1].code, answers[-1].remark) == (
+            codes.MESSAGE_ILLEGAL, "property mq-expires-at must be RFC 3339 or epoch milliseconds",
+        )  # fmt: skip
 
 
 def test_the_region_is_not_added_twice() -> None:

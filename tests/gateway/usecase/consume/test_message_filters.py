@@ -188,7 +188,31 @@ def test_expired_messages_are_settled_instead_of_delivered(bench: Bench) -> None
     assert receive(bench, None) == ["e1", "e2"]
     assert bench.handler.receiving.expired == 2
     assert position(bench) == 1
+
+
+def test_a_pull_passes_over_expired_messages(bench: Bench) -> None:
+    expiring(bench, 500, 0, 60_000, 500)
     assert bodies(pull(bench, 0, None)) == ["e0", "e1", "e2", "e3"]
+    bench.clock.run_for(1_000)
+    event = pull(bench, 0, None)
+    assert (bodies(event), event.status, event.next_offset) == (["e1", "e2"], "FOUND", 4)
+    event = pull(bench, 3, None)
+    assert (bodies(event), event.status, event.next_offset) == ([], "NO_MATCH", 4)
+    assert bench.handler.pulling.expired == 3
+    [whole] = bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, whole=True))
+    assert isinstance(whole, Pulled)
+    assert bodies(whole) == ["e0", "e1", "e2", "e3"]
+
+
+def test_a_pull_waits_when_all_that_is_left_has_expired(bench: Bench) -> None:
+    expiring(bench, 100, 100)
+    bench.clock.run_for(500)
+    recorder = EventRecorder()
+    assert bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, wait_ms=5_000), recorder) == []
+    send(bench, "new")
+    [event] = recorder.take()
+    assert isinstance(event, Pulled)
+    assert bodies(event) == ["new"]
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain import property as properties
 from domain.admin.group import PutGroup
 from domain.admin.position import ResetPositions
 from domain.admin.topic import PutTopic
@@ -100,6 +101,20 @@ def test_where_all_pull_the_ledger_is_one_number(group: Bench) -> None:
     assert (position(group), group.store.figures()["leases"]) == (4, 0)
     puller.report(2)
     assert position(group) == 2, "its members may go back"
+
+
+def test_expired_messages_of_a_leased_range_are_settled(group: Bench) -> None:
+    assert names(receive(group, 1)) == ["0"]  # from here on, members that pull lease
+    puller = Puller(group)
+    stored = properties.entry(properties.HG_EXPIRE_MS, str(group.clock.wall_ms() + 1_000))
+    for body, properties_of_it in (("brief", stored), ("endless", b""), ("brief too", stored)):
+        group.handler.sending.submit([Message("t", body.encode(), properties_of_it, queue_id=0)], None)
+    group.clock.run_for(2_000)
+    assert puller.pull() == [*map(str, range(1, 10)), "endless"]
+    assert group.handler.pulling.expired == 2
+    puller.leave()
+    assert names(receive(group)) == [*map(str, range(1, 10)), "endless"]
+    assert group.handler.receiving.expired == 0, "they were settled when they were pulled"
 
 
 def test_what_was_pulled_before_anybody_received_is_not_given_out(group: Bench) -> None:
