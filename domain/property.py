@@ -75,6 +75,7 @@ HG_PAYLOAD_FORMAT: Final = "HG_PAYLOAD_FORMAT"
 HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
+HG_LATEST: Final = "HG_LATEST"
 # How SDKs name the content type and the expiry of a message, for which their protocols have no place (protocols/marks.py).
 MARK_PREFIX: Final = "mq-"
 CONTENT_TYPE: Final = "mq-content-type"
@@ -154,6 +155,7 @@ HG_EXPIRE_MS_START: Final = start_of(HG_EXPIRE_MS)
 HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
 HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
 HG_ENVELOPE_START: Final = start_of(HG_ENVELOPE)
+HG_LATEST_START: Final = start_of(HG_LATEST)
 CONTENT_TYPE_START: Final = start_of(CONTENT_TYPE)
 EXPIRES_AT_START: Final = start_of(EXPIRES_AT)
 CE_EXPIRYTIME_START: Final = start_of(CE_EXPIRYTIME)
@@ -265,6 +267,11 @@ def user(properties: bytes) -> dict[str, str]:
 _DELAY_STARTS: Final = (DELAY_START, TIMER_DELIVER_MS_START, TIMER_DELAY_SEC_START, TIMER_DELAY_MS_START)
 
 
+def has_delay(properties: bytes) -> bool:
+    """True when a property names a delay or a delivery time, also one that is over."""
+    return any(find(properties, start) for start in _DELAY_STARTS)
+
+
 def message_type(properties: bytes) -> str:
     """The type of a message by its properties, the first that fits (RocketMQ's TopicMessageType).
 
@@ -272,7 +279,7 @@ def message_type(properties: bytes) -> str:
     """
     if find(properties, TRAN_MSG_START) == b"true":
         return "TRANSACTION"
-    if any(find(properties, start) for start in _DELAY_STARTS):
+    if has_delay(properties):
         return "DELAY"
     if find(properties, SHARDING_KEY_START):
         return "FIFO"

@@ -13,6 +13,8 @@ from typing import Final, Protocol
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
+from domain.message import Message
+from domain.store_ports import StateChange
 
 COMMIT: Final = "COMMIT"
 ROLLBACK: Final = "ROLLBACK"
@@ -157,3 +159,10 @@ class Timers(Protocol):
 
     def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
         """Cancel one, durably before `done`. Failure: MESSAGE_NOT_FOUND (unknown, or it is due)."""
+
+    def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
+        """Ask `change` about each delayed message when it is delivered: its state change is in the commit of the delivery.
+
+        It may change the properties of the message, and is asked again when a delivery was refused. Called before the first
+        turn of the loop.
+        """

@@ -39,12 +39,13 @@ class Outbox:
         self._clock = clock
 
     def parked(self, messages: Sequence[Message]) -> tuple[list[Message], list[StateChange]] | Failure:
-        """(messages in their stored form, state changes that open their transactions).
+        """(messages in their stored form, state changes that go with them: those that open their transactions).
 
         DELIVERY_TIME_ILLEGAL, PROPERTIES_TOO_LARGE, OVERLOADED.
         """
         out: list[Message] = []
         halves: list[Message] = []
+        changes: list[StateChange] = []
         now = self._clock.wall_ms()
         for message in messages:
             if message.sys_flag & SYS_PREPARED:
@@ -54,13 +55,17 @@ class Outbox:
                 parked = parking.park(message, now, self._wheel.due_min_ms())
                 if isinstance(parked, Failure):
                     return parked
+                if not parking.is_parking_topic(parked.topic):
+                    # Its time has come already: it is delivered now.
+                    change = self._wheel.change_with(parked)
+                    changes += [] if change is None else [change]
                 out.append(parked)
             else:
                 out.append(message)
             if len(out[-1].properties) > limits.PROPERTIES_BYTES_MAX:
                 return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed or prepared message has to carry")
-        changes = self._transactions.begin(halves) if halves else []
-        return changes if isinstance(changes, Failure) else (out, changes)
+        opened = self._transactions.begin(halves) if halves else []
+        return opened if isinstance(opened, Failure) else (out, [*changes, *opened])
 
 
 @final

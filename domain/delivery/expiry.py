@@ -20,7 +20,12 @@ def has_expired(data: bytes, wall_ms: int) -> bool:
     start = Record(data).properties_at if len(data) > SMALL_BYTES else 0
     if data.find(HG_EXPIRE_MS_START, start) < 0:
         return False
-    expire = find(Record(data).properties, HG_EXPIRE_MS_START)
+    return is_over(Record(data).properties, wall_ms)
+
+
+def is_over(stored: bytes, wall_ms: int) -> bool:
+    """`has_expired` of a message with the stored properties `stored`."""
+    expire = find(stored, HG_EXPIRE_MS_START)
     return expire.isdigit() and len(expire) < 19 and int(expire) <= wall_ms
 
 

@@ -297,6 +297,7 @@ class Node:
             "mqtt_sessions_connected_max": sessions.attached_max,
             "mqtt_subscriptions": sessions.subscription_count,
             "mqtt_retained": retained,
+            "latest_refused_total": self.parts.handler.latest_quota.refused,
             "mqtt_retained_bytes": retained_bytes,
         }
         oversize = self.parts.sessions.oversize

@@ -53,6 +53,7 @@ class Dispatcher:
     rights         rights of groups to consume
     groups         groups as configuration
     sending        appends messages, for other use cases too
+    latest_quota   what sets and removes latest values
     dead_letters   moves messages to dead-letter topics
     receiving      message-level consumption (POP)
     registry       connected members and producers
@@ -77,7 +78,9 @@ class Dispatcher:
         self.topics = Topics(metadata, clock, policy)
         self.rights = Rights(metadata, state, policy)
         self.groups = Groups(metadata, positions, clock, policy, self.rights)
-        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.LatestQuota(state, policy).change, policy)
+        self.latest_quota = latest.LatestQuota(state, policy, clock)
+        store.timers.accompany(self.latest_quota.at_delivery)
+        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), self.latest_quota.at_send, policy)
         self.dead_letters = DeadLetters(log, leases, positions, self.sending)
         receive_context = ReceiveContext(
             leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy

@@ -8,9 +8,10 @@ from typing import Final, final
 from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.message import Placed
+from domain.message import Message, Placed
 from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.log.reader import RecordReader
@@ -41,6 +42,10 @@ class TimerRecall:
     def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
         """Timers.recall. Recalls all timers with this id and time: a sender that retries leaves several."""
         self._search(topic, due_ms, message_id, 0, [], done)
+
+    def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
+        """Timers.accompany."""
+        self._wheel.change_with = change
 
     def _search(
         self,

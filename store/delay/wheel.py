@@ -60,6 +60,7 @@ class Wheel:
     levels              the delay levels and their progress
     paused              True between `pause` and `resume`: pending messages are being copied
     parked, delivered   messages parked and delivered since the start
+    change_with         the state change that goes with the delivery of a message (Timers.accompany)
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly
@@ -105,6 +106,7 @@ class Wheel:
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.parked = self.delivered = 0
+        self.change_with: Callable[[Message], StateChange | None] = _no_change
 
     def start(self) -> None:
         """Load the progress and the pending buckets, after recovery has read the log."""
@@ -314,7 +316,9 @@ class Wheel:
                 taken += sum(row[1] for row in due_rows)
                 changes.append(self.levels.progress(level))
         messages = [parking.delivered(data) for data in self._records(rows) if data]
-        return [message for message in messages if self._index.has_topic(message.topic)], changes
+        messages = [message for message in messages if self._index.has_topic(message.topic)]
+        changes += [change for message in messages if (change := self.change_with(message)) is not None]
+        return messages, changes
 
     def _records(self, rows: Sequence[Row]) -> list[bytes]:
         """The records of due messages. A damaged one is told and left out: it would hold back all others. Raises OSError."""
@@ -388,6 +392,10 @@ class Wheel:
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first
         return count + self.levels.pending()
+
+
+def _no_change(_message: Message) -> None:
+    """What goes with a delivery as long as nobody has asked for more."""
 
 
 def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:

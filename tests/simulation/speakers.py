@@ -440,6 +440,11 @@ class Coap(Speaker):
                 expiry=self._world.clock.wall_ms() + 1000 * int.from_bytes(age, "big") if age is not None else None,
             )))  # fmt: skip
 
+    def put(self, path: str, body: bytes, query: str) -> int:
+        """PUT a latest value, with one query. Returns the code of the answer."""
+        levels = [(option.URI_PATH, level.encode()) for level in ("mq", *path.split("/"))]
+        return self._ask(coap.PUT, [*levels, (option.URI_QUERY, query.encode())], body).code
+
 
 def options(packet: coap.Packet) -> list[tuple[int, bytes]]:
     """The options of a packet."""

@@ -212,3 +212,23 @@ class MessageStoreContract:
         told = delay if delay.startswith(b"DELAY") else delay + b"TIMER_OUT_MS\x01%d\x02" % due
         assert (record.body, record.properties) == (b"late", b"KEYS\x01k\x02" + told)
         assert record.store_ms >= due
+
+    def test_a_change_goes_with_the_delivery_of_a_delayed_message(self, driver: Driver) -> None:
+        def change(message: Message) -> StateChange | None:
+            if b"MARK" not in message.properties:
+                return None
+            message.properties = message.properties.replace(b"MARK\x01x\x02", b"")
+            return StateChange("space", message.body, message.topic.encode())
+
+        driver.topic("t")
+        driver.store.timers.accompany(change)
+        late = [(b"a", b"MARK\x01x\x02TIMER_DELAY_MS\x015000\x02"), (b"b", b"TIMER_DELAY_MS\x015000\x02")]
+        over = (b"c", b"MARK\x01x\x02TIMER_DELIVER_MS\x011\x02")
+        for body, stored in (*late, over):
+            sure(driver.append([Message("t", body, stored, queue_id=0)]))
+        assert [driver.store.state.get("space", key) for key in (b"a", b"b", b"c")] == [None, None, b"t"]
+        driver.clock.run_for(5_100)
+        assert [driver.store.state.get("space", key) for key in (b"a", b"b", b"c")] == [b"t", None, b"t"]
+        found = [Record(data) for data in driver.read("t").records]
+        assert sorted(record.body for record in found) == [b"a", b"b", b"c"]
+        assert all(b"MARK" not in record.properties for record in found)

@@ -13,10 +13,10 @@ from domain import property as properties
 from domain import record
 from domain.address import is_path
 from domain.command import Command, DeleteLatest, QueryLatest
-from domain.delivery.expiry import has_expired
+from domain.delivery.expiry import has_expired, is_over
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
-from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
+from domain.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, Message
 from domain.ports import Clock
 from domain.store_ports import State, StateChange
 from gateway.connection.client_connection import ClientConnection
@@ -25,6 +25,9 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 
 SPACE: Final = "latest"
+_SET: Final = "set"
+_REMOVE: Final = "remove"
+"""Values of HG_LATEST, the mark of a delayed message that is to set or remove the latest value."""
 
 
 def retain(message: Message) -> StateChange:
@@ -39,14 +42,48 @@ def retain(message: Message) -> StateChange:
 
 
 class LatestQuota:
-    """`retain` within the bounds of the policy.
+    """`retain` within the bounds of the policy, and at the delivery of delayed messages.
 
     Values that are not stored yet are not counted, so the bounds may be exceeded by those of one commit.
+
+    refused   delayed messages that were delivered without becoming the latest value, since there was no room for it
     """
 
-    def __init__(self, state: State, policy: NodePolicy) -> None:
+    def __init__(self, state: State, policy: NodePolicy, clock: Clock) -> None:
         self._state = state
         self._policy = policy
+        self._clock = clock
+        self.refused = 0
+
+    def at_send(self, message: Message) -> StateChange | Failure | None:
+        """The state change that goes with the message; None for a delayed one, whose `retain` is kept until its delivery.
+
+        Failure: QUOTA when there is no room for one more value.
+        """
+        change = self.change(message)
+        if isinstance(change, Failure) or not properties.has_delay(message.properties):
+            return change
+        mark = _REMOVE if message.retain == RETAIN_DELETE else _SET
+        message.properties = properties.with_values(message.properties, {properties.HG_LATEST: mark})
+        return None
+
+    def at_delivery(self, message: Message) -> StateChange | None:
+        """The state change that goes with the delivery of a delayed message, whose mark of `at_send` is removed.
+
+        None when it has no mark, has expired, or finds no room.
+        """
+        mark = properties.find(message.properties, properties.HG_LATEST_START)
+        if not mark:
+            return None
+        message.properties = properties.without(message.properties, (properties.HG_LATEST,))
+        message.retain = RETAIN_DELETE if mark == _REMOVE.encode() else RETAIN_SET
+        if is_over(message.properties, self._clock.wall_ms()):
+            return None
+        change = self.change(message)
+        if isinstance(change, Failure):
+            self.refused += 1
+            return None
+        return change
 
     def change(self, message: Message) -> StateChange | Failure:
         """The state change of the message, as `retain`. Failure: QUOTA when there is no room for one more value."""

@@ -28,8 +28,8 @@ from gateway.usecase.publish.once import append_each, client_key, key_of
 HELD_BYTES: Final = 4_096
 """What a message that waits for its topic counts for beside its body: all that wait are appended in one turn."""
 
-Retain = Callable[[Message], StateChange | Failure]
-"""The state change of a message that sets or removes the latest value of its path, or why it may not."""
+Retain = Callable[[Message], StateChange | Failure | None]
+"""What goes with a message that sets or removes the latest value of its path (LatestQuota.at_send)."""
 
 
 class Sending:

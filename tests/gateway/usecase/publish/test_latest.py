@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain import property as properties
 from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, LatestValue, Refused
@@ -16,7 +18,8 @@ from domain.ports import Timer
 from domain.record import Record, check
 from domain.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.publish.latest import LatestScan, LatestValues, retain, value_at
+from gateway.usecase.catalog.policy import NodePolicy
+from gateway.usecase.publish.latest import LatestQuota, LatestScan, LatestValues, retain, value_at
 from tests.connection_driver import StrictDriver
 
 
@@ -166,3 +169,36 @@ def test_paths_under_a_filter() -> None:
     assert list(paths(state, "+")) == ["t"]  # t0 is no path of topic `t`, so it was kept under `t`
     assert list(paths(state, "t/1")) == ["t/1"]
     assert list(paths(state, "t/9")) == []
+
+
+@pytest.mark.parametrize(("kind", "mark"), [(RETAIN_SET, "set"), (RETAIN_DELETE, "remove")])
+def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, mark: str) -> None:
+    state = Memory()
+    quota = LatestQuota(state, NodePolicy(), At(0))
+    assert quota.at_send(message("t/1", kind=kind)) == retain(message("t/1", kind=kind))
+    delayed = message("t/1", more="TIMER_DELIVER_MS\x0150\x02", kind=kind)
+    plain = delayed.properties
+    assert quota.at_send(delayed) is None
+    assert properties.text(delayed.properties, "HG_LATEST") == mark
+    due = Message("t", b"v", delayed.properties, queue_id=2, born_ms=5)
+    assert quota.at_delivery(due) == retain(Message("t", b"v", plain, queue_id=2, born_ms=5, retain=kind))
+    assert due.properties == plain, "a retry of the message must not set the value again"
+    assert quota.at_delivery(due) is None
+
+
+def test_an_expired_one_and_one_too_many_do_not() -> None:
+    state = Memory()
+    policy = NodePolicy()
+    policy.latest_max = 1
+    quota = LatestQuota(state, policy, At(60))
+    one, other = (message(f"t/{at}", more="TIMER_DELIVER_MS\x0150\x02") for at in (1, 2))
+    over = message("t/1", more="TIMER_DELIVER_MS\x0150\x02HG_EXPIRE_MS\x0155\x02")
+    assert [quota.at_send(each) for each in (one, other, over)] == [None, None, None]
+    assert quota.at_delivery(over) is None
+    change = quota.at_delivery(one)
+    assert change is not None
+    state.put([change], None)
+    assert quota.refused == 0
+    assert quota.at_delivery(other) is None
+    assert quota.refused == 1
+    assert isinstance(quota.at_send(message("t/3", more="TIMER_DELIVER_MS\x0150\x02")), Failure)
