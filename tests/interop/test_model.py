@@ -1,13 +1,16 @@
-"""One message in every protocol, with unmodified clients: an event by HTTP, and a traced message of an SDK (docs/model.md)."""
+"""One message in every protocol, with unmodified clients: paho, the Python SDK, and Java's two clients (docs/model.md)."""
 
 from __future__ import annotations
 
+import base64
 import json
 import queue
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import paho.mqtt.client as paho
 import pytest
@@ -15,8 +18,12 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from protocols.cloudevents.instant import rfc3339, rfc3339_ms
+from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import make_topic
 from tests.interop.node import Node
+from tests.interop.remoting.java import build
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 SCRIPT = Path(__file__).parent / "grpc" / "python_model.py"
@@ -30,17 +37,17 @@ RUN_S = 120
 
 
 class Listener:
-    """A paho client of MQTT 5 or 3.1.1 that listens to everything below the topic."""
+    """A paho client of MQTT 5 or 3.1.1 that listens to everything below a topic."""
 
-    def __init__(self, node: Node, version: int) -> None:
+    def __init__(self, node: Node, version: int, topic: str = "model") -> None:
         self.heard: queue.Queue[paho.MQTTMessage] = queue.Queue()
         ready: queue.Queue[object] = queue.Queue()
-        self.client = paho.Client(CallbackAPIVersion.VERSION2, f"listener-{version}", protocol=version)  # type: ignore[arg-type]
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, f"listener-{topic}-{version}", protocol=version)  # type: ignore[arg-type]
         self.client.on_message = lambda *about: self.heard.put(about[-1])
         self.client.on_subscribe = lambda *about: ready.put(about)
         self.client.connect("127.0.0.1", node.port("mqtt"))
         self.client.loop_start()
-        self.client.subscribe("model/#", 1)
+        self.client.subscribe(f"{topic}/#", 1)
         ready.get(timeout=20)
 
     def next(self) -> paho.MQTTMessage:
@@ -56,8 +63,8 @@ def user_properties(message: paho.MQTTMessage) -> dict[str, str]:
     return dict(getattr(message.properties, "UserProperty", []))
 
 
-def post_event(node: Node, path: str) -> None:
-    text = json.dumps({**EVENT, "datacontenttype": "application/json", "data": {"a": 1}}).encode()
+def post_event(node: Node, path: str, **more: str) -> None:
+    text = json.dumps({**EVENT, **more, "datacontenttype": "application/json", "data": {"a": 1}}).encode()
     fields = {"Content-Type": "application/cloudevents+json"}
     asked = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}/ce/{path}", text, fields, method="POST")
     with urllib.request.urlopen(asked, timeout=20) as answer:
@@ -87,6 +94,100 @@ def test_an_event_by_http_and_a_traced_message_reach_everybody_whole(tmp_path: P
         assert json.loads(three.next().payload) == {**EVENT, "datacontenttype": "application/json", "data": {"a": 1}}
         five.stop()
         three.stop()
+
+
+@pytest.fixture(params=["remoting", "gRPC"])
+def echo(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[str]]:
+    """(the port, the beginning of the command line) of a Java client that tells what it receives and sends it again."""
+    if request.param == "remoting":
+        return "nameserver", build(tmp_path).command("Echoing")
+    return "grpc", [*compiled(tmp_path), "GrpcEchoing"]
+
+
+def seen_by_java(output: str) -> dict[str, tuple[str, str, dict[str, str]]]:
+    """Body -> (tag, keys, user properties) of each message that the Java client has told."""
+    found: dict[str, tuple[str, str, dict[str, str]]] = {}
+    properties: dict[str, str] = {}
+    for line in output.splitlines():
+        kind, *about = line.split("\t")
+        if kind == "property":
+            properties[about[0]] = about[1]
+        elif kind == "message":
+            found[about[0]] = (about[1], about[2], properties)
+            properties = {}
+    return found
+
+
+def read_queues(node: Node, topic: str) -> list[dict[str, Any]]:
+    """What a reader by offset gets of a topic of one queue."""
+    url = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/queues/0"
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["messages"]
+    return found
+
+
+def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_path: Path) -> None:
+    """MQTT and HTTP in, Java out; Java in, MQTT and HTTP out. An expired message does not reach it."""
+    port, command = echo
+    with Node(tmp_path / "node") as node:
+        for topic in ("model", "again"):
+            put = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}"
+            asked = urllib.request.Request(put, b'{"queues": 1}', {"Content-Type": "application/json"}, method="PUT")
+            urllib.request.urlopen(asked, timeout=20).close()
+        back = Listener(node, paho.MQTTv5, "again")
+        now_ms = time.time_ns() // 1_000_000
+        expires = rfc3339(now_ms + 600_000)
+        brief = f"http://127.0.0.1:{node.port('http')}/v1/topics/model/messages?ttl_ms=1500"
+        urllib.request.urlopen(urllib.request.Request(brief, b"brief", method="POST"), timeout=20).close()
+        post_event(node, "model", expirytime=expires)
+        sender = paho.Client(CallbackAPIVersion.VERSION2, "sender", protocol=paho.MQTTv5)
+        sender.connect("127.0.0.1", node.port("mqtt"))
+        sender.loop_start()
+        about = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        about.ContentType = "text/csv"
+        about.MessageExpiryInterval = 600
+        about.UserProperty = [("traceparent", SDK_CONTEXT), ("tracestate", "a=b,c=d"), ("colour", "red"), ("mq-key", "k1 k2")]
+        sender.publish("model", b"1;2", 1, properties=about).wait_for_publish(20)
+        sender.disconnect()
+        sender.loop_stop()
+        until(lambda: b"brief" not in [base64.b64decode(one["body"]) for one in read_queues(node, "model")], 20)
+
+        done = subprocess.run(
+            [*command, f"127.0.0.1:{node.port(port)}", "model", "again", "2"],
+            capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        seen = seen_by_java(done.stdout)
+        assert set(seen) == {'{"a": 1}', "1;2"}
+        tag, keys, found = seen['{"a": 1}']
+        wanted = {f"CE_{name}": value for name, value in EVENT.items()}
+        wanted |= {"CE_datacontenttype": "application/json", "CE_expirytime": expires, "mq-expires-at": expires}
+        wanted |= {"traceparent": CONTEXT, "tracestate": "a=b"}
+        assert (tag, keys, found) == ("com.example.made", "e1", wanted)
+        _, keys, found = seen["1;2"]
+        left_ms = rfc3339_ms(found.pop("mq-expires-at").encode()) - now_ms
+        assert 600_000 <= left_ms <= 600_000 + RUN_S * 1_000
+        assert keys == "k1 k2"
+        assert found == {
+            "mq-content-type": "text/csv", "traceparent": SDK_CONTEXT, "tracestate": "a=b,c=d", "colour": "red",
+        }  # fmt: skip
+
+        heard = {message.payload: message for message in (back.next(), back.next())}
+        event, other = heard[b'{"a": 1}'], heard[b"1;2"]
+        assert user_properties(event) == {**EVENT, "expirytime": expires}
+        assert vars(event.properties)["ContentType"] == "application/json"
+        pairs = user_properties(other)
+        assert pairs.pop("mq-tag", "MQTT_COMMON") == "MQTT_COMMON"
+        assert pairs == {"traceparent": SDK_CONTEXT, "tracestate": "a=b,c=d", "colour": "red", "mq-key": "k1 k2"}
+        assert vars(other.properties)["ContentType"] == "text/csv"
+        for message in (event, other):
+            assert 600 - RUN_S <= vars(message.properties)["MessageExpiryInterval"] <= 600
+        back.stop()
+        told = {base64.b64decode(one["body"]): one for one in read_queues(node, "again")}
+        assert told[b'{"a": 1}']["attributes"] == {**EVENT, "datacontenttype": "application/json", "expirytime": expires}
+        assert (told[b"1;2"]["contentType"], told[b"1;2"]["key"]) == ("text/csv", "k1 k2")
+        assert told[b'{"a": 1}']["expiresAt"] == expires
+        assert rfc3339_ms(told[b"1;2"]["expiresAt"].encode()) == now_ms + left_ms
 
 
 def test_an_event_by_paho_is_that_of_http(tmp_path: Path) -> None:
