@@ -18,10 +18,11 @@ class WriteAdmission:
 
     free_ratio   free share of the volume, 0 to 1, when `check_space` was last called
     _full        why nothing is taken while the volume is full, None while there is room
+    _log_full    True when no write found room either, when `check_space` was last called
     _closing     why nothing is taken since `close`, None before
     """
 
-    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_full", "free_ratio")
+    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_full", "_log_full", "free_ratio")
 
     def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk, events: StoreEvents) -> None:
         self._commit = commit
@@ -30,6 +31,7 @@ class WriteAdmission:
         self._events = events
         self.free_ratio = 1.0
         self._full: Failure | None = None
+        self._log_full = False
         self._closing: Failure | None = None
 
     def refusal(self) -> Failure | None:
@@ -44,16 +46,20 @@ class WriteAdmission:
         return self._full
 
     def check_space(self) -> None:
-        """Read how much of the volume is free; tells when too little begins and ends."""
+        """Read how much of the volume is free; tells when too little begins and ends.
+
+        The log tells the same when a write finds no room at all: who of both ends last says that messages are taken again.
+        """
         free, least = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free
         was_full, self._full = self._full is not None, None
+        log_was_full, self._log_full = self._log_full, self._commit.full is not None
         if free < least:
             text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
             self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
-            if not was_full:
+            if not was_full or (log_was_full and not self._log_full):
                 self._events.tell(StoreEventKind.FULL, "", text, "free space on the volume")
-        elif was_full:
+        elif was_full and not self._log_full:
             self._events.tell(StoreEventKind.RESUMED, "", f"{free:.1%} of the volume is free: messages are taken again")
 
     def close(self, text: str) -> None:

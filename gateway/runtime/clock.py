@@ -44,7 +44,11 @@ class LoopClock:
         return time.time_ns() // 1_000_000
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback` at `when_ns`, never early: rounded up to the loop's resolution of one millisecond."""
+        """Call `callback` at `when_ns`, rounded up to the loop's resolution of one millisecond.
+
+        uvloop counts from the begin of its current millisecond: in a busy loop it calls up to one millisecond early. Callers for
+        whom that matters compare the time, and call again.
+        """
         delay_ms = max(0, -((time.monotonic_ns() - when_ns) // 1_000_000))
         return self._loop.call_later(delay_ms / 1000, callback, context=self._context)
 

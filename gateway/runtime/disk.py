@@ -19,15 +19,17 @@ LOG_FOLDER: Final = "log/"
 
 @final
 class DiskFile:
-    """One append-only file: the `File` port.
+    """One append-only file: the `File` port. Its errors name it.
 
+    _name      name within the data directory
     _folders   folders whose entries lead to this file and may not be durable; the next sync flushes them too
     _durable   folders that this process has flushed
     """
 
-    __slots__ = ("_durable", "_flusher", "_folders", "_handle", "_size")
+    __slots__ = ("_durable", "_flusher", "_folders", "_handle", "_name", "_size")
 
-    def __init__(self, path: Path, flusher: Flusher, folders: Sequence[Path], durable: set[Path]) -> None:
+    def __init__(self, name: str, path: Path, flusher: Flusher, folders: Sequence[Path], durable: set[Path]) -> None:
+        self._name = name
         self._flusher = flusher
         self._folders = folders
         self._durable = durable
@@ -41,14 +43,19 @@ class DiskFile:
             written = os.write(self._handle, data)
             while written < len(data):
                 written += os.write(self._handle, memoryview(data)[written:])
-        except OSError:
-            os.ftruncate(self._handle, self._size)
+        except OSError as error:
+            error.filename = self._name
+            self.truncate(self._size)
             raise
         self._size += written
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`."""
-        return os.pread(self._handle, size, offset)
+        try:
+            return os.pread(self._handle, size, offset)
+        except OSError as error:
+            error.filename = self._name
+            raise
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -56,22 +63,25 @@ class DiskFile:
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
-        os.ftruncate(self._handle, size)
+        try:
+            os.ftruncate(self._handle, size)
+        except OSError as error:
+            error.filename = self._name
+            raise
         self._size = size
 
     def sync(self, done: Synced) -> None:
         """Flush in the thread, then call `done` on the loop's thread. The first sync makes the name durable too."""
-        if not self._folders:
-            self._flusher.sync(self._handle, (), done)
-            return
 
-        def named(error: OSError | None) -> None:
-            if error is None:
+        def synced(error: OSError | None) -> None:
+            if error is not None:
+                error.filename = self._name
+            elif self._folders:
                 self._durable.update(self._folders)
                 self._folders = ()
             done(error)
 
-        self._flusher.sync(self._handle, self._folders, named)
+        self._flusher.sync(self._handle, self._folders, synced)
 
     def close(self) -> None:
         """Close the handle. Must not be called while a sync is under way."""
@@ -109,7 +119,7 @@ class DataDirectory:
         elif path.parent not in self._durable:
             folders = [folder for folder in path.parents if folder.is_relative_to(self.path)]
         flusher = self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher
-        return DiskFile(path, flusher, folders, self._durable)
+        return DiskFile(name, path, flusher, folders, self._durable)
 
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted, without incomplete ones."""
@@ -137,10 +147,14 @@ class DataDirectory:
         path = self._path(name)
         folders = _made_folders(path.parent)
         fresh = path.with_name(path.name + ".new")
-        write_small(fresh, data, os.O_TRUNC, 0o644)
-        os.replace(fresh, path)
-        for folder in (*folders, path.parent):
-            sync_folder(folder)
+        try:
+            write_small(fresh, data, os.O_TRUNC, 0o644)
+            os.replace(fresh, path)
+            for folder in (*folders, path.parent):
+                sync_folder(folder)
+        except OSError as error:
+            error.filename = name
+            raise
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically and durably: flush its content, rename, flush the folders."""
@@ -148,12 +162,15 @@ class DataDirectory:
         handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
+            folders = _made_folders(target.parent)
+            os.replace(source, target)
+            for folder in dict.fromkeys((*folders, target.parent, source.parent)):
+                sync_folder(folder)
+        except OSError as error:
+            error.filename = old
+            raise
         finally:
             os.close(handle)
-        folders = _made_folders(target.parent)
-        os.replace(source, target)
-        for folder in dict.fromkeys((*folders, target.parent, source.parent)):
-            sync_folder(folder)
 
     def remove(self, name: str) -> None:
         """Delete a file; a thread makes that durable. Does nothing when it does not exist.

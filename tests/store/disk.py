@@ -136,6 +136,9 @@ class MemoryDisk:
             except Crash:
                 self._crashed = True
                 raise
+            except OSError as error:
+                error.filename = operation.name
+                raise
 
     def open(self, name: str) -> MemoryFile:
         """Open a file; created when it does not exist. The first sync makes its name durable."""
@@ -210,7 +213,7 @@ class MemoryDisk:
             if len(part) < len(data):
                 content.append(part)
                 self.torn_at = 0
-                raise OSError(errno.EIO, "Input/output error")
+                raise OSError(errno.EIO, "Input/output error", name)
             self.torn_at -= len(part)
         content.append(data)
         self.writes.append((name, len(data)))
@@ -317,7 +320,7 @@ class MemoryDisk:
         end = min(offset + size, len(content.data), self.ends.get(name, len(content.data)))
         for other, begin, stop in self.unreadable:
             if other == name and begin < end and offset < stop:
-                raise OSError(errno.EIO, "Input/output error")
+                raise OSError(errno.EIO, "Input/output error", name)
         return bytes(content.data[offset:end])
 
     def _refuse_torn(self) -> None:

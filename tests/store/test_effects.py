@@ -118,6 +118,18 @@ def test_a_lease_answer_that_raises_costs_the_other_calls_of_the_turn_nothing() 
     assert len(sure(answers[0]).messages) == 1
 
 
+def test_each_file_that_cannot_be_read_is_told_once() -> None:
+    driver = Driver(StoreConfig(cache_bytes=0, segment_bytes=4_096))
+    driver.topic("t")
+    for _ in range(6):
+        driver.send("t", b"x" * 1_500)
+    names = [name for name in driver.disk.files if name.startswith("log/")][:2]
+    driver.disk.unreadable += [(name, 0, 1 << 40) for name in names]
+    for offset in (0, 0, 2, 2):
+        driver.call(driver.store.log.read, ReadRequest("t", 0, offset, 1, 1 << 20, None))
+    assert [event.file for event in driver.told(StoreEventKind.UNREADABLE)] == names
+
+
 def test_callers_that_a_failed_sync_refuses_all_get_their_answer() -> None:
     driver = Driver(faults=True)
     driver.topic("t")

@@ -74,6 +74,9 @@ def test_writes_are_refused_on_a_full_disk_and_go_on_when_there_is_room(number: 
     assert driver.send("t", b"3")[0].queue_offset == 2
     assert len(driver.lease("g", "t").messages) == 3
     assert [event.kind for event in driver.events] == [StoreEventKind.FULL, StoreEventKind.RESUMED], "one line each"
+    assert driver.events[0].file.startswith("log/")
+    assert os.strerror(number) in driver.events[0].cause
+    assert driver.events[0].remedy
     assert driver.disk.read_all("room") is None, "the probe leaves nothing behind"
     driver.clock.run_for(600)
     assert driver.killed().bodies("t") == driver.powered_off().bodies("t") == [b"0", b"1", b"3"]
@@ -168,7 +171,34 @@ def test_a_sync_that_finds_no_room_stops_the_store() -> None:
     driver.disk.watch = None
     driver.clock.run_for(10_000)
     assert driver.store.broken is not None
-    assert [event.kind for event in driver.events] == [StoreEventKind.STOPPED]
+    (event,) = driver.events
+    assert (event.kind, event.file.partition("/")[0]) == (StoreEventKind.STOPPED, "log")
+    assert os.strerror(errno.ENOSPC) in event.cause
+    assert event.remedy
+
+
+@pytest.mark.parametrize("ends_first", ["full", "low"])
+def test_who_is_told_of_little_room_and_of_none_hears_of_the_end_of_both(ends_first: str) -> None:
+    """The volume is below its share of free space, and full: RESUMED is the last word only when neither refuses."""
+    driver = Driver()
+    driver.topic("t")
+    driver.disk.free = 0.01
+    driver.clock.run_for(1_100)
+    full = Full(driver)
+    driver.store.positions.commit("g", [("t", 0, 0)], None)
+    driver.clock.run_for(1_100)
+    assert driver.store.broken is not None
+    if ends_first == "full":
+        full.room = True
+    else:
+        driver.disk.free = 0.5
+    driver.clock.run_for(2_200)
+    assert isinstance(driver.append([Message("t", b"1", queue_id=0)]), Failure)
+    assert driver.events[-1].kind is StoreEventKind.FULL
+    full.room, driver.disk.free = True, 0.5
+    driver.clock.run_for(2_200)
+    driver.send("t", b"1")
+    assert driver.events[-1] == driver.told(StoreEventKind.RESUMED)[-1]
 
 
 def test_the_oldest_messages_go_before_their_time_while_there_is_little_room_and_then_no_more() -> None:

@@ -17,6 +17,7 @@ from store.compaction import Compaction
 from store.config import StoreConfig
 from store.log.open_batch import Done
 from store.log.segment import Segments
+from store.writer import StoreWriter
 from tests.store.driver import Driver
 
 DAY_MS = 86_400_000
@@ -231,13 +232,19 @@ def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch
     monkeypatch.setattr(compaction, "SLICE_TABLES", 10)
     monkeypatch.setattr(compaction, "SLICE_LOOKS", 50)
     slices: list[int] = []
-    keep = Compaction.keep
+    journals: list[int] = []
+    keep, journal = Compaction.keep, StoreWriter.journal
 
     def noted(self: Compaction, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         slices.append(len(changes))
         keep(self, messages, changes, done)
 
+    def journaled(self: StoreWriter, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
+        journals.append(len(changes))
+        journal(self, changes, page, flushed)
+
     monkeypatch.setattr(Compaction, "keep", noted)
+    monkeypatch.setattr(StoreWriter, "journal", journaled)
     driver = Driver(
         StoreConfig(segment_bytes=65_536, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000, tail_rows_max=64)
     )
@@ -247,14 +254,17 @@ def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch
         driver.send(name, b"1")
         driver.call(driver.store.positions.commit, "g", [(name, 0, 1)])
         driver.call(driver.store.state.put, [StateChange("s", name.encode(), b"v")])
+        driver.lease("leasing", name, invisible_ms=10_000_000)
     driver.topic("busy")
-    while driver.store.parts.retention.deleted < 2:
+    while driver.store.parts.retention.deleted < 3:
         driver.send("busy", b"x" * 2_000)
         driver.call(driver.store.positions.commit, "g", [("t3", 0, driver.bounds("busy")[1])])
         driver.call(driver.store.state.put, [StateChange("s", b"t5", b"%d" % driver.bounds("busy")[1])])
         driver.clock.run_for(900)
     assert max(slices) <= 11
     assert sum(slices) >= 400
+    assert max(journals) <= 11, "live lease tables"
+    assert sum(journals) >= 450, "150 positions, 150 leases, and these again"
     end = driver.bounds("busy")[1]
     for found in (driver, driver.killed(), driver.powered_off()):
         positions = {name: found.call(found.store.positions.offset, "g", name, 0) for name in names}

@@ -156,6 +156,35 @@ def test_failed_sync_is_reported(disk: DataDirectory, loop: asyncio.AbstractEven
     file.close()
 
 
+def test_errors_name_the_file(disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "broken disk")
+
+    async def sync() -> OSError | None:
+        done: asyncio.Future[OSError | None] = loop.create_future()
+        file.sync(done.set_result)
+        return await asyncio.wait_for(done, 5)
+
+    disk.replace("state/old", b"1")
+    file = disk.open("log/00")
+    for name in ("write", "pread", "ftruncate", "fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, fail)
+    failed = loop.run_until_complete(sync())
+    assert failed is not None
+    found = [failed.filename]
+    calls = (
+        partial(file.append, b"x"), partial(file.read, 0, 1), partial(file.truncate, 0),
+        partial(disk.replace, "state/new", b""), partial(disk.rename, "state/old", "state/new"),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(OSError, match="broken disk") as raised:
+            call()
+        found.append(raised.value.filename)
+    assert found == ["log/00"] * 4 + ["state/new", "state/old"]
+    monkeypatch.undo()
+    file.close()
+
+
 def test_replace_is_all_or_nothing(disk: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.replace("state/checkpoint", b"old")
 
