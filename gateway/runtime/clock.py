@@ -46,7 +46,7 @@ class LoopClock:
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
         """Call `callback` at `when_ns`, rounded up to the loop's resolution of one millisecond.
 
-        uvloop counts from the begin of its current millisecond: in a busy loop it calls up to one millisecond early. Callers for
+        uvloop counts from the begin of its current millisecond: in a busy loop it calls up to one millisecond early. Callers to
         whom that matters compare the time, and call again.
         """
         delay_ms = max(0, -((time.monotonic_ns() - when_ns) // 1_000_000))
