@@ -1,12 +1,13 @@
 """The share of the event loop that each connection gets: bytes are handled in slices, and in each turn for a limited time.
 
-A connection with more bytes than one slice is not read on; its remaining slices wait behind those of other connections. So a
-peer's answer never waits for all that another peer has sent (docs/decisions/0023-turns-are-shared.md).
+A connection with more bytes than one slice is not read on; its remaining slices wait in a queue. Hosts take turns, so that many
+connections of one host do not delay another host, and a peer's answer never waits for all that another peer has sent
+(docs/decisions/0023-turns-are-shared.md). What passed deadlines ask for waits in the same queue.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
@@ -24,6 +25,8 @@ WHOLE_TURN_NS: Final = 15 * MILLISECOND_NS
 """Time of one turn with all that its bytes cause: appends, deliveries, writes. Above it, turns handle fewer bytes."""
 MESSAGE_NS: Final = 5_000
 """What a turn still does for a command, and for a message, when its bytes are handled: the append, the delivery, two writes."""
+ENDING_NS: Final = 25_000
+"""What a turn still does for a connection that ends: its last write, closing the socket, a timer."""
 LEAST_NS: Final = MILLISECOND_NS // 4
 """Least time in which a turn handles bytes."""
 UNFINISHED_BYTES_MAX: Final = 1024 * 1024
@@ -31,26 +34,47 @@ UNFINISHED_BYTES_MAX: Final = 1024 * 1024
 
 
 class SlicedConnection(Protocol):
-    """A connection with received bytes that are not handled yet: a pump.
+    """A connection with work that is not done yet, received bytes or a passed deadline: a pump.
 
     sends   True: it has sent messages, and waits while the store has too many
+    host    address of the peer, without port
     """
 
     sends: bool
+    host: str
 
     def take_slice(self) -> bool:
-        """Handle one slice. True: more of its bytes wait and may be handled."""
+        """Do one slice of the work. True: more of it waits and may be done."""
+
+
+@final
+class HostQueue:
+    """The connections of one host that wait for a slice.
+
+    fresh     those that have not had one yet
+    started   the others
+    """
+
+    __slots__ = ("fresh", "started")
+
+    def __init__(self) -> None:
+        self.fresh: deque[SlicedConnection] = deque()
+        self.started: deque[SlicedConnection] = deque()
 
 
 @final
 class PumpIntake:
-    """Handles the bytes of all connections, in turns of limited length.
+    """Does the work of all connections, in turns of limited length. Hosts take turns, and so do the connections of each.
 
-    waited   number of times that a sending connection waited for the store
+    waited      number of times that a sending connection waited for the store
+    _queues     host -> its connections that wait, in the order in which hosts get a slice
+    _sending    connections that wait for the store
+    _used_ns    time of this turn that is used
+    _served_ns  `_used_ns` when the slices of this turn were done; the rest is of bytes that were handled as they came
     """
 
     __slots__ = (
-        "_began_ns", "_budget_ns", "_clock", "_fresh", "_marked", "_now", "_sending", "_started", "_unfinished_bytes",
+        "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sending", "_served_ns", "_unfinished_bytes",
         "_used_ns", "waited",
     )  # fmt: skip
 
@@ -59,11 +83,11 @@ class PumpIntake:
         self._clock = clock
         self._now = clock.monotonic_ns
         self._unfinished_bytes = unfinished_bytes
-        self._fresh: deque[SlicedConnection] = deque()
-        self._started: deque[SlicedConnection] = deque()
+        self._queues: OrderedDict[str, HostQueue] = OrderedDict()
         self._sending: deque[SlicedConnection] = deque()
         self._budget_ns = TURN_NS
         self._used_ns = 0
+        self._served_ns = 0
         self._began_ns = 0
         self._marked = False
         self.waited = 0
@@ -78,21 +102,27 @@ class PumpIntake:
         return self._unfinished_bytes() <= UNFINISHED_BYTES_MAX
 
     def used(self, took_ns: int, now_ns: int) -> None:
-        """Bytes were handled, which took or will take `took_ns` of this turn."""
+        """Work was done, which took or will take `took_ns` of this turn."""
         self._used_ns += took_ns
         if not self._marked and self._used_ns > LEAST_NS:
             # Turns with less are not measured: there, a callback more would be noticed.
             self._mark(now_ns - took_ns)
 
     def add(self, connection: SlicedConnection) -> None:
-        """Handle the bytes of `connection` slice by slice, from the next turn on at the latest."""
+        """Do the work of `connection` slice by slice, when it is the turn of its host."""
         if connection.sends and not self.may_send():
             self.waited += 1
             self._sending.append(connection)
         else:
-            self._fresh.append(connection)
+            self._queue_of(connection).fresh.append(connection)
         if not self._marked:
             self._mark(self._now())
+
+    def _queue_of(self, connection: SlicedConnection) -> HostQueue:
+        queue = self._queues.get(connection.host)
+        if queue is None:
+            queue = self._queues[connection.host] = HostQueue()
+        return queue
 
     def _mark(self, began_ns: int) -> None:
         self._marked = True
@@ -107,29 +137,32 @@ class PumpIntake:
             self._budget_ns = max(LEAST_NS, min(self._used_ns, self._budget_ns) * WHOLE_TURN_NS // took)
         elif self._budget_ns < TURN_NS:
             self._budget_ns = min(TURN_NS, self._budget_ns * 5 // 4)
-        self._used_ns = 0
+        at_once_ns = self._used_ns - self._served_ns
         self._marked = False
         if self._sending and self.may_send():
-            self._fresh.extend(self._sending)
+            for connection in self._sending:
+                self._queue_of(connection).fresh.append(connection)
             self._sending.clear()
+        # What was handled as it came belongs to the same turn of the loop as the slices that follow.
+        self._used_ns = at_once_ns if self._queues else 0
         self._serve()
-        if not self._marked and (self._fresh or self._started or self._sending):
+        self._served_ns = self._used_ns
+        if not self._marked and (self._queues or self._sending):
             self._marked = True
             self._began_ns = now
-            waiting = not (self._fresh or self._started)
+            waiting = not self._queues
             self._clock.call_at(now + MILLISECOND_NS if waiting else now, self._next_turn)
 
     def _serve(self) -> None:
-        """Handle slices until the turn's time is used; connections that have not been served yet go first."""
-        while self._used_ns < self._budget_ns:
-            if self._fresh:
-                connection = self._fresh.popleft()
-            elif self._started:
-                connection = self._started.popleft()
-            else:
-                return
+        """Do slices until the turn's time is used: of one host after the other, and of new connections of a host first."""
+        queues = self._queues
+        while queues and self._used_ns < self._budget_ns:
+            host, queue = queues.popitem(last=False)
+            connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
+            if queue.fresh or queue.started:
+                queues[host] = queue
             if connection.sends and not self.may_send():
                 self.waited += 1
                 self._sending.append(connection)
             elif connection.take_slice():
-                self._started.append(connection)
+                self._queue_of(connection).started.append(connection)

@@ -23,7 +23,7 @@ from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
-from gateway.connection.intake import MESSAGE_NS, SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS
+from gateway.connection.intake import ENDING_NS, MESSAGE_NS, SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS
 from gateway.connection.transport import Recognition, Transport
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
@@ -49,9 +49,9 @@ class Pump:
 
     __slots__ = (
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
-        "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_now", "_paused", "_queued",
-        "_recognition", "_refused", "_slice_bytes", "_stalled", "_throttle_timer", "_transport", "_turn_flush", "_unread",
-        "_unread_at", "_watchdog", "client", "sends",
+        "_expiring", "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_now", "_paused",
+        "_queued", "_recognition", "_refused", "_slice_bytes", "_stalled", "_throttle_timer", "_transport", "_turn_flush",
+        "_unread", "_unread_at", "_watchdog", "client", "host", "sends",
     )  # fmt: skip
 
     def __init__(
@@ -80,7 +80,8 @@ class Pump:
         self._unread = b""
         self._unread_at = 0
         self._slice_bytes = SLICE_BYTES_FIRST
-        self._queued = self.sends = False
+        self._queued = self._expiring = self.sends = False
+        self.host = ""
         self._admission = ConnectionAdmission(context)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
         self.client = ClientConnection(protocol, self)
@@ -92,6 +93,7 @@ class Pump:
         now = self._now()
         peer = self._context.accept(transport)
         self._transport = transport
+        self.host = peer.host
         if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):
             return
         try:
@@ -134,8 +136,13 @@ class Pump:
         self._queue()
 
     def take_slice(self) -> bool:
-        """`SlicedConnection`: handle one slice of the unread bytes."""
+        """`SlicedConnection`: do what a deadline asks for, or handle one slice of the unread bytes."""
         self._queued = False
+        if self._expiring:
+            self._expiring = False
+            self._expire()
+            self._queued = self._unread != b"" and self._may_read()
+            return self._queued
         if not self._unread or not self._may_read():
             return False
         at = self._unread_at
@@ -176,7 +183,7 @@ class Pump:
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
             self._set_reading(False)
         now = self._now()
-        took = now - began + MESSAGE_NS * (len(commands) + counters.messages_in - messages)
+        took = now - began + self._later_ns(len(commands), counters.messages_in - messages)
         self._intake.used(took, now)
         if took > SLICE_NS:
             self._slice_bytes = max(SLICE_BYTES_MIN, min(size, self._slice_bytes) * SLICE_NS // took)
@@ -378,6 +385,7 @@ class Pump:
             return
         if self._refuse_admission(self._admission.enter(recognition.peer.host, self._now())):
             return
+        self.host = recognition.peer.host
         label = self.client.protocol = self._labels[recognition.protocol]
         self._counters = self._context.counter_registry.move_connection(self._counters, label)
         self._recognition = None
@@ -407,7 +415,17 @@ class Pump:
             self.answer(ReadingResumed())
 
     def _deadline_due(self) -> None:
-        """The deadline timer has fired: expire the connection, or set the timer again if the deadline has moved."""
+        """The deadline timer has fired: do what is due now if this turn has time, else in a later turn."""
+        if self._finished:
+            return
+        if self._intake.open:
+            self._expire()
+        else:
+            self._expiring = True
+            self._queue()
+
+    def _expire(self) -> None:
+        """Expire the connection, or set the timer again if the deadline has moved. Counts as work of this turn."""
         if self._finished or self._transport is None:
             return
         if self._throttle_timer.pending or self._unread:
@@ -415,14 +433,22 @@ class Pump:
         deadline = self._connection.deadline()
         if deadline is None:
             return
-        if deadline > self._now():
+        began = self._now()
+        if deadline > began:
             self._deadline_timer.start(deadline)
             return
         if self._unread and self._may_read():
             # What has arrived waits for its turn: that it is not complete yet is not the peer's fault.
-            self._deadline_timer.start(self._now() + limits.SECOND_NS)
+            self._deadline_timer.start(began + limits.SECOND_NS)
             return
+        messages = self._counters.messages_in
         self._drive(self._connection.expire)
+        now = self._now()
+        self._intake.used(now - began + self._later_ns(1, self._counters.messages_in - messages), now)
+
+    def _later_ns(self, commands: int, messages: int) -> int:
+        """What the turn still does for these commands and messages, and for a connection that has ended."""
+        return MESSAGE_NS * (commands + messages) + (ENDING_NS if self._finished else 0)
 
     def _start_watchdog(self, limit_ns: int) -> None:
         """Abort the connection if it is still open after `limit_ns`."""

@@ -70,7 +70,8 @@ class ManualClock:
 class FakeTransport:
     """Keeps what is written, and what was asked of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "10.1.2.3") -> None:
+        self._host = host
         self.writes: list[bytes] = []
         self.reading = True
         self.closing = False
@@ -101,7 +102,7 @@ class FakeTransport:
         self.output_bytes_max = high
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return {"peername": ("10.1.2.3", 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)
+        return {"peername": (self._host, 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)
 
 
 class ScriptedConnection:

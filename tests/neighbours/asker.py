@@ -107,6 +107,7 @@ class GrpcAsker(Asker):
         super().__init__("grpc", stream)
         self._http = H2Connection(H2Configuration(client_side=True))
         self._http.initiate_connection()
+        self._http.increment_flow_control_window(1 << 30)
         self._ended = True
         stream.send(self._http.data_to_send())
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 import pytest
 from hpack import Encoder
 
-from tests.neighbours.node import SharedNode
+from domain.limits import SECOND_NS
+from tests.neighbours.node import ACCEPTS_PER_TURN, SharedNode
+from tests.neighbours.socket import PeerStream
 from tests.protocols.http2.peer import EMPTY_SETTINGS, PREFACE, frame
 
 UPGRADE = (
     b"GET /mqtt HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: mqtt\r\n\r\n"
 )
+MANY = 1_000
 HELLO = PREFACE + EMPTY_SETTINGS + b"\x00\x00\x00\x04\x01\x00\x00\x00\x00"
 
 
@@ -67,3 +70,60 @@ def test_one_peer_sends_and_does_not_read(node: SharedNode, flood: str) -> None:
     peer.reads = False
     peer.send(FLOODS[flood])
     node.run(25).check()
+
+
+AT_ONCE = {
+    "requests": b"GET / HTTP/1.1\r\nHost: n\r\n\r\n",
+    "messages": post("/v1/topics/flood/messages", b"x"),
+    "long polls": post("/v1/groups/g/topics/flood:receive?wait_ms=5000", b""),
+    "half heads": b"GET / HTTP/1.1\r\nHost: n\r\n",
+    "streams": HELLO + heads(1),
+    "websocket handshakes": UPGRADE,
+}
+
+
+def many(node: SharedNode, data: bytes) -> list[PeerStream]:
+    """MANY connections of one peer, each of which sends `data` in the same turn; run until the node has handled all."""
+    peers = [node.connect("http") for _ in range(MANY)]
+    node.run(2 * MANY // ACCEPTS_PER_TURN)
+    for peer in peers:
+        peer.send(data)
+    answered = data not in (b"", AT_ONCE["long polls"], AT_ONCE["half heads"])
+    for _ in range(20):
+        node.run(20).check()
+        if not answered or all(peer.taken for peer in peers):
+            return peers
+    raise AssertionError("not all are answered")
+
+
+@pytest.mark.parametrize("kind", AT_ONCE)
+def test_many_connections_of_one_peer_ask_at_once(node: SharedNode, kind: str) -> None:
+    peers = many(node, AT_ONCE[kind])
+    for peer in peers:
+        peer.hang_up(reset=True)
+    node.run(20).check()
+
+
+LATER = {
+    "silent": (b"", 10, 0),
+    "half heads": (AT_ONCE["half heads"], 10, 1),
+    "long polls": (AT_ONCE["long polls"], 66, 1),
+    "streams": (HELLO + heads(1), 80, 300),
+    "websocket handshakes": (UPGRADE, 10, 163),
+}
+"""What each connection sends, seconds until the node has ended it, and the bytes that it has been sent by then."""
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_deadlines_of_many_connections_pass_at_once(node: SharedNode, kind: str) -> None:
+    data, seconds, size = LATER[kind]
+    peers = many(node, data)
+    for _ in range(seconds // 5 + 1):
+        node.clock.advance(5 * SECOND_NS)
+        node.run(2).check()
+    for _ in range(20):
+        node.run(20).check()
+        if all(peer.ended for peer in peers):
+            break
+    assert all(peer.ended for peer in peers)
+    assert min(peer.taken for peer in peers) >= size

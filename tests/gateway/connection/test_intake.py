@@ -1,13 +1,23 @@
-"""Bytes are handled in slices and turns of limited length, and senders wait for the store."""
+"""Work is done in slices and turns of limited length, hosts take turns, and senders wait for the store."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.admin.topic import ListTopics
-from domain.command import Command, Send
+from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
 from domain.message import Message
 from gateway.connection.context import ConnectionContext
-from gateway.connection.intake import SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_NS, TURN_NS, UNFINISHED_BYTES_MAX
+from gateway.connection.intake import (
+    ENDING_NS,
+    MESSAGE_NS,
+    SLICE_BYTES_FIRST,
+    SLICE_BYTES_MAX,
+    SLICE_NS,
+    TURN_NS,
+    UNFINISHED_BYTES_MAX,
+)
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry
 from protocols.adapter import Peer
@@ -23,6 +33,12 @@ class CostlyConnection(ScriptedConnection):
         self._room = room
         self._command = command
         self.ns_per_byte = 0
+        self.ns_to_expire = 0
+
+    def expire(self, now: int) -> Sequence[Command]:
+        self._room.order.append((self, 0))
+        self._room.clock.spend(self.ns_to_expire)
+        return super().expire(now)
 
     def receive(self, data: bytes, now: int) -> list[Command]:
         if data:
@@ -47,8 +63,10 @@ class Room:
         for _ in range(count):
             self.clock.turn()
 
-    def enter(self, command: type[Command] = ListTopics) -> tuple[Pump, CostlyConnection, FakeTransport]:
-        connection, transport = CostlyConnection(self, command), FakeTransport()
+    def enter(
+        self, command: type[Command] = ListTopics, host: str = "10.1.2.3"
+    ) -> tuple[Pump, CostlyConnection, FakeTransport]:
+        connection, transport = CostlyConnection(self, command), FakeTransport(host)
 
         def connect(peer: Peer, now: int) -> CostlyConnection:
             return connection
@@ -57,6 +75,13 @@ class Room:
         pump.connection_made(transport)
         self.clock.turn()
         return pump, connection, transport
+
+    def flood(self, ns_per_byte: int, host: str = "10.1.2.3") -> CostlyConnection:
+        """A connection that sends as much as one read takes."""
+        pump, connection, _ = self.enter(host=host)
+        connection.ns_per_byte = ns_per_byte
+        pump.data_received(body(SLICE_BYTES_MAX))
+        return connection
 
 
 def body(size: int) -> bytes:
@@ -99,10 +124,8 @@ def test_slices_that_take_long_become_small_and_cheap_ones_become_large() -> Non
 
 def test_no_turn_handles_bytes_for_longer_than_its_time() -> None:
     room = Room()
-    entered = [room.enter() for _ in range(10)]
-    for pump, connection, _ in entered:
-        connection.ns_per_byte = 1_000
-        pump.data_received(body(SLICE_BYTES_MAX))
+    for _ in range(10):
+        room.flood(1_000)
     turns: list[int] = []
     while sum(size for _, size in room.order) < 10 * SLICE_BYTES_MAX:
         before = len(room.order)
@@ -113,9 +136,7 @@ def test_no_turn_handles_bytes_for_longer_than_its_time() -> None:
 
 def test_a_newcomer_is_handled_before_the_next_slice_of_a_flood() -> None:
     room = Room()
-    flood, flooding, _ = room.enter()
-    flooding.ns_per_byte = 1_000
-    flood.data_received(body(SLICE_BYTES_MAX))
+    flooding = room.flood(1_000)
     room.turns(1)
     newcomer, asking, _ = room.enter()
     newcomer.data_received(b"ask")
@@ -176,3 +197,80 @@ def test_a_paused_node_keeps_unread_bytes_unread() -> None:
     pump.pause()
     room.turns(100)
     assert connection.received == []
+
+
+def test_hosts_take_turns_however_many_connections_they_have() -> None:
+    room = Room()
+    for _ in range(8):
+        room.flood(1_000)
+    alone = room.flood(1_000, host="10.9.9.9")
+    room.order.clear()
+    room.turns(8)
+    slices = [connection is alone for connection, _ in room.order]
+    assert 2 * sum(slices) in (len(slices) - 1, len(slices), len(slices) + 1)
+
+
+def test_what_is_handled_at_once_belongs_to_the_turn_of_the_slices() -> None:
+    room = Room()
+    quick, connection, _ = room.enter()
+    connection.ns_per_byte = TURN_NS
+    flooding = room.flood(1_000)
+    room.clock.advance()
+    room.order.clear()
+    quick.data_received(b"x")
+    room.clock.run_due()
+    assert [one for one, _ in room.order] == [connection]
+    room.clock.run_soon()
+    room.turns(1)
+    assert room.order[-1][0] is flooding
+
+
+def test_deadlines_that_pass_at_once_share_the_turns() -> None:
+    room = Room()
+    entered = [room.enter() for _ in range(8)]
+    for pump, connection, _ in entered:
+        connection.when = SECOND_NS
+        connection.ns_to_expire = TURN_NS // 2
+        connection.commands = []
+        pump.flush()
+    turns = []
+    room.clock.advance(2 * SECOND_NS)
+    while len(room.order) < len(entered):
+        before = len(room.order)
+        room.clock.run_due()
+        room.clock.run_soon()
+        turns.append(len(room.order) - before)
+        room.clock.advance()
+    assert max(turns) <= 2
+    assert {connection for connection, _ in room.order} == {connection for _, connection, _ in entered}
+
+
+def test_a_deadline_that_has_moved_while_it_waited_is_not_due() -> None:
+    room = Room()
+    busy, costly, _ = room.enter()
+    costly.ns_per_byte = TURN_NS
+    pump, connection, _ = room.enter()
+    connection.when = SECOND_NS
+    pump.flush()
+    room.clock.advance(SECOND_NS)
+    busy.data_received(b"x")
+    room.clock.run_due()
+    connection.when = 3 * SECOND_NS
+    room.turns(5)
+    assert (connection, 0) not in room.order
+    for _ in range(30):
+        room.clock.turn(SECOND_NS // 10)
+    assert (connection, 0) in room.order
+
+
+def test_what_the_end_of_a_connection_costs_later_in_the_turn_counts() -> None:
+    room = Room()
+    for _ in range(10):
+        pump, connection, _ = room.enter()
+        connection.when = SECOND_NS
+        connection.ns_to_expire = TURN_NS // 4 - ENDING_NS - MESSAGE_NS
+        connection.at_expiry = [Disconnected("idle")]
+        pump.flush()
+    room.clock.advance(SECOND_NS)
+    room.clock.run_due()
+    assert len(room.order) == 4
