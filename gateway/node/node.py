@@ -36,6 +36,7 @@ from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
@@ -197,7 +198,9 @@ class Node:
             await self._admin.open(bound)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
-            pump = DatagramPump(self._connection_context, bound, endpoint, listener.name, asyncio.get_running_loop())
+            pump = DatagramPump(
+                self._connection_context, share_by_host(bound), endpoint, listener.name, asyncio.get_running_loop()
+            )
             pump.open()
             self._datagrams.append(pump)
         elif self.protocols.taken(listener, adapters.streams):

@@ -1,4 +1,4 @@
-"""Datagram sockets: one pump for each socket and all its peers."""
+"""Datagram ports: one pump for the sockets of a port and all their peers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import host_bytes
@@ -22,28 +23,34 @@ DATAGRAMS_PER_TURN: Final = 64
 """Datagrams that are handled in one turn of the loop."""
 READ_PER_TURN: Final = 1_024
 """Datagrams that are read in one turn: more than are handled, so that one peer's flood does not hide the others behind it."""
+READ_PER_SOCKET: Final = 256
+"""The same for one of several sockets, whose floods hide few others."""
 DATAGRAM_BYTES_MAX: Final = 65_535
 PEERS_CACHED_MAX: Final = 4_096
 UNSENT_MAX: Final = 4_096
 """Datagrams that wait while the socket's buffer is full; further ones are dropped, as the network would."""
 BUFFER_BYTES: Final = 4 * 1024 * 1024
+"""Receive buffer of a lone socket, and send buffer."""
+SHARED_BUFFER_BYTES: Final = 2 * 1024 * 1024
+"""Receive buffer of each of several sockets."""
 
 log = logging.getLogger("headgate.datagram")
 
 
 @final
 class DatagramPump:
-    """Drives one `Endpoint` over one bound socket. One ClientConnection stands for all peers."""
+    """Drives one `Endpoint` over the sockets of one port (`datagram_group`). One ClientConnection stands for all peers."""
 
     def __init__(
         self,
         context: ConnectionContext,
-        bound: socket.socket,
+        bound: Sequence[socket.socket],
         endpoint: Endpoint,
         protocol: str,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self._socket = bound
+        self._sockets = bound
+        self._sender = bound[0]
         self._endpoint = endpoint
         self._counters = context.counter_registry.of(protocol)
         self._counters.dropped = endpoint.counts
@@ -51,9 +58,10 @@ class DatagramPump:
         self._clock = context.clock
         self._turn_flush = context.turn_flush
         self._loop = loop
-        self._local: tuple[str, int] = bound.getsockname()[:2]
+        self._local: tuple[str, int] = bound[0].getsockname()[:2]
         self._peers: dict[tuple[str, int], Peer] = {}
         self._inbox = Inbox()
+        self._direct = 0  # datagrams of this turn that were handled without the inbox
         self._working = False  # `_work` will run in the next turn
         self._unsent: deque[tuple[bytes, tuple[str, int]]] = deque()
         self._deadline_timer: Timer | None = None
@@ -64,9 +72,11 @@ class DatagramPump:
 
     def open(self) -> None:
         """Start receiving datagrams."""
-        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            self._socket.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
-        self._loop.add_reader(self._socket, self._readable)
+        alone = len(self._sockets) == 1
+        self._sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+        for bound in self._sockets:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES if alone else SHARED_BUFFER_BYTES)
+            self._loop.add_reader(bound, self._readable, bound, READ_PER_TURN if alone else READ_PER_SOCKET)
         self._open = True
         self._schedule_flush()
 
@@ -88,18 +98,22 @@ class DatagramPump:
     def close(self) -> None:
         """Send queued datagrams and close the socket."""
         if not self._open:
-            self._socket.close()
+            self._close_sockets()
             return
         self.flush()
+        self.pause()
         self._open = False
-        self._loop.remove_reader(self._socket)
         if self._unsent:
-            self._loop.remove_writer(self._socket)
+            self._loop.remove_writer(self._sender)
         if self._deadline_timer is not None:
             self._deadline_timer.cancel()
         self._handler.handle(self.client, Disconnected("closed-by-node"))
         self.client.end()
-        self._socket.close()
+        self._close_sockets()
+
+    def _close_sockets(self) -> None:
+        for bound in self._sockets:
+            bound.close()
 
     def throttle(self, until_ns: int) -> None:
         """Does nothing: the socket serves all peers, so that a peer above its rate gets refusals."""
@@ -110,11 +124,13 @@ class DatagramPump:
     def pause(self) -> None:
         """Stop receiving: the node is about to stop."""
         if self._open:
-            self._loop.remove_reader(self._socket)
+            for bound in self._sockets:
+                self._loop.remove_reader(bound)
 
     def flush(self) -> None:
         """End of the turn: send the output and set the deadline timer."""
         self._dirty = False
+        self._direct = 0
         if not self._open:
             return
         try:
@@ -131,11 +147,14 @@ class DatagramPump:
             self._timer_at = deadline
             self._deadline_timer = self._clock.call_at(deadline, self._deadline_due)
 
-    def _readable(self) -> None:
-        """Read what has come. Up to DATAGRAMS_PER_TURN are handled in order; of more, each peer has its turn in the inbox."""
+    def _readable(self, bound: socket.socket, most: int) -> None:
+        """Read up to `most` datagrams of one socket.
+
+        Up to DATAGRAMS_PER_TURN are handled in order; of more, each peer has its turn in the inbox.
+        """
         read: list[tuple[bytes, tuple[str, int]]] = []
-        receive = self._socket.recvfrom
-        for _ in range(READ_PER_TURN):
+        receive = bound.recvfrom
+        for _ in range(most):
             try:
                 data, address = receive(DATAGRAM_BYTES_MAX)
             except (BlockingIOError, InterruptedError):
@@ -145,7 +164,8 @@ class DatagramPump:
             self._counters.bytes_in += len(data)
             read.append((data, address[:2]))
         inbox = self._inbox
-        if not inbox.count and len(read) <= DATAGRAMS_PER_TURN:
+        if not inbox.count and self._direct + len(read) <= DATAGRAMS_PER_TURN:
+            self._direct += len(read)
             self._receive(read)
             return
         for data, address in read:
@@ -198,10 +218,10 @@ class DatagramPump:
             self._keep(datagram)
             return
         try:
-            self._counters.bytes_out += self._socket.sendto(*datagram)
+            self._counters.bytes_out += self._sender.sendto(*datagram)
         except (BlockingIOError, InterruptedError):
             self._keep(datagram)
-            self._loop.add_writer(self._socket, self._writable)
+            self._loop.add_writer(self._sender, self._writable)
         except OSError:  # unreachable, or larger than the path allows: the datagram is lost
             self._counters.refused("datagram-not-sent")
 
@@ -213,7 +233,7 @@ class DatagramPump:
 
     def _writable(self) -> None:
         waiting, self._unsent = self._unsent, deque()
-        self._loop.remove_writer(self._socket)
+        self._loop.remove_writer(self._sender)
         for datagram in waiting:
             self._send(datagram)
 

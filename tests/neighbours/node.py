@@ -208,7 +208,7 @@ class SharedNode:
     def _bind_coap(self) -> None:
         endpoint = self.parts.adapters.datagrams["coap"].bind(0)
         loop = cast(asyncio.AbstractEventLoop, self.datagrams)
-        DatagramPump(self._context, cast(Any, self.datagrams), endpoint, "coap", loop).open()
+        DatagramPump(self._context, [cast(Any, self.datagrams)], endpoint, "coap", loop).open()
 
     def _neighbours(self) -> list[Asker | CoapAsker]:
         host = "10.0.0.7"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from gateway.connection.pump import Pump
@@ -204,8 +205,8 @@ class PeerDatagrams:
 
     # asyncio.AbstractEventLoop
 
-    def add_reader(self, _: object, callback: Callable[[], None]) -> None:
-        self._readable = callback
+    def add_reader(self, _: object, callback: Callable[..., None], *arguments: object) -> None:
+        self._readable = partial(callback, *arguments)
 
     def remove_reader(self, _: object) -> None:
         self._readable = None

@@ -130,7 +130,7 @@ class World:
             datagrams = DatagramLink(self.clock, self.chance, party, self._port)
             endpoint = parts.adapters.datagrams[protocol].bind(0)
             loop = cast(asyncio.AbstractEventLoop, datagrams)
-            DatagramPump(connection_context, cast(Any, datagrams), endpoint, protocol, loop).open()
+            DatagramPump(connection_context, [cast(Any, datagrams)], endpoint, protocol, loop).open()
             self._links.append(datagrams)
             party.connected(datagrams)
             return

@@ -19,6 +19,7 @@ from gateway.observe.counters import CounterRegistry
 from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.stream import StreamListener, half_close
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
@@ -163,7 +164,7 @@ def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.Abst
         endpoint = EchoEndpoint()
         bound = bind("coap", "127.0.0.1", 0, datagrams=True)
         address = bound.getsockname()
-        pump = DatagramPump(context, bound, endpoint, "coap", loop)
+        pump = DatagramPump(context, share_by_host(bound), endpoint, "coap", loop)
         pump.open()
         clients = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(20)]
         for number, client in enumerate(clients):
