@@ -215,6 +215,12 @@ class Metadata(Protocol):
     def topics(self) -> list[Topic]:
         """All, by name."""
 
+    def topics_after(self, name: str, limit: int) -> list[Topic]:
+        """At most `limit` topics by name, from the one behind `name` on: a slice of a walk over all."""
+
+    def topic_count(self) -> int:
+        """Number of topics."""
+
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Create or replace."""
 
@@ -226,6 +232,9 @@ class Metadata(Protocol):
 
     def groups(self) -> list[Group]:
         """All, by name."""
+
+    def groups_after(self, name: str, limit: int) -> list[Group]:
+        """At most `limit` groups by name, from the one behind `name` on: a slice of a walk over all."""
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
         """Create or replace."""

@@ -5,6 +5,7 @@ A registration ends when it is not renewed within its lease. The topics of a bro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -135,10 +136,14 @@ class RouteTable:
         addresses = {broker_id: lease.registration.address for broker_id, lease in sorted(ids.items())}
         return BrokerAddresses(first.cluster, broker, addresses, first.zone, first.acting_master)
 
-    def topics(self, cluster: str = "") -> list[str]:
-        """Names of the topics of all brokers, or of those of `cluster` unless it is "", sorted."""
-        listed = [topics for broker, topics in self._topics.items() if not cluster or self._in(broker, cluster)]
-        return sorted(set().union(*listed))
+    def topics(self, cluster: str = "") -> Iterator[str]:
+        """Names of the topics of all brokers, or of those of `cluster` unless it is "".
+
+        The table may change during the walk. A topic comes once for each broker that has it.
+        """
+        for broker in list(self._topics):
+            if broker in self._leases and (not cluster or self._in(broker, cluster)):
+                yield from list(self._topics.get(broker, ()))
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
         """Remove a topic from the brokers of `cluster`, "" for all brokers."""

@@ -184,7 +184,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     turn = TurnJournal(index, writer, events)
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)
-    metadata = Catalogue(durability, writer.append_changes, writer.append_made, compaction.drop_topic)
+    metadata = Catalogue(durability, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys)
     state.connect(writer.append_changes, reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)

@@ -34,9 +34,15 @@ class TopicFound(Event):
 
 @dataclass(slots=True)
 class ListTopics(Command):
-    """All topics -> TopicList."""
+    """Topics by name -> TopicList.
+
+    after   begin behind this name; "": with the first one
+    limit   topics at most; 0: all
+    """
 
     ticket: object
+    after: str = ""
+    limit: int = 0
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from domain.errors import Failure
@@ -30,8 +30,11 @@ class BrokerRoutes(Protocol):
     def brokers(self) -> list[BrokerAddresses]:
         """All brokers, by name."""
 
-    def topics(self, cluster: str = "") -> list[str]:
-        """Topics of the brokers of a cluster, sorted; "": of all brokers."""
+    def topics(self, cluster: str = "") -> Iterator[str]:
+        """Topics of the brokers of a cluster; "": of all brokers.
+
+        The table may change during the walk. A topic comes once for each broker that has it.
+        """
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
         """Remove a topic from the brokers of a cluster; "": from all brokers."""

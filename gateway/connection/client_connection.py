@@ -48,6 +48,7 @@ CLOSED_DRIVER: Final = ClosedDriver()
 class ClientConnection:
     """One client connection.
 
+    host            address of the peer without port; "" when the connection stands for many peers
     protocol        label of the protocol, for counters and logs
     driver          what carries answers out
     principal       who the connection belongs to, for commands that carry no principal; None: not known yet
@@ -61,7 +62,7 @@ class ClientConnection:
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "last_principal", "on_close", "on_writable", "principal", "protocol", "shared",
+        "client_id", "closed", "driver", "host", "last_principal", "on_close", "on_writable", "principal", "protocol", "shared",
         "stalled",
     )  # fmt: skip
 
@@ -72,6 +73,7 @@ class ClientConnection:
         self.driver: ConnectionDriver = driver
         self.principal = principal
         self.client_id = ""
+        self.host = ""
         self.last_principal: Principal | None = None
         self.shared = shared
         self.closed = False

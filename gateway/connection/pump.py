@@ -92,6 +92,7 @@ class Pump:
         """The socket is open: check admission, make the connection and start its handshake deadline."""
         now = self._now()
         peer = self._context.accept(transport)
+        self.client.host = peer.host
         self._transport = transport
         self.host = peer.host
         if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):

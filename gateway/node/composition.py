@@ -136,10 +136,12 @@ def compose(
     handler = _dispatcher(config, policy, store, clock, entropy)
     routes = RouteTable()
     handler.add(
-        NameServer(config.cluster, config.broker, store.metadata, routes, StoredSettings(store.state), clock, policy),
+        NameServer(
+            config.cluster, config.broker, store.metadata, routes, StoredSettings(store.state), clock, policy, handler.questions
+        ),
         Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
-        Querying(store.log, store.positions, store.metadata, handler.registry),
+        Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),

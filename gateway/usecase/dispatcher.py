@@ -29,6 +29,7 @@ from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
 from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.connections import ConnectionQueries
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.offsets import Offsets
@@ -52,6 +53,7 @@ class Dispatcher:
     topics         topics as configuration
     rights         rights of groups to consume
     groups         groups as configuration
+    questions      questions about all topics, groups or queues
     sending        appends messages, for other use cases too
     latest_quota   what sets and removes latest values
     dead_letters   moves messages to dead-letter topics
@@ -75,9 +77,10 @@ class Dispatcher:
         metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
         log.listen(self.counters)
-        self.topics = Topics(metadata, clock, policy)
+        self.questions = LongQuestions(clock)
+        self.topics = Topics(metadata, clock, policy, self.questions)
         self.rights = Rights(metadata, state, policy)
-        self.groups = Groups(metadata, positions, clock, policy, self.rights)
+        self.groups = Groups(metadata, positions, clock, policy, self.rights, self.questions)
         self.latest_quota = latest.LatestQuota(state, policy, clock)
         store.timers.accompany(self.latest_quota.at_delivery)
         self.sending = Sending(log, self.topics, clock, MessageIds(entropy), self.latest_quota.at_send, policy)
@@ -108,11 +111,11 @@ class Dispatcher:
             Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets),
             self.registry,
             Relaying(self.registry, self.topics, log, self.sending, clock),
-            ConnectionQueries(positions, metadata, self.registry),
-            ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights),
+            ConnectionQueries(positions, metadata, self.registry, self.questions),
+            ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights, self.questions),
             PolicyChanging(policy, store.transactions.check_policy, metadata),
             self.counters,
-            Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving),
+            Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving, self.questions),
             locks,
             ReadHolding(state, self.topics, clock),
         )

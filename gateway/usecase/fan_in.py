@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Generic, TypeVar, TypeVarTuple, final
+from typing import Generic, TypeVar, TypeVarTuple, cast, final
 
 from domain.errors import Failure
+from gateway.usecase.long_questions import STEP_ITEMS, Steps
 
 Answer = TypeVar("Answer")
 Place = TypeVarTuple("Place")
@@ -20,7 +21,7 @@ class FanIn(Generic[Answer, *Place]):
     place that failed has no answer; a place that is named twice is asked about once.
     """
 
-    __slots__ = ("_answers", "_ask", "_open", "_places", "_then")
+    __slots__ = ("_answers", "_ask", "_open", "_then")
 
     def __init__(
         self,
@@ -29,17 +30,26 @@ class FanIn(Generic[Answer, *Place]):
     ) -> None:
         self._ask = ask
         self._then = then
-        self._places: list[tuple[*Place]] = []
-        self._answers: dict[tuple[*Place], Answer | Failure] = {}
+        self._answers: dict[tuple[*Place], Answer | Failure | None] = {}
         self._open = 0
 
     def start(self, places: Iterable[tuple[*Place]]) -> None:
-        """Ask about each of `places`. Without a place `then` is called at once."""
-        self._places = list(dict.fromkeys(places))
+        """Ask about each of `places`, a few. Without a place `then` is called at once."""
+        for _ in self.steps(places):
+            pass
+
+    def steps(self, places: Iterable[tuple[*Place]]) -> Steps:
+        """The same in steps, for many places."""
         # One more than there are places, so that answers which come before `ask` returns do not end the fan-in early.
-        self._open = len(self._places) + 1
-        for place in self._places:
-            self._ask(*place, partial(self._take, place))
+        self._open = 1
+        answers = self._answers
+        for at, place in enumerate(places, 1):
+            if place not in answers:
+                answers[place] = None
+                self._open += 1
+                self._ask(*place, partial(self._take, place))
+            if at % STEP_ITEMS == 0:
+                yield
         self._count_down()
 
     def _take(self, place: tuple[*Place], answer: Answer | Failure) -> None:
@@ -52,10 +62,9 @@ class FanIn(Generic[Answer, *Place]):
             return
         found: dict[tuple[*Place], Answer] = {}
         failures: list[Failure] = []
-        for place in self._places:
-            answer = self._answers[place]
+        for place, answer in self._answers.items():
             if isinstance(answer, Failure):
                 failures.append(answer)
             else:
-                found[place] = answer
+                found[place] = cast(Answer, answer)
         self._then(found, failures[0] if failures else None)

@@ -89,13 +89,13 @@ class GetTopics(_TopicsHandler):
         asked = parameters(self._match, "after", "max")
         self._after = asked.get("after", "")
         self._max = number("max", asked.get("max"), 1, TOPICS_MAX, TOPICS_MAX)
-        return ListTopics(ticket), None
+        return ListTopics(ticket, self._after, self._max + 1), None
 
     def finish(self, event: Event) -> Response:
         """TopicList or Refused."""
         if not isinstance(event, TopicList):
             return super().finish(event)
-        found = [one for one in event.topics if one.name > self._after]
+        found = event.topics
         out: dict[str, object] = {"topics": [_document(one) for one in found[: self._max]]}
         if len(found) > self._max:
             out["next"] = found[self._max - 1].name

@@ -5,7 +5,7 @@ RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, Topic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import address, attribute
@@ -18,7 +18,7 @@ from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, RequestError, Ticket, success
 
 LIST_MAX: Final = 1_024
 """Topics or groups that one request may create."""
@@ -137,16 +137,13 @@ def topics(_client: Client, frame: Frame) -> Outcome:
     return (ListTopics(Ticket(frame, _topics)),)
 
 
-def _topics(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TopicList)
-    body = {
-        "dataVersion": _version(max((each.created_ms for each in event.topics), default=0)),
-        "mappingDataVersion": _version(0),
-        "topicConfigTable": {each.name: _topic_config(each) for each in event.topics},
-        "topicQueueMappingDetailMap": {},
-        "topicQueueMappingInfoMap": {},
-    }
-    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, fastjson.dumps(body))
+    version = fastjson.dumps(_version(max((each.created_ms for each in event.topics), default=0)))
+    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (version, fastjson.dumps(_version(0)))
+    table = yield from fastjson.members((each.name, _topic_config(each)) for each in event.topics)
+    body = b"".join((head, *table, b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'))
+    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
 
 
 def _version(timestamp_ms: int) -> Mapping[str, int]:
@@ -158,11 +155,22 @@ def system_topics(_client: Client, frame: Frame) -> Outcome:
     return (ListTopics(Ticket(frame, _system)),)
 
 
-def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
+def _system(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TopicList)
     own = (client.node.cluster, client.node.broker)
-    names = [each.name for each in event.topics if each.name in own or address.is_system_topic(each.name)]
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
+    return _named(ticket, event, lambda each: each.name in own or address.is_system_topic(each.name))
+
+
+def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -> Rendering:
+    """The reply with the names of the topics that match."""
+    found: list[str] = []
+    for at, each in enumerate(event.topics, 1):
+        if matches(each):
+            found.append(each.name)
+        if at % fastjson.BATCH == 0:
+            yield
+    names = yield from fastjson.rows(found)
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
 
 
 def unit_topics(_client: Client, frame: Frame) -> Outcome:
@@ -170,11 +178,10 @@ def unit_topics(_client: Client, frame: Frame) -> Outcome:
     return (ListTopics(Ticket(frame, _unit)),)
 
 
-def _unit(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _unit(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TopicList)
     mask, wanted = UNIT_FLAGS[ticket.code]
-    names = [each.name for each in event.topics if each.sys_flag & mask == wanted]
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
+    return _named(ticket, event, lambda each: each.sys_flag & mask == wanted)
 
 
 def put_group(_client: Client, frame: Frame) -> Outcome:
@@ -241,14 +248,14 @@ def groups(_client: Client, frame: Frame) -> Outcome:
     return (ListGroups(Ticket(frame, _groups)),)
 
 
-def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _groups(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, GroupList)
-    body = {
-        "dataVersion": _version(max((each.created_ms for each in event.groups), default=0)),
-        "forbiddenTable": {name: dict.fromkeys(found, PERM_READ) for name, found in event.forbidden.items()},
-        "subscriptionGroupTable": {each.name: _group_config(each) for each in event.groups},
-    }
-    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, fastjson.dumps(body))
+    version = fastjson.dumps(_version(max((each.created_ms for each in event.groups), default=0)))
+    forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
+    table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
+    head = b'{"dataVersion":%b,"forbiddenTable":{' % version
+    body = b"".join((head, *forbidden, b'},"subscriptionGroupTable":{', *table, b"}}"))
+    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, body)
 
 
 def delete_group(_client: Client, frame: Frame) -> Outcome:

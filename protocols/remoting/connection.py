@@ -19,14 +19,24 @@ from protocols.adapter import Peer
 from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.dispatch import READERS, REASONS
+from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
-from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, RequestError, Steps, Ticket, success
+from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
+
+LISTINGS: Final = frozenset({
+    codes.GET_ALL_TOPICS, codes.GET_BROKER_SYSTEM_TOPICS, codes.GET_UNIT_TOPICS, codes.GET_UNIT_SUBSCRIBED,
+    codes.GET_UNIT_SUBSCRIBED_ALONE, codes.GET_ALL_GROUPS, codes.GET_TOPICS, codes.GET_TOPICS_OF_CLUSTER, codes.GET_CONSUMERS,
+    codes.GET_CONSUMED, codes.GET_TOPIC_STATS, codes.GET_PROGRESS, codes.GET_BACKLOG, codes.GET_TIME_SPANS,
+    codes.GET_ALL_OFFSETS, codes.QUERY_CORRECTION,
+})  # fmt: skip
+"""Requests about all topics, groups or queues. One connection has one of them at a time; the next one begins when its reply
+has been written, and nothing is read meanwhile."""
 
 COMMANDS_PER_TURN: Final = 16
 """Commands of one request that are carried out in one turn of the loop; the others follow in the next turns."""
@@ -56,8 +66,10 @@ class RemotingConnection:
     _namespace_checked  True: a request was searched for a namespace
     _namespaces         renames topics and groups; None: no request had a namespace
     _opaque             opaque of the node's last request
-    _later              commands of requests with many of them, for the next turns; nothing is read meanwhile
+    _later              commands of requests with many of them and of LISTINGS, for the next turns; nothing is read meanwhile
+    _listing            True: a request of LISTINGS is not answered
     _out                encoded frames that are not written yet
+    _rendering          the reply that is written over many turns: to a request of LISTINGS
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
     _unwritten          bytes in `_out` that count towards UNREAD_BYTES_MAX
@@ -72,11 +84,13 @@ class RemotingConnection:
         "_inquiries",
         "_later",
         "_lease_returns",
+        "_listing",
         "_namespace_checked",
         "_namespaces",
         "_node",
         "_opaque",
         "_out",
+        "_rendering",
         "_steps",
         "_unanswered",
         "_unwritten",
@@ -93,6 +107,8 @@ class RemotingConnection:
         self._lease_returns: list[Command] = []
         self._later: deque[Command] = deque()
         self._steps: deque[tuple[Frame, Principal | None, Steps]] = deque()
+        self._rendering: tuple[Ticket, Rendering] | None = None
+        self._listing = False
         self._unwritten = 0
         self._unanswered = 0
         self._opaque = 0
@@ -125,7 +141,7 @@ class RemotingConnection:
                 commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
-        elif self._later or self._steps or self._unanswered >= self._node.config.requests_max:
+        elif self._later or self._steps or self._listing or self._unanswered >= self._node.config.requests_max:
             self.reading = False
         return commands
 
@@ -172,7 +188,12 @@ class RemotingConnection:
             if isinstance(principal, Principal):
                 for command in outcome:
                     command.principal = principal
-            if len(outcome) > COMMANDS_PER_TURN:
+            if frame.code in LISTINGS:
+                if self._listing or self._later or self._unwritten:
+                    self._later.extend(outcome)
+                    outcome = ()
+                self._listing = True
+            elif len(outcome) > COMMANDS_PER_TURN:
                 self._later.extend(outcome[COMMANDS_PER_TURN:])
                 outcome = outcome[:COMMANDS_PER_TURN]
             commands.extend(outcome)
@@ -200,12 +221,17 @@ class RemotingConnection:
         ticket = getattr(event, "ticket", None)
         if type(ticket) is Ticket:
             self._active_ns = now
+            if ticket.code in LISTINGS:
+                self._listed(ticket, event)
+                return
             self._count_answer(ticket)
             if not ticket.oneway:
                 if type(event) is Refused:
                     self._out.append(self._refusal(ticket, event))
                 else:
-                    sent = self._reply(ticket, ticket.render(self._client, ticket, event))
+                    rendered = ticket.render(self._client, ticket, event)
+                    assert isinstance(rendered, bytes)
+                    sent = self._reply(ticket, rendered)
                     if not sent and type(event) is Received:
                         self._lease_returns += receive.return_leases(ticket, event)
         elif type(ticket) is PartTicket:
@@ -214,6 +240,43 @@ class RemotingConnection:
                 self._complete(ticket.multi)
         elif ticket is None:
             self._notify(event, now)
+
+    def _listed(self, ticket: Ticket, event: Event) -> None:
+        """Write the reply to a request of LISTINGS, over many turns if it is long."""
+        if type(event) is Refused:
+            self._end_listing(ticket, self._refusal(ticket, event))
+        elif ticket.oneway:
+            self._end_listing(ticket, b"")
+        else:
+            rendered = ticket.render(self._client, ticket, event)
+            if isinstance(rendered, bytes):
+                self._end_listing(ticket, rendered)
+            else:
+                self._rendering = (ticket, rendered)
+                self._render()
+
+    def _render(self) -> None:
+        """Write on at the long reply."""
+        assert self._rendering is not None
+        ticket, rendering = self._rendering
+        try:
+            next(rendering)
+            return
+        except StopIteration as stop:
+            reply: bytes = stop.value
+        except LongAnswerError:
+            text = f"the answer exceeds the {ANSWER_BYTES_MAX} bytes that clients take: ask about one topic or group"
+            reply = ticket.reply(codes.SYSTEM_ERROR, remark=text)
+        self._rendering = None
+        self._end_listing(ticket, reply)
+
+    def _end_listing(self, ticket: Ticket, reply: bytes) -> None:
+        self._listing = False
+        self._count_answer(ticket)
+        if ticket.oneway:
+            self._read_on()
+        else:
+            self._reply(ticket, reply)
 
     def _notify(self, event: Event, now: int) -> None:
         """Queue a request of the node to the client, with the node's next opaque."""
@@ -261,7 +324,8 @@ class RemotingConnection:
 
     def _read_on(self) -> None:
         """Read again if nothing forbids it."""
-        if not self._later and not self._steps and not self.closed and self._unanswered < self._node.config.requests_max:
+        waits = self._later or self._steps or self._listing
+        if not waits and not self.closed and self._unanswered < self._node.config.requests_max:
             self.reading = True
 
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
@@ -282,7 +346,7 @@ class RemotingConnection:
         """When an incomplete frame or an idle connection times out, monotonic ns; 0 while commands wait for a turn."""
         if self.closed:
             return None
-        if self._later or self._steps or self._lease_returns:
+        if self._rendering is not None or self._steps or self._lease_returns or (self._later and self._may_go_on()):
             return 0
         idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
@@ -299,13 +363,29 @@ class RemotingConnection:
             for command in returns:
                 command.principal = GATEWAY
             return returns
-        if self._later:
-            commands = [self._later.popleft() for _ in range(min(COMMANDS_PER_TURN, len(self._later)))]
-            self._read_on()
-            return commands
+        if self._rendering is not None:
+            self._render()
+            return ()
+        if self._later and self._may_go_on():
+            return self._go_on()
         if self._steps:
             return self._step()
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
+
+    def _may_go_on(self) -> bool:
+        """True when the next of `_later` may be carried out: a listing waits until the one before is answered and written."""
+        return not _is_listing(self._later[0]) or not (self._listing or self._unwritten)
+
+    def _go_on(self) -> Sequence[Command]:
+        """Commands of `_later` for this turn; a listing is the last of them."""
+        commands: list[Command] = []
+        while self._later and len(commands) < COMMANDS_PER_TURN and self._may_go_on():
+            commands.append(self._later.popleft())
+            if _is_listing(commands[-1]):
+                self._listing = True
+                return commands
+        self._read_on()
+        return commands
 
     def _step(self) -> Sequence[Command]:
         """Read the oldest request of many turns on. Returns its commands when it has been read."""
@@ -328,5 +408,11 @@ class RemotingConnection:
         self.reading = False
         self._later.clear()
         self._steps.clear()
+        self._rendering = None
         self._client.leave_group("")
         return (Disconnected(reason),)
+
+
+def _is_listing(command: Command) -> bool:
+    ticket = getattr(command, "ticket", None)
+    return type(ticket) is Ticket and ticket.code in LISTINGS

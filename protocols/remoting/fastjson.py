@@ -7,8 +7,9 @@ except that a map whose keys are message queues has JSON objects as keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, TypeVar
 
 import orjson
 
@@ -23,6 +24,14 @@ OBJECT_KEYS_MAX: Final = 16_384
 READER_VALUES_MAX: Final = 2_048
 """Values and escapes of a text that is no JSON even then: it is read piece by piece, some 15 calls for each."""
 
+ANSWER_BYTES_MAX: Final = 15 * 1024 * 1024
+"""Bytes of one list in an answer: clients of RocketMQ close the connection for a frame of more than 16 MiB."""
+BATCH: Final = 64
+"""Elements of a list that are encoded between two turns of the loop."""
+
+Value = TypeVar("Value")
+Pieces = Generator[None, None, list[bytes]]
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,3})?")
 _BARE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -32,6 +41,10 @@ _WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
 _ESCAPES: Final[dict[str, str]] = {
     '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
+
+
+class LongAnswerError(Exception):
+    """An answer that is longer than the frames that clients take."""
 
 
 class DialectError(ValueError):
@@ -89,6 +102,45 @@ def queue(broker: str, topic: str, queue_id: int) -> dict[str, object]:
 def keyed(pairs: Iterable[tuple[Mapping[str, object], object]]) -> bytes:
     """Encode a map whose keys are objects: `{{"brokerName":…}:{…},…}`."""
     return b"{" + b",".join(dumps(key) + b":" + dumps(value) for key, value in pairs) + b"}"
+
+
+def rows(values: Iterable[object]) -> Pieces:
+    """Encode the elements of a list over several turns of the loop.
+
+    Returns the text without its brackets, in pieces. Raises LongAnswerError beyond ANSWER_BYTES_MAX.
+    """
+    return _pieces(dumps(list(some))[1:-1] for some in _batches(values))
+
+
+def members(pairs: Iterable[tuple[str, object]]) -> Pieces:
+    """Encode the members of an object, without its braces, in pieces: as `rows`."""
+    return _pieces(dumps(dict(some))[1:-1] for some in _batches(pairs))
+
+
+def keyed_members(pairs: Iterable[tuple[Mapping[str, object], object]]) -> Pieces:
+    """Encode the members of a map whose keys are objects, without its braces, in pieces: as `rows`."""
+    return _pieces(keyed(some)[1:-1] for some in _batches(pairs))
+
+
+def _batches(values: Iterable[Value]) -> Iterator[list[Value]]:
+    each = iter(values)
+    while some := list(islice(each, BATCH)):
+        yield some
+
+
+def _pieces(texts: Iterable[bytes]) -> Pieces:
+    """The texts with commas between them."""
+    pieces: list[bytes] = []
+    size = 0
+    for text in texts:
+        size += len(text) + 1
+        if size > ANSWER_BYTES_MAX:
+            raise LongAnswerError
+        if pieces:
+            pieces.append(b",")
+            yield
+        pieces.append(text)
+    return pieces
 
 
 class _Reader:

@@ -6,6 +6,7 @@ ColdDataCgCtrService, PollingInfoResponseHeader.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
@@ -15,7 +16,7 @@ from domain.event import Event
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Arguments, Outcome, Ticket, success
+from protocols.remoting.ticket import Arguments, Outcome, Rendering, Ticket, success
 
 NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the compared group is behind the other groups: no correction."""
@@ -26,13 +27,16 @@ def positions(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _positions)),)
 
 
-def _positions(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _positions(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, Backlog)
     table: dict[str, dict[str, int]] = {}
-    for group, topic, queue_id, position in _each(event):
+    for at, (group, topic, queue_id, position) in enumerate(_each(event), 1):
         table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
-    version = {"counter": 0, "stateVersion": 0, "timestamp": 0}
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"dataVersion": version, "offsetTable": table}))
+        if at % fastjson.BATCH == 0:
+            yield
+    version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0})
+    offsets = yield from fastjson.members(table.items())
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"dataVersion":%b,"offsetTable":{' % version, *offsets, b"}}")))
 
 
 def corrections(_client: Client, frame: Frame) -> Outcome:
@@ -43,13 +47,15 @@ def corrections(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _corrections, asked)),)
 
 
-def _corrections(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _corrections(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, Backlog)
     assert isinstance(ticket.request_data, tuple)
     wanted, compared, excluded = ticket.request_data
     least: dict[int, int] = {}
     own: dict[int, int] = {}
-    for group, topic, queue_id, position in _each(event):
+    for at, (group, topic, queue_id, position) in enumerate(_each(event), 1):
+        if at % fastjson.BATCH == 0:
+            yield
         if topic == wanted and group not in excluded:
             least[queue_id] = min(position, least.get(queue_id, position))
         if topic == wanted and group == compared:
@@ -61,13 +67,13 @@ def _corrections(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def _each(event: Backlog) -> list[tuple[str, str, int, int]]:
+def _each(event: Backlog) -> Iterator[tuple[str, str, int, int]]:
     """(group, topic, queue id, position)."""
-    return [
+    return (
         (group, topic, queue_id, position)
         for group, queues in sorted(event.groups.items())
         for topic, queue_id, _, position in queues
-    ]
+    )
 
 
 def modes(_client: Client, frame: Frame) -> Outcome:

@@ -12,7 +12,7 @@ from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import without_origin
-from protocols.remoting.ticket import Arguments, Outcome, Ticket
+from protocols.remoting.ticket import Arguments, Outcome, Rendering, Ticket
 
 UNIQUE: Final = "_UNIQUE_KEY_QUERY"
 UNIQUE_LIMIT: Final = 32
@@ -52,6 +52,7 @@ def consumers(_client: Client, frame: Frame) -> Outcome:
     return (QueryConsumers(Ticket(frame, _consumed), Arguments(frame).text("topic")),)
 
 
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, ConsumersFound)
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"groupList": event.groups}))
+    names = yield from fastjson.rows(event.groups)
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"groupList":[', *names, b"]}")))

@@ -27,7 +27,7 @@ from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
 from protocols.remoting.node import properties
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
+from protocols.remoting.ticket import Arguments, Outcome, Rendering, RequestError, Ticket, success
 
 
 def route(_client: Client, frame: Frame) -> Outcome:
@@ -108,9 +108,10 @@ def topics_of_cluster(_client: Client, frame: Frame) -> Outcome:
     return (ListRoutes(Ticket(frame, _named), Arguments(frame).text("cluster")),)
 
 
-def _named(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _named(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, RouteNames)
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": event.topics}))
+    names = yield from fastjson.rows(event.topics)
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
 
 
 def system_topics(_client: Client, frame: Frame) -> Outcome:

@@ -25,8 +25,10 @@ from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import without_origin
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+from protocols.remoting.ticket import Arguments, Outcome, Rendering, RequestError, Ticket
 
+GROUPS_PER_STEP: Final = 16
+"""Groups of a backlog that are written between two turns of the loop."""
 ROWS_MAX: Final = 256
 """Queue index rows that one request can read."""
 
@@ -37,18 +39,19 @@ def topic(_client: Client, frame: Frame) -> Outcome:
     return (QueryTopicState(Ticket(frame, _topic, name), name),)
 
 
-def _topic(client: Client, ticket: Ticket, event: Event) -> bytes:
+def _topic(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TopicState)
     assert isinstance(ticket.request_data, str)
-    table = fastjson.keyed(
+    name = ticket.request_data
+    table = yield from fastjson.keyed_members(
         (
-            fastjson.queue(client.node.broker, ticket.request_data, queue_id),
+            fastjson.queue(client.node.broker, name, queue_id),
             {"lastUpdateTimestamp": max(0, last_ms), "maxOffset": stop, "minOffset": start},
         )
         for queue_id, start, stop, last_ms in event.queues
     )
     rate = fastjson.dumps(event.per_second)
-    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":' + rate + b"}")
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"offsetTable":{', *table, b'},"topicPutTps":%b}' % rate)))
 
 
 def progress(_client: Client, frame: Frame) -> Outcome:
@@ -57,9 +60,10 @@ def progress(_client: Client, frame: Frame) -> Outcome:
     return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", ""), times=True),)
 
 
-def _progress(client: Client, ticket: Ticket, event: Event) -> bytes:
+def _progress(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, Progress)
-    return ticket.reply(codes.SUCCESS, body=_stats(client, event.queues, event.times, event.given, event.per_second))
+    stats = yield from _stats(client, event.queues, event.times, event.given, event.per_second)
+    return ticket.reply(codes.SUCCESS, body=b"".join(stats))
 
 
 def _stats(
@@ -68,9 +72,9 @@ def _stats(
     times: Mapping[tuple[str, int], int],
     given: Mapping[tuple[str, int], int],
     per_second: float,
-) -> bytes:
+) -> fastjson.Pieces:
     """A ConsumeStats bean."""
-    table = fastjson.keyed(
+    table = yield from fastjson.keyed_members(
         (
             fastjson.queue(client.node.broker, name, queue_id),
             {
@@ -82,7 +86,7 @@ def _stats(
         )
         for name, queue_id, end, position in queues
     )
-    return b'{"consumeTps":' + fastjson.dumps(per_second) + b',"offsetTable":' + table + b"}"
+    return [b'{"consumeTps":%b,"offsetTable":{' % fastjson.dumps(per_second), *table, b"}}"]
 
 
 def backlog(_client: Client, frame: Frame) -> Outcome:
@@ -90,22 +94,23 @@ def backlog(_client: Client, frame: Frame) -> Outcome:
     return (QueryBacklog(Ticket(frame, _backlog), Arguments(frame).flag("isOrder")),)
 
 
-def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
+def _backlog(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, Backlog)
-    behind = sum(end - position for queues in event.groups.values() for _, _, end, position in queues)
-    working = sum(
-        event.given.get(name, {}).get((topic, queue_id), position) - position
-        for name, queues in event.groups.items()
-        for topic, queue_id, _, position in queues
-    )
-    groups = b",".join(
-        b"{%b:[%b]}" % (fastjson.dumps(name), _stats(client, queues, event.times.get(name, {}), event.given.get(name, {}), 0.0))
-        for name, queues in sorted(event.groups.items())
-    )
-    address = fastjson.dumps(client.node.address)
-    text = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d,"totalInflightDiff":%d}'
-    body = text % (address, groups, behind, working)
-    return ticket.reply(codes.SUCCESS, body=body)
+    behind = working = size = 0
+    pieces = [b'{"brokerAddr":%b,"consumeStatsList":[' % fastjson.dumps(client.node.address)]
+    for at, (name, queues) in enumerate(sorted(event.groups.items()), 1):
+        given = event.given.get(name, {})
+        behind += sum(end - position for _, _, end, position in queues)
+        working += sum(given.get((topic, queue_id), position) - position for topic, queue_id, _, position in queues)
+        stats = yield from _stats(client, queues, event.times.get(name, {}), given, 0.0)
+        size += sum(map(len, stats))
+        if size > fastjson.ANSWER_BYTES_MAX:
+            raise fastjson.LongAnswerError
+        pieces += (b"," if len(pieces) > 1 else b"", b"{%b:[" % fastjson.dumps(name), *stats, b"]}")
+        if at % GROUPS_PER_STEP == 0:
+            yield
+    pieces.append(b'],"totalDiff":%d,"totalInflightDiff":%d}' % (behind, working))
+    return ticket.reply(codes.SUCCESS, body=b"".join(pieces))
 
 
 def spans(_client: Client, frame: Frame) -> Outcome:
@@ -115,11 +120,12 @@ def spans(_client: Client, frame: Frame) -> Outcome:
     return (QueryTimeSpans(Ticket(frame, _spans, name), name, args.text("group")),)
 
 
-def _spans(client: Client, ticket: Ticket, event: Event) -> bytes:
+def _spans(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TimeSpans)
-    assert isinstance(ticket.request_data, str)
-    found = [_span(client, ticket.request_data, span) for span in event.spans]
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumeTimeSpanSet": found}))
+    name = ticket.request_data
+    assert isinstance(name, str)
+    found = yield from fastjson.rows(_span(client, name, span) for span in event.spans)
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"consumeTimeSpanSet":[', *found, b"]}")))
 
 
 def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object]:
@@ -215,9 +221,10 @@ def consumed(_client: Client, frame: Frame) -> Outcome:
     return (QueryConsumedTopics(Ticket(frame, _consumed), Arguments(frame).text("group")),)
 
 
-def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, ConsumedTopics)
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": event.topics}))
+    names = yield from fastjson.rows(event.topics)
+    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
 
 
 def subscription(_client: Client, frame: Frame) -> Outcome:

@@ -13,7 +13,9 @@ from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_RESPONSE, Header
 
-Render = Callable[[Client, "Ticket", Event], bytes]
+Rendering = Generator[None, None, bytes]
+"""Writes a reply over several turns of the loop; yields where a turn may end, and returns the reply."""
+Render = Callable[[Client, "Ticket", Event], bytes | Rendering]
 RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
 Outcome = Sequence[Command] | bytes
 """Result of reading a request: commands, or an encoded reply when no command is needed."""

@@ -17,6 +17,7 @@ from domain.topic import Durability, Group, Topic
 from store.log.open_batch import Done
 from store.state.view import GROUP, TOPIC, Append, failure_only
 
+Keys = Callable[[str, bytes, bytes, int], list[bytes]]
 AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 
 _DEFAULTS: Final = asdict(Topic(""))
@@ -65,21 +66,33 @@ def decode_group(value: bytes) -> Group:
     return Group(**known)
 
 
+def _behind(name: str) -> bytes:
+    """The first key behind that of `name`; "": the first of all."""
+    return name.encode() + b"\0" if name else b""
+
+
 @final
 class Catalogue:
     """The `Metadata` port."""
 
     def __init__(
-        self, durability: Durability, append: Append, append_made: AppendMade, drop_topic: Callable[[str], list[StateChange]]
+        self,
+        durability: Durability,
+        append: Append,
+        append_made: AppendMade,
+        drop_topic: Callable[[str], list[StateChange]],
+        keys: Keys,
     ) -> None:
         """`append_made(make, done)` appends what `make` returns and calls it only when the store takes it.
 
         `drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log.
+        `keys(space, prefix, start, limit)` are the sorted keys of the state: names in UTF-8.
         """
         self._durability = durability
         self._append = append
         self._append_made = append_made
         self._drop_topic = drop_topic
+        self._keys = keys
         self._topics: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
 
@@ -90,6 +103,15 @@ class Catalogue:
     def topics(self) -> list[Topic]:
         """All topics, by name."""
         return [self._topics[name] for name in sorted(self._topics)]
+
+    def topics_after(self, name: str, limit: int) -> list[Topic]:
+        """At most `limit` topics by name, from the one behind `name` on."""
+        names = [key.decode() for key in self._keys(TOPIC, b"", _behind(name), limit)]
+        return [self._topics[each] for each in names]
+
+    def topic_count(self) -> int:
+        """Number of topics."""
+        return len(self._topics)
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Create or replace a topic."""
@@ -107,6 +129,11 @@ class Catalogue:
     def groups(self) -> list[Group]:
         """All groups, by name."""
         return [self._groups[name] for name in sorted(self._groups)]
+
+    def groups_after(self, name: str, limit: int) -> list[Group]:
+        """At most `limit` groups by name, from the one behind `name` on."""
+        names = [key.decode() for key in self._keys(GROUP, b"", _behind(name), limit)]
+        return [self._groups[each] for each in names]
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
         """Create or replace a group."""

@@ -14,9 +14,11 @@ from domain.ports import Clock
 from domain.store_ports import GroupPositions, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.catalog.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 Then = Callable[[Group | Failure], None]
 
@@ -24,8 +26,17 @@ Then = Callable[[Group | Failure], None]
 class Groups:
     """The verbs QueryGroup, ListGroups, PutGroup and DeleteGroup, and `ensure` for use cases that need a group."""
 
-    def __init__(self, metadata: Metadata, positions: GroupPositions, clock: Clock, policy: NodePolicy, rights: Rights) -> None:
+    def __init__(
+        self,
+        metadata: Metadata,
+        positions: GroupPositions,
+        clock: Clock,
+        policy: NodePolicy,
+        rights: Rights,
+        questions: LongQuestions,
+    ) -> None:
         self._metadata = metadata
+        self._questions = questions
         self._positions = positions
         self._clock = clock
         self._policy = policy
@@ -64,7 +75,15 @@ class Groups:
         self.ensure(command.group, answer)
 
     def _list(self, connection: ClientConnection, command: ListGroups) -> None:
-        connection.answer(GroupList(command.ticket, self._metadata.groups(), self._rights.forbidden()))
+        self._questions.ask(connection, self._all(connection, command))
+
+    def _all(self, connection: ClientConnection, command: ListGroups) -> Steps:
+        found: list[Group] = []
+        for group in every.groups(self._metadata):
+            found.append(group)
+            if len(found) % STEP_ITEMS == 0:
+                yield
+        connection.answer(GroupList(command.ticket, found, self._rights.forbidden()))
 
     def _put(self, connection: ClientConnection, command: PutGroup) -> None:
         group = command.group

@@ -14,8 +14,10 @@ from domain.ports import Clock
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 Then = Callable[[Topic | Failure], None]
 
@@ -23,8 +25,9 @@ Then = Callable[[Topic | Failure], None]
 class Topics:
     """The verbs QueryTopic, ListTopics, PutTopic and DeleteTopic, and `ensure` for use cases that need a topic."""
 
-    def __init__(self, metadata: Metadata, clock: Clock, policy: NodePolicy) -> None:
+    def __init__(self, metadata: Metadata, clock: Clock, policy: NodePolicy, questions: LongQuestions) -> None:
         self._metadata = metadata
+        self._questions = questions
         self._clock = clock
         self._policy = policy
         self._making: dict[str, list[Then]] = {}
@@ -124,7 +127,18 @@ class Topics:
             answer(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist"))
 
     def _list(self, connection: ClientConnection, command: ListTopics) -> None:
-        connection.answer(TopicList(command.ticket, self._metadata.topics()))
+        if command.limit:
+            connection.answer(TopicList(command.ticket, self._metadata.topics_after(command.after, command.limit)))
+        else:
+            self._questions.ask(connection, self._all(connection, command))
+
+    def _all(self, connection: ClientConnection, command: ListTopics) -> Steps:
+        found: list[Topic] = []
+        for topic in every.topics(self._metadata, command.after):
+            found.append(topic)
+            if len(found) % STEP_ITEMS == 0:
+                yield
+        connection.answer(TopicList(command.ticket, found))
 
     def _put(self, connection: ClientConnection, command: PutTopic) -> None:
         topic = command.topic

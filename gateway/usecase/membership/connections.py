@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
@@ -13,8 +14,10 @@ from domain.event import Refused
 from domain.membership import Subscription
 from domain.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 
 POSITIONS_MAX: Final = 65_536
@@ -24,10 +27,11 @@ POSITIONS_MAX: Final = 65_536
 class ConnectionQueries:
     """The verbs QueryConnections, QueryProducers and QueryConsumedTopics."""
 
-    def __init__(self, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
+    def __init__(self, positions: GroupPositions, metadata: Metadata, registry: Registry, questions: LongQuestions) -> None:
         self._positions = positions
         self._metadata = metadata
         self._registry = registry
+        self._questions = questions
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryConnections, QueryProducers, QueryConsumedTopics."""
@@ -83,14 +87,15 @@ class ConnectionQueries:
             return
         members = self._registry.members(command.group).values()
         topics = {each.topic for member in members for each in member.membership.subscriptions}
-        places = [
+        places = (
             (command.group, topic.name, queue_id)
-            for topic in self._metadata.topics()
+            for topic in every.topics(self._metadata)
             if topic.name not in topics
             for queue_id in range(max(topic.read_queues, topic.write_queues))
-        ][:POSITIONS_MAX]
+        )
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             connection.answer(ConsumedTopics(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
 
-        FanIn(self._positions.offset, positioned).start(places)
+        fan_in = FanIn(self._positions.offset, positioned)
+        self._questions.ask(connection, fan_in.steps(islice(places, POSITIONS_MAX)))

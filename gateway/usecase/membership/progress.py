@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -19,10 +19,12 @@ from domain.store_ports import GroupPositions, MessageLog, Metadata, Outlook, Re
 from domain.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 QUEUES_MAX: Final = 65_536
 """Queues that one question looks at."""
@@ -50,6 +52,7 @@ class ProgressQueries:
         metadata: Metadata,
         counters: MessageCounters,
         rights: Rights,
+        questions: LongQuestions,
     ) -> None:
         self._log = log
         self._positions = positions
@@ -57,6 +60,7 @@ class ProgressQueries:
         self._metadata = metadata
         self._counters = counters
         self._rights = rights
+        self._questions = questions
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryProgress, QueryBacklog, QueryTimeSpans, QueryTopicState, Peek."""
@@ -75,26 +79,48 @@ class ProgressQueries:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
         return None
 
-    def _queues_of(self, name: str) -> list[Queue]:
-        topics = [topic for topic in self._metadata.topics() if name in ("", topic.name)]
-        every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
-        return list(islice(every, QUEUES_MAX))
+    def _queues_of(self, name: str) -> Iterator[Queue]:
+        """Queues of a topic, or of all topics; QUEUES_MAX at most."""
+        named = self._metadata.topic(name)
+        topics = (named,) if named is not None else every.topics(self._metadata) if name == "" else ()
+        queues = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
+        return islice(queues, QUEUES_MAX)
 
-    def _positions_at(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
-        """`then` gets the places at which groups have a position, with that and the next offset of the queue, sorted."""
+    def _positions_at(
+        self, connection: ClientConnection, places: Iterable[Place], then: Callable[[list[Position]], Steps]
+    ) -> None:
+        """`then` gets the places at which groups have a position, with that and the queue's next offset, in their order."""
 
         def positioned(positions: dict[Place, int], _: Failure | None) -> None:
             def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
-                known = [(place, position) for place, position in positions.items() if place[1:] in bounds]
-                then(sorted((*place, bounds[place[1:]][1], position) for place, position in known))
+                self._questions.go_on(connection, joined(bounds))
 
-            FanIn(self._log.bounds, bounded).start([place[1:] for place in positions])
+            def joined(bounds: dict[Queue, tuple[int, int]]) -> Steps:
+                found: list[Position] = []
+                for at, (place, position) in enumerate(positions.items(), 1):
+                    if place[1:] in bounds:
+                        found.append((*place, bounds[place[1:]][1], position))
+                    if at % STEP_ITEMS == 0:
+                        yield
+                yield from then(found)
 
-        FanIn(self._positions.offset, positioned).start(places)
+            self._questions.go_on(connection, FanIn(self._log.bounds, bounded).steps(place[1:] for place in positions))
 
-    def _store_times(self, wanted: Iterable[MessagePlace], then: Callable[[dict[MessagePlace, int]], None]) -> None:
+        self._questions.ask(connection, FanIn(self._positions.offset, positioned).steps(places))
+
+    def _store_times(
+        self,
+        connection: ClientConnection,
+        wanted: Iterable[MessagePlace],
+        then: Callable[[dict[MessagePlace, int]], Steps],
+    ) -> None:
         """`then` gets the store times (epoch ms) of the messages at `wanted` that are stored."""
-        FanIn(self._stored_ms, lambda times, _: then(times)).start([place for place in wanted if place[2] >= 0])
+
+        def timed(times: dict[MessagePlace, int], _: Failure | None) -> None:
+            self._questions.go_on(connection, then(times))
+
+        fan_in = FanIn(self._stored_ms, timed)
+        self._questions.go_on(connection, fan_in.steps(place for place in wanted if place[2] >= 0))
 
     def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
         def read(result: ReadResult | Failure) -> None:
@@ -109,14 +135,14 @@ class ProgressQueries:
 
         self._log.read(ReadRequest(topic, queue_id, offset, 1, 1), read)
 
-    def _delivered(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
-        """Group -> queue -> offset up to which messages were delivered, where that is beyond the group's position."""
-        given: dict[str, dict[Queue, int]] = {}
-        for group, topic, queue_id, _, position in found:
+    def _delivered(self, found: Sequence[Position], given: dict[str, dict[Queue, int]]) -> Steps:
+        """Add to `given`: group -> queue -> offset up to which messages were delivered, where that is beyond its position."""
+        for at, (group, topic, queue_id, _, position) in enumerate(found, 1):
             reached = self._outlook.delivered_below(group, topic, queue_id)
             if reached > position:
                 given.setdefault(group, {})[topic, queue_id] = reached
-        return given
+            if at % STEP_ITEMS == 0:
+                yield
 
     def _progress(self, connection: ClientConnection, command: QueryProgress) -> None:
         failure = self._unknown(command.group, command.topic)
@@ -124,40 +150,58 @@ class ProgressQueries:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def found_positions(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> Steps:
             queues = [each[1:] for each in found]
-            given = self._delivered(found).get(command.group, {})
+            given: dict[str, dict[Queue, int]] = {}
+            yield from self._delivered(found, given)
             rate = self._counters.per_second(command.group)
+            delivered = given.get(command.group, {})
             if not command.times:
-                connection.answer(Progress(command.ticket, queues, rate, given=given))
+                connection.answer(Progress(command.ticket, queues, rate, given=delivered))
                 return
 
-            def timed(times: dict[MessagePlace, int]) -> None:
+            def timed(times: dict[MessagePlace, int]) -> Steps:
                 known = {place[:2]: ms for place, ms in times.items()}
-                connection.answer(Progress(command.ticket, queues, rate, known, given))
+                yield
+                connection.answer(Progress(command.ticket, queues, rate, known, delivered))
 
-            self._store_times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
+            wanted = ((topic, queue_id, position - 1) for topic, queue_id, _, position in queues)
+            self._store_times(connection, wanted, timed)
 
-        self._positions_at([(command.group, *each) for each in self._queues_of(command.topic)], found_positions)
+        places = ((command.group, *each) for each in self._queues_of(command.topic))
+        self._positions_at(connection, places, found_positions)
 
     def _backlog(self, connection: ClientConnection, command: QueryBacklog) -> None:
-        def found_positions(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> Steps:
             groups: dict[str, list[tuple[str, int, int, int]]] = {}
-            for each in found:
+            for at, each in enumerate(found, 1):
                 groups.setdefault(each[0], []).append(each[1:])
+                if at % STEP_ITEMS == 0:
+                    yield
 
-            def timed(times: dict[MessagePlace, int]) -> None:
+            def timed(times: dict[MessagePlace, int]) -> Steps:
                 known: dict[str, dict[Queue, int]] = {}
-                for group, topic, queue_id, _, position in found:
+                for at, (group, topic, queue_id, _, position) in enumerate(found, 1):
                     ms = times.get((topic, queue_id, position - 1), -1)
                     if ms >= 0:
                         known.setdefault(group, {})[topic, queue_id] = ms
-                connection.answer(Backlog(command.ticket, groups, known, self._delivered(found)))
+                    if at % STEP_ITEMS == 0:
+                        yield
+                given: dict[str, dict[Queue, int]] = {}
+                yield from self._delivered(found, given)
+                connection.answer(Backlog(command.ticket, groups, known, given))
 
-            self._store_times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
+            self._store_times(connection, ((each[1], each[2], each[4] - 1) for each in found), timed)
 
-        places = sorted(filter(partial(self._is_listed, command.ordered), self._outlook.places()))
-        self._positions_at(islice(places, QUEUES_MAX), found_positions)
+        places = islice(filter(partial(self._is_listed, command.ordered), self._places()), QUEUES_MAX)
+        self._positions_at(connection, places, found_positions)
+
+    def _places(self) -> Iterator[Place]:
+        """Every place at which a group has a position. What is made or removed during the walk may be missed."""
+        place: Place | None = None
+        while found := self._outlook.places_after(place, STEP_ITEMS):
+            yield from found
+            place = found[-1]
 
     def _is_listed(self, ordered: bool, place: Place) -> bool:
         topic = self._metadata.topic(place[1])
@@ -168,26 +212,28 @@ class ProgressQueries:
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
-        queues = self._queues_of(command.topic)
         positions: dict[Queue, int] = {}
 
-        def found_positions(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> Steps:
             positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
-            FanIn(self._log.bounds, bounded).start(queues)
+            yield from FanIn(self._log.bounds, bounded).steps(self._queues_of(command.topic))
 
         def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
-            wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
+            def wanted() -> Iterator[tuple[Queue, tuple[int, int, int, int]]]:
+                return ((queue, _edges(*found, positions.get(queue, -1))) for queue, found in bounds.items())
 
-            def timed(times: dict[MessagePlace, int]) -> None:
-                spans = [
-                    QueueTimeSpan(queue[1], *(times.get((*queue, offset), -1) for offset in edges))
-                    for queue, edges in wanted.items()
-                ]
+            def timed(times: dict[MessagePlace, int]) -> Steps:
+                spans: list[QueueTimeSpan] = []
+                for at, (queue, edges) in enumerate(wanted(), 1):
+                    spans.append(QueueTimeSpan(queue[1], *(times.get((*queue, offset), -1) for offset in edges)))
+                    if at % STEP_ITEMS == 0:
+                        yield
                 connection.answer(TimeSpans(command.ticket, spans))
 
-            self._store_times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
+            self._store_times(connection, ((*queue, offset) for queue, edges in wanted() for offset in edges), timed)
 
-        self._positions_at([(command.group, *each) for each in queues], found_positions)
+        places = ((command.group, *each) for each in self._queues_of(command.topic))
+        self._positions_at(connection, places, found_positions)
 
     def _state(self, connection: ClientConnection, command: QueryTopicState) -> None:
         if self._metadata.topic(command.topic) is None:
@@ -196,13 +242,17 @@ class ProgressQueries:
             return
 
         def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
-            def timed(times: dict[MessagePlace, int]) -> None:
-                rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
+            def timed(times: dict[MessagePlace, int]) -> Steps:
+                rows: list[tuple[int, int, int, int]] = []
+                for at, (queue, (first, end)) in enumerate(found.items(), 1):
+                    rows.append((queue[1], first, end, times.get((*queue, end - 1), -1)))
+                    if at % STEP_ITEMS == 0:
+                        yield
                 connection.answer(TopicState(command.ticket, rows, self._counters.put_per_second(command.topic)))
 
-            self._store_times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
+            self._store_times(connection, ((*queue, end - 1) for queue, (_, end) in found.items()), timed)
 
-        FanIn(self._log.bounds, bounded).start(self._queues_of(command.topic))
+        self._questions.ask(connection, FanIn(self._log.bounds, bounded).steps(self._queues_of(command.topic)))
 
     def _peek(self, connection: ClientConnection, command: Peek) -> None:
         topic = self._metadata.topic(command.topic)

@@ -15,10 +15,12 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.store_ports import GroupPositions, MessageLog, Metadata
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 
@@ -43,6 +45,7 @@ class Resetting:
         resets: PendingResets,
         pulling: Pulling,
         receiving: Receiving,
+        questions: LongQuestions,
     ) -> None:
         self._log = log
         self._positions = positions
@@ -51,6 +54,7 @@ class Resetting:
         self._pending_resets = resets
         self._pulling = pulling
         self._receiving = receiving
+        self._questions = questions
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """ResetPositions, ClonePositions."""
@@ -116,18 +120,18 @@ class Resetting:
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
-        topics = [topic for topic in self._metadata.topics() if command.topic in ("", topic.name)]
-        places = [
+        named = self._metadata.topic(command.topic)
+        places = (
             (command.source, topic.name, queue_id)
-            for topic in topics
+            for topic in (every.topics(self._metadata) if named is None else (named,))
             for queue_id in range(max(topic.read_queues, topic.write_queues))
-        ]
+        )
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             found = sorted((*place[1:], position) for place, position in positions.items())
             self._set(connection, command.ticket, command.target, found, Done(command.ticket))
 
-        FanIn(self._positions.offset, positioned).start(places)
+        self._questions.ask(connection, FanIn(self._positions.offset, positioned).steps(places))
 
 
 class _NewPositions:

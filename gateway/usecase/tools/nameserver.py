@@ -7,6 +7,7 @@ The address of this node's own broker is empty in them: the protocol that the cl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from domain import address
@@ -44,9 +45,11 @@ from domain.ports import Clock
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topics import queues_of_derived
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 SWEEP_NS: Final = 5 * SECOND_NS
 
@@ -63,6 +66,7 @@ class NameServer:
         settings: NameServerSettings,
         clock: Clock,
         policy: NodePolicy,
+        questions: LongQuestions,
     ) -> None:
         self._cluster = cluster
         self._broker = broker
@@ -74,6 +78,7 @@ class NameServer:
         self._routes = routes
         self._settings = settings
         self._clock = clock
+        self._questions = questions
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -131,10 +136,16 @@ class NameServer:
         connection.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
 
     def _names(self, connection: ClientConnection, command: ListRoutes) -> None:
-        names = set(self._routes.topics(command.cluster))
-        if command.cluster in ("", self._cluster):
-            names.update(topic.name for topic in self._metadata.topics())
-        connection.answer(RouteNames(command.ticket, sorted(names)))
+        self._questions.ask(connection, self._all_names(connection, command))
+
+    def _all_names(self, connection: ClientConnection, command: ListRoutes) -> Steps:
+        names: dict[str, None] = {}
+        own = every.topics(self._metadata) if command.cluster in ("", self._cluster) else ()
+        for at, name in enumerate(chain((topic.name for topic in own), self._routes.topics(command.cluster)), 1):
+            names[name] = None
+            if at % STEP_ITEMS == 0:
+                yield
+        connection.answer(RouteNames(command.ticket, list(names)))
 
     def _drop(self, connection: ClientConnection, command: DropRoute) -> None:
         self._routes.drop_topic(command.topic, command.cluster)
@@ -171,7 +182,7 @@ class NameServer:
             # Only routes change, as for any broker: producers go elsewhere, and messages that are still sent here are stored.
             self._permission = self._policy.permission
             self._own_writable = command.writable
-            connection.answer(WritableChanged(command.ticket, len(self._metadata.topics())))
+            connection.answer(WritableChanged(command.ticket, self._metadata.topic_count()))
             return
         connection.answer(WritableChanged(command.ticket, self._routes.set_writable(command.broker, command.writable)))
 

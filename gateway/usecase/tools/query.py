@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from domain import limits
@@ -15,8 +16,10 @@ from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.store_request import KeyQuery
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog import every
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 
 POSITIONS_MAX: Final = 65_536
@@ -26,11 +29,19 @@ POSITIONS_MAX: Final = 65_536
 class Querying:
     """The verbs QueryMessages and QueryConsumers."""
 
-    def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
+    def __init__(
+        self,
+        log: MessageLog,
+        positions: GroupPositions,
+        metadata: Metadata,
+        registry: Registry,
+        questions: LongQuestions,
+    ) -> None:
         self._log = log
         self._positions = positions
         self._metadata = metadata
         self._registry = registry
+        self._questions = questions
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryMessages, QueryConsumers."""
@@ -71,14 +82,15 @@ class Querying:
             return
         registry = self._registry
         groups = {name for name in registry.groups() if registry.subscription(name, topic.name) is not None}
-        places = [
+        places = (
             (group.name, topic.name, queue_id)
-            for group in self._metadata.groups()
+            for group in every.groups(self._metadata)
             if group.name not in groups
             for queue_id in range(topic.read_queues)
-        ][:POSITIONS_MAX]
+        )
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             connection.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
 
-        FanIn(self._positions.offset, positioned).start(places)
+        fan_in = FanIn(self._positions.offset, positioned)
+        self._questions.ask(connection, fan_in.steps(islice(places, POSITIONS_MAX)))

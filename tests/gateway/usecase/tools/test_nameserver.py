@@ -85,7 +85,9 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
         store=store, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
         policy=policy,
     )  # fmt: skip
-    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), StoredSettings(store.state), clock, policy))
+    handler.add(
+        NameServer("c1", "b-a", store.metadata, RouteTable(), StoredSettings(store.state), clock, policy, handler.questions)
+    )
     clock.run_for(50)
     return Place(clock, disk, handler)
 

@@ -23,7 +23,8 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def place(bench: Bench) -> Bench:
-    bench.handler.add(Querying(bench.store.log, bench.store.positions, bench.store.metadata, bench.handler.registry))
+    store, handler = bench.store, bench.handler
+    handler.add(Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions))
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     bench.clock.run_for(20)
     return bench
