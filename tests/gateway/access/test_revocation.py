@@ -194,6 +194,20 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
     assert told == [ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_ALLOWED]
 
 
+def test_a_client_that_is_banned_is_sent_away_with_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    alice, bob = scene.attach(scene.principal()), scene.attach(scene.principal("bob", "pw2"))
+    scene.access.reconfigure(access_config({"jwt_secret": SECRET, "banned": ["user:alice"]}))
+    scene.clock.turn()
+    assert ([failure.code for failure in alice.expelled], bob.expelled) == ([ErrorCode.NOT_ALLOWED], [])
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"client '' of user 'alice' at {HOST} is disconnected: User:alice is banned: "
+        "if it may come back, remove it from access.banned"
+    )
+    assert record.__dict__["event"] == "banned"
+
+
 def test_grants_of_the_configuration_are_replaced_and_stored_ones_stay() -> None:
     scene = Scene()
     scene.records.put_policies("alice", [AccessPolicy("Topic:kept", ("Sub",))], lambda _: None)

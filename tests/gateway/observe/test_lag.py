@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import cast
+
+import pytest
 
 from domain.record import Record
 from domain.store_ports import Metadata, Outlook
@@ -20,12 +23,14 @@ class FakeStore:
 
     def __init__(self, lags: dict[Place, tuple[int, int]]) -> None:
         self.lags = lags
+        self.places = sorted(lags)
         self.asked: list[int] = []
         self.groups = {group for group, _, _ in lags}
 
     def places_after(self, place: Place | None, limit: int) -> list[Place]:
         self.asked.append(limit)
-        return [each for each in sorted(self.lags) if place is None or each > place][:limit]
+        at = 0 if place is None else bisect_right(self.places, place)
+        return self.places[at : at + limit]
 
     def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
         return self.lags[group, topic, queue_id]
@@ -60,12 +65,15 @@ def test_lag_is_the_sum_over_queues_and_its_age_that_of_the_oldest_message() -> 
     assert lags.age_s() < 11
 
 
-def test_a_turn_asks_for_few_and_a_walk_over_many_ends_in_time() -> None:
+def test_a_turn_asks_for_few_and_a_walk_over_many_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many positions as turns of the size that they may have can read in time."""
+    monkeypatch.setattr(lag, "PLACES_MIN", 1)
+    monkeypatch.setattr(lag, "PLACES_MAX", 10)
     clock = VirtualClock()
     store = FakeStore({("g", f"t{number:06}", 0): (1, 1) for number in range(5_000)})
     lags = walking(store, clock)
-    clock.run_for(60_000)
-    assert max(store.asked) <= lag.PLACES_MAX
+    clock.run_for(120_000)
+    assert max(store.asked) == 10
     ages = []
     for _ in range(300):
         clock.run_for(100)
