@@ -41,6 +41,46 @@ def received(node: Node, group: str) -> set[bytes]:
             found.add(answer.read())
 
 
+def refused(node: Node) -> str:
+    """Start the node, which has to refuse; the last line of its log."""
+    with pytest.raises(AssertionError, match="did not become ready"):
+        node.start()
+    return node.text().strip().splitlines()[-1]
+
+
+def repair(node: Node) -> None:
+    """`headgate repair` of the node's data directory."""
+    command = [sys.executable, "-m", "gateway", "repair", str(node.data)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("what", ["emptied", "missing"])
+def test_an_emptied_or_missing_log_file_refuses_the_start_until_it_is_repaired(tmp_path: Path, what: str) -> None:
+    """All that was acknowledged stood in that file, the topic too: a node that began anew would do so in silence."""
+    node = Node(tmp_path)
+    with node:
+        for number in range(COUNT):
+            post(node, number)
+        time.sleep(1.2)  # the promise mark follows the last sync within half a second
+        node.kill()
+        (path,) = (node.data / "log").iterdir()
+        if what == "emptied":
+            path.write_bytes(b"")
+        else:
+            path.unlink()
+        last = refused(node)
+        assert f"log/{path.name}" in last
+        assert f"headgate repair {node.data}" in last
+        repair(node)
+        node.start()
+        post(node, COUNT)
+        assert received(node, "after") == {b"order %d" % COUNT}
+        metrics = node.admin("/metrics")
+        (figure,) = [line for line in metrics.splitlines() if line.startswith("headgate_store_log_lost_records ")]
+        assert float(figure.split()[1]) >= COUNT
+
+
 def test_a_flipped_bit_in_flushed_data_refuses_the_start_until_it_is_repaired(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node:
@@ -52,15 +92,11 @@ def test_a_flipped_bit_in_flushed_data_refuses_the_start_until_it_is_repaired(tm
         data = bytearray(path.read_bytes())
         data[data.find(b"order 30")] ^= 1
         path.write_bytes(bytes(data))
-        with pytest.raises(AssertionError, match="did not become ready"):
-            node.start()
-        last = node.text().strip().splitlines()[-1]
+        last = refused(node)
         assert f"log/{path.name} bytes" in last
         assert f"headgate repair {node.data}" in last
         assert path.read_bytes() == bytes(data), "a refused start changes nothing"
-        command = [sys.executable, "-m", "gateway", "repair", str(node.data)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False)
-        assert done.returncode == 0, done.stderr
+        repair(node)
         node.start()
         got = received(node, "after")
         lost = {b"order %d" % number for number in range(COUNT)} - got

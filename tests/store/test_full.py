@@ -13,6 +13,7 @@ from domain.store_event import StoreEventKind
 from domain.store_request import LeaseRequest
 from domain.topic import Durability
 from store.config import StoreConfig
+from store.queue.block import ROWS_MAX
 from tests.store.disk import Operation
 from tests.store.driver import Driver
 from tests.store.test_checkpoint import snapshot_now
@@ -155,6 +156,28 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing_and_needs_no_restart(num
         assert kinds == [StoreEventKind.FULL, StoreEventKind.RESUMED] * (len(kinds) // 2)
         for after in (driver.killed(), driver.powered_off(), driver):
             check(after, "t", load.acknowledged)
+
+
+def test_a_queue_whose_rows_find_no_room_in_the_index_goes_on() -> None:
+    """512 rows of one queue are written out with the effects of their sync."""
+    driver = Driver()
+    driver.topic("t")
+    full = True
+
+    def refuse(operation: Operation) -> None:
+        if full and operation.kind in WRITES and operation.name.startswith("index/"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    driver.disk.watch = refuse
+    bodies = [b"%d" % number for number in range(2 * ROWS_MAX)]
+    driver.send("t", *bodies)
+    (event,) = driver.events
+    assert (event.kind, event.file.partition("/")[0]) == (StoreEventKind.FULL, "index")
+    assert driver.bodies("t") == bodies, "reading goes on"
+    full = False
+    driver.clock.run_for(1_100)
+    driver.send("t", b"more")
+    assert driver.killed().bodies("t") == [*bodies, b"more"]
 
 
 def test_a_sync_that_finds_no_room_stops_the_store() -> None:
