@@ -9,6 +9,7 @@ import pytest
 
 from domain.store_event import StoreEventKind
 from gateway.node.config import Config
+from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.http_caller import HttpCaller
 from tests.simulation.sender import Sender
@@ -56,6 +57,29 @@ def test_a_disk_that_fills_up_and_gets_room_again(seed: int, power: bool) -> Non
     assert len(found) == len(set(found)), "once"
     assert set(found) >= set(acknowledged)
     assert not refused & set(found), "a refused send is not stored"
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+def test_a_deletion_that_is_refused_for_want_of_room_deletes_nothing(power: bool) -> None:
+    """mqadmin is told why; then messages go on at the next offset, and all are there after the end."""
+    world = World(1)
+    world.start()
+    tool = Tool(world, "tool")
+    tool.topic(TOPIC, 1)
+    sender = Sender(world, "p")
+    for number in range(5):
+        sender.send(TOPIC, b"%d" % number, queue=0)
+    world.disk.free = 0.01
+    world.clock.run_for(1_100)
+    answer = tool.call(codes.DELETE_TOPIC, {"topic": TOPIC})
+    assert answer.code != 0
+    assert "of the volume is free" in answer.remark
+    assert tool.route(TOPIC) is not None
+    world.disk.free = 0.5
+    world.clock.run_for(1_100)
+    assert int(sender.send(TOPIC, b"5", queue=0)["queueOffset"]) == 5
+    world.again(power)
+    assert bodies(world.stored(TOPIC, 1)[0]) == [str(number) for number in range(6)]
 
 
 def test_a_record_that_cannot_be_read_costs_the_parked_receive_an_error_and_nobody_else() -> None:

@@ -155,6 +155,9 @@ def test_keys_are_forgotten_after_their_time() -> None:
     driver = driver.killed()
     once(driver, b"k")
     assert len(driver.bodies("t")) == 2
+    driver.clock.step_wall(10_000)
+    once(driver, b"k")
+    assert len(driver.bodies("t")) == 3, "before the next check has forgotten it"
 
 
 def test_the_oldest_of_too_many_keys_are_forgotten() -> None:
