@@ -1,4 +1,4 @@
-"""One round of one side: start a fresh server, warm it up, run the counted load and check its messages."""
+"""Rounds of one side: start a fresh server, warm it up, run the counted load and check its messages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from benchmarks.brokers import mochi, mosquitto, nats
 from benchmarks.generator import Figures, Held, load
@@ -40,15 +41,8 @@ class Terms:
 
 def measure(side: str, shape: Shape, terms: Terms) -> Figures:
     """Run one round. Raises AbsentError for a peer that is not installed; OSError, RuntimeError, SubprocessError on failure."""
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    try:
-        server = _start(side, folder, terms.durability)
-        try:
-            return _round(server, shape, terms)
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Loaded(side, shape, terms) as loaded:
+        return loaded.round()
 
 
 def half_load(terms: Terms) -> int:
@@ -68,28 +62,59 @@ def _start(side: str, folder: Path, durability: str) -> Server:
     raise AssertionError("unreachable")
 
 
-def _round(server: Server, shape: Shape, terms: Terms) -> Figures:
-    count = int(shape.count * terms.scale)
-    rate = terms.rate if shape.rate == HALF else shape.rate
-    if shape.mode == "mqtt-idle":
-        return _memory(server, shape, count)
-    if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
-        raise RuntimeError(f"{server.name} would not make the topic")
-    if shape.mode in ("grpc-receive", "grpc-e2e"):
-        load(server, replace(shape, mode="grpc-prime", conns=1), 1)
-    if shape.before and not shape.drained:
-        load(server, SHAPES[shape.before], int(SHAPES[shape.before].count * terms.scale))
-    began = time.monotonic()
-    warm = _warm(server, shape, terms, count, rate)
-    warmed_s = time.monotonic() - began
-    _fill(server, shape, count)
-    stored = _stored(server, shape)
-    result = _counted(server, shape, count, rate)
-    if shape.mode in STORING and "remoting" in server.ports:
-        result["lost"] = _missing(server, shape, stored + int(result["messages"]))
-    result["anonymous_mb"] = server.anonymous_mb()
-    result["warm_messages"], result["warm_s"] = warm, warmed_s
-    return result
+class Loaded:
+    """A fresh server of one side with a folder of its own, warm for one shape. The end of the block stops it."""
+
+    def __init__(self, side: str, shape: Shape, terms: Terms) -> None:
+        """Raises what `measure` raises."""
+        self._shape, self._terms = shape, terms
+        self._count = int(shape.count * terms.scale)
+        self._rate = terms.rate if shape.rate == HALF else shape.rate
+        self._warmed: Figures = {}
+        self._folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+        try:
+            self._server = _start(side, self._folder, terms.durability)
+            try:
+                if shape.mode != "mqtt-idle":
+                    self._prepare()
+            except BaseException:
+                self._server.stop()
+                raise
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _prepare(self) -> None:
+        server, shape = self._server, self._shape
+        if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
+            raise RuntimeError(f"{server.name} would not make the topic")
+        if shape.mode in ("grpc-receive", "grpc-e2e"):
+            load(server, replace(shape, mode="grpc-prime", conns=1), 1)
+        if shape.before and not shape.drained:
+            load(server, SHAPES[shape.before], int(SHAPES[shape.before].count * self._terms.scale))
+        began = time.monotonic()
+        warm = _warm(server, shape, self._terms, self._count, self._rate)
+        self._warmed = {"warm_messages": warm, "warm_s": time.monotonic() - began}
+
+    def round(self) -> Figures:
+        """Run the counted load once and check its messages."""
+        server, shape = self._server, self._shape
+        if shape.mode == "mqtt-idle":
+            return _memory(server, shape, self._count)
+        _fill(server, shape, self._count)
+        stored = _stored(server, shape)
+        result = _counted(server, shape, self._count, self._rate)
+        if shape.mode in STORING and "remoting" in server.ports:
+            result["lost"] = _missing(server, shape, stored + int(result["messages"]))
+        result["anonymous_mb"] = server.anonymous_mb()
+        return {**result, **self._warmed}
 
 
 def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:

@@ -3,9 +3,10 @@
     python -m benchmarks.versions ../headgate-before
     python -m benchmarks.versions ../headgate-before remoting-send mqtt-qos1 --rounds 9 --scale 0.1 --markdown table.md
 
-The other checkout needs its own `.venv`, and compiled modules if this tree has them (`make compile` in each). Rounds are
-interleaved, and the side that is first alternates, so that other load on the machine affects both sides equally. A path is
-called dearer only when its median is above the highest round of the other side.
+The other checkout needs its own `.venv`, and compiled modules if this tree has them (`make compile` in each). One server of
+each side runs; their rounds are interleaved, and the side that is first alternates, so that other load on the machine affects
+both sides equally. After every third round both servers are started anew. A path is called dearer only when its median is above
+the highest round of the other side.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import SIDES, Terms, measure
+from benchmarks.measure import SIDES, Loaded, Terms
 from benchmarks.servers import AbsentError, headgate
 from benchmarks.shapes import SHAPES
 
@@ -31,6 +32,8 @@ PATHS = (
     "mqtt-connect", "coap", "http",
 )  # fmt: skip
 """Shapes measured in CPU, one for each path through a node."""
+ROUNDS_OF_A_SERVER = 3
+FAILURES = (AbsentError, OSError, RuntimeError, subprocess.SubprocessError, ValueError)
 HEAD = "| Name | Shape | Before | After | After / before, round by round | |\n|---|---|---|---|---|---|"
 
 
@@ -47,7 +50,7 @@ def row(name: str, found: dict[str, list[float]]) -> str:
     The ratio is the median of the ratios of the rounds: both sides of a round meet the same speed of the machine.
     """
     before, after = found[BEFORE], found[AFTER]
-    cells = [f"{statistics.median(each):.1f} ({min(each):.1f}-{max(each):.1f})" for each in (before, after)]
+    cells = [f"{statistics.median(each):.2f} ({min(each):.2f}-{max(each):.2f})" for each in (before, after)]
     ratio = statistics.median(one / other for other, one in zip(before, after, strict=True))
     return f"| `{name}` | {SHAPES[name].text} | {cells[0]} | {cells[1]} | {ratio:.2f} | {verdict(before, after)} |"
 
@@ -55,18 +58,28 @@ def row(name: str, found: dict[str, list[float]]) -> str:
 def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[str, list[float]]]:
     """CPU us by shape and side. A round that fails is reported on stderr and left out on both sides."""
     found: dict[str, dict[str, list[float]]] = {name: {BEFORE: [], AFTER: []} for name in names}
-    for number in range(rounds):
-        for name in names:
-            order = (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE)
+    for name in names:
+        for first in range(0, rounds, ROUNDS_OF_A_SERVER):
+            numbers = range(first, min(first + ROUNDS_OF_A_SERVER, rounds))
             try:
-                figures = {side: measure(side, SHAPES[name], terms)["cpu_us"] for side in order}
-            except (AbsentError, OSError, RuntimeError, subprocess.SubprocessError, ValueError) as error:
-                print(f"{name}, round {number + 1}: {error}", file=sys.stderr, flush=True)
-                continue
-            for side, cpu_us in figures.items():
-                found[name][side].append(cpu_us)
-            print(f"{number + 1} {name}: before {figures[BEFORE]:.1f}, after {figures[AFTER]:.1f}", flush=True)
+                with Loaded(BEFORE, SHAPES[name], terms) as before, Loaded(AFTER, SHAPES[name], terms) as after:
+                    for number in numbers:
+                        _round(name, number, {BEFORE: before, AFTER: after}, found[name])
+            except FAILURES as error:
+                print(f"{name}, rounds {numbers[0] + 1} to {numbers[-1] + 1}: {error}", file=sys.stderr, flush=True)
     return found
+
+
+def _round(name: str, number: int, servers: dict[str, Loaded], found: dict[str, list[float]]) -> None:
+    order = (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE)
+    try:
+        figures = {side: servers[side].round()["cpu_us"] for side in order}
+    except FAILURES as error:
+        print(f"{name}, round {number + 1}: {error}", file=sys.stderr, flush=True)
+        return
+    for side, cpu_us in figures.items():
+        found[side].append(cpu_us)
+    print(f"{number + 1} {name}: before {figures[BEFORE]:.1f}, after {figures[AFTER]:.1f}", flush=True)
 
 
 def main() -> None:

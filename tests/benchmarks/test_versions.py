@@ -33,7 +33,7 @@ def test_one_bad_round_makes_no_path_dearer() -> None:
 def test_a_row_has_medians_ranges_and_the_median_of_the_ratios() -> None:
     found = versions.row(NAME, {versions.BEFORE: [10.0, 20.0, 30.0], versions.AFTER: [40.0, 50.0, 90.0]})
     cells = [cell.strip() for cell in found.strip("|").split("|")]
-    assert cells == [f"`{NAME}`", SHAPES[NAME].text, "20.0 (10.0-30.0)", "50.0 (40.0-90.0)", "3.00", "dearer"]
+    assert cells == [f"`{NAME}`", SHAPES[NAME].text, "20.00 (10.00-30.00)", "50.00 (40.00-90.00)", "3.00", "dearer"]
     assert found.count("|") == versions.HEAD.splitlines()[0].count("|")
 
 
@@ -42,33 +42,76 @@ def test_every_path_is_counted_in_cpu() -> None:
     assert len(set(versions.PATHS)) == len(versions.PATHS)
 
 
-class Measured:
-    """Stands for `measure`: the order of the calls, and figures of the test."""
+class Servers:
+    """Stands for `Loaded`: the order of starts and rounds, and figures of the test."""
 
-    def __init__(self, failing: set[int]) -> None:
+    def __init__(self, failing: set[int], failing_starts: set[int] | None = None) -> None:
         self.sides: list[str] = []
+        self.starts: list[str] = []
+        self.running = 0
         self.failing = failing
+        self.failing_starts = failing_starts or set()
 
-    def __call__(self, side: str, shape: object, terms: Terms) -> dict[str, float]:
-        self.sides.append(side)
-        if len(self.sides) in self.failing:
+    def __call__(self, side: str, shape: object, terms: Terms) -> Server:
+        self.starts.append(side)
+        if len(self.starts) in self.failing_starts:
+            raise RuntimeError("the server does not start")
+        return Server(self, side)
+
+
+class Server:
+    """One server of `Servers`."""
+
+    def __init__(self, servers: Servers, side: str) -> None:
+        self._servers, self._side = servers, side
+
+    def __enter__(self) -> Server:
+        self._servers.running += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._servers.running -= 1
+
+    def round(self) -> dict[str, float]:
+        """The figure is the number of the round, both sides counted."""
+        self._servers.sides.append(self._side)
+        if len(self._servers.sides) in self._servers.failing:
             raise RuntimeError("the server has ended")
-        return {"cpu_us": float(len(self.sides))}
+        return {"cpu_us": float(len(self._servers.sides))}
 
 
 def test_the_side_that_goes_first_changes_with_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Measured(set())
-    monkeypatch.setattr(versions, "measure", measured)
+    servers = Servers(set())
+    monkeypatch.setattr(versions, "Loaded", servers)
     found = versions.compare([NAME], 3, Terms("page", 1.0))
     before, after = versions.BEFORE, versions.AFTER
-    assert measured.sides == [before, after, after, before, before, after]
+    assert servers.sides == [before, after, after, before, before, after]
     assert found == {NAME: {before: [1.0, 4.0, 5.0], after: [2.0, 3.0, 6.0]}}
+
+
+def test_servers_are_started_anew_after_some_rounds_and_all_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(set())
+    monkeypatch.setattr(versions, "Loaded", servers)
+    found = versions.compare([NAME], 2 * versions.ROUNDS_OF_A_SERVER + 1, Terms("page", 1.0))
+    assert servers.starts == [versions.BEFORE, versions.AFTER] * 3
+    assert servers.running == 0
+    assert [len(rounds) for rounds in found[NAME].values()] == [2 * versions.ROUNDS_OF_A_SERVER + 1] * 2
 
 
 def test_a_round_that_fails_is_left_out_on_both_sides(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(versions, "measure", Measured({4}))
+    monkeypatch.setattr(versions, "Loaded", Servers({4}))
     found = versions.compare([NAME], 3, Terms("page", 1.0))
     assert found == {NAME: {versions.BEFORE: [1.0, 5.0], versions.AFTER: [2.0, 6.0]}}
     assert capsys.readouterr().err == f"{NAME}, round 2: the server has ended\n"
+
+
+def test_rounds_without_a_server_are_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = Servers(set(), {2})
+    monkeypatch.setattr(versions, "Loaded", servers)
+    rounds = versions.ROUNDS_OF_A_SERVER
+    found = versions.compare([NAME], rounds + 1, Terms("page", 1.0))
+    assert [len(each) for each in found[NAME].values()] == [1, 1]
+    assert servers.running == 0
+    assert capsys.readouterr().err == f"{NAME}, rounds 1 to {rounds}: the server does not start\n"
