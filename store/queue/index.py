@@ -17,6 +17,7 @@ from store.derived import DerivedDamageError
 from store.log.segment import Segments, file_name
 from store.queue import block
 from store.queue.entries import TopicEntries
+from store.queue.groups import RowGroups
 from store.queue.queue import Queue, Queues, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 
@@ -60,6 +61,7 @@ class QueueIndex(TopicEntries):
             raise DerivedDamageError(text, FOLDER)
         self._files.cut(min(end, self._files.end))
         super().__init__(config.durability is Durability.FLUSHED)
+        self._groups = RowGroups(self._files)
         self._tails: dict[Queue, None] = {}
         self.tail_rows = 0
         self.blocks = 0
@@ -218,7 +220,7 @@ class QueueIndex(TopicEntries):
         if place < self._files.first:
             return b""  # its file is deleted, with all records that it refers to
         at = place + block.HEADER_BYTES + len(queue.name.encode()) + group * block.GROUP_BYTES
-        data = block.rows_of(self._files.read(at, groups * block.GROUP_BYTES), groups)
+        data = self._groups.read(at, groups)
         if data is None:
             raise self._damaged(place)
         skipped = (within - group * block.GROUP_ROWS) * ROW_BYTES
