@@ -30,10 +30,10 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "message", "property", "receipt", "record", "store_request"),
+    "domain": ("address", "message", "octets", "property", "receipt", "record", "store_request"),
     "domain/delivery": ("expiry",),
     "domain/filter": ("tag",),
-    "protocols": ("marks",),
+    "protocols": ("hosts", "marks"),
     "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "media", "message", "observe", "option", "outcome", "peers",
@@ -44,7 +44,7 @@ FOLDERS = {
     ),
     "protocols/http": (
         "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
-        "reader", "receive", "request", "response", "router", "send", "settle", "status", "topics",
+        "reader", "receive", "request", "response", "router", "send", "settle", "site", "status", "topics",
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (
@@ -52,20 +52,24 @@ FOLDERS = {
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
-    "store": ("append", "effects", "held", "hot", "listeners", "write_admission", "writer"),
+    "store": (
+        "append", "effects", "held", "hot", "listeners", "readable", "reading", "write_admission", "writer",
+    ),
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),
     "store/lease": (
-        "call", "expiry", "journal", "leases", "ledger", "order", "positions", "ranges", "source", "table", "tables", "turn",
+        "call", "expiry", "journal", "leases", "ledger", "member_pulls", "order", "positions", "pull",
+        "ranges", "source", "table", "tables", "turn",
     ),
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
-    "store/queue": ("index", "queue", "row"),
+    "store/queue": ("groups", "index", "queue", "row"),
     "store/state": ("keys",),
     "gateway/connection": ("client_connection", "context", "intake", "pump"),
+    "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),
-    "gateway/usecase/consume": ("long_polls", "receive", "receive_call", "settle"),
+    "gateway/usecase/consume": ("long_polls", "pull", "pull_poll", "receive", "receive_call", "settle"),
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",

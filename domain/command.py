@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class Command:
     """The root of all commands.
 
-    principal   the sender, set by the adapter where each request brings its own credentials; not set where the principal of
-                the connection counts for all its requests, or where access is not controlled
+    principal   the sender, set by the adapter where each request brings its own credentials; not set (in a `Send`: None) where
+                the principal of the connection counts for all its requests, or where access is not controlled
     """
 
     __slots__ = ("principal",)
 
-    principal: Principal
+    principal: Principal | None
 
 
 class Send(Command):
@@ -58,6 +58,7 @@ class Send(Command):
         early: bool = False,
         once: tuple[bytes, bytes] | None = None,
     ) -> None:
+        self.principal = None  # set, because a look for an attribute that is not set costs each message an exception
         self.ticket = ticket
         self.messages = messages
         self.wait = wait

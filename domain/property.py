@@ -202,6 +202,14 @@ def decode(properties: bytes) -> dict[str, str]:
     return out
 
 
+def has(properties: bytes, start: bytes) -> bool:
+    """True when `start` occurs anywhere in the properties: a cheap test before `find`.
+
+    CPython's `start in properties` takes `start` for a number first, and catches the exception: three times the instructions.
+    """
+    return properties.find(start) >= 0
+
+
 def find(properties: bytes, start: bytes) -> bytes:
     """The value of the entry that begins with `start` (see `start_of`), b"" when it is absent. Builds no dictionary."""
     size = len(start)

@@ -12,6 +12,7 @@ import zlib
 from typing import Final, final
 
 from domain.message import Message
+from domain.octets import uint16, uint32, uint64
 
 MAGIC_V1: Final = 0xDAA320A7
 MAGIC_V2: Final = 0xDAA320AB
@@ -134,9 +135,9 @@ class Record:
         self.data = data
         self.wide = data[7] == 0xAB
         self.body_at = _reconsume_at(data) + 16
-        self.topic_at = self.body_at + int.from_bytes(data[self.body_at - 4 : self.body_at], "big")
+        self.topic_at = self.body_at + uint32(data, self.body_at - 4)
         at = self.topic_at
-        length = 2 + int.from_bytes(data[at : at + 2], "big") if self.wide else 1 + data[at]
+        length = 2 + uint16(data, at) if self.wide else 1 + data[at]
         self.properties_at = at + length + 2
 
     @property
@@ -157,7 +158,7 @@ class Record:
     @property
     def queue_id(self) -> int:
         """The queue id."""
-        return int.from_bytes(self.data[12:16], "big")
+        return uint32(self.data, 12)
 
     @property
     def flag(self) -> int:
@@ -167,22 +168,22 @@ class Record:
     @property
     def queue_offset(self) -> int:
         """The offset in the queue."""
-        return int.from_bytes(self.data[20:28], "big")
+        return uint64(self.data, 20)
 
     @property
     def physical_offset(self) -> int:
         """The byte offset in the log."""
-        return int.from_bytes(self.data[28:36], "big")
+        return uint64(self.data, 28)
 
     @property
     def sys_flag(self) -> int:
         """Bits for compression, transaction, and the length of the host addresses."""
-        return int.from_bytes(self.data[36:40], "big")
+        return uint32(self.data, 36)
 
     @property
     def born_ms(self) -> int:
         """The sender's time, epoch milliseconds."""
-        return int.from_bytes(self.data[40:48], "big")
+        return uint64(self.data, 40)
 
     @property
     def born_host(self) -> bytes:
@@ -193,7 +194,7 @@ class Record:
     def store_ms(self) -> int:
         """The store time, epoch milliseconds."""
         at = 68 if self.data[39] & 0x10 else 56
-        return int.from_bytes(self.data[at : at + 8], "big")
+        return uint64(self.data, at)
 
     @property
     def store_host(self) -> bytes:
@@ -204,9 +205,9 @@ class Record:
     @property
     def reconsume_times(self) -> int:
         """Redeliveries so far."""
-        return int.from_bytes(self.data[self.body_at - 16 : self.body_at - 12], "big")
+        return uint32(self.data, self.body_at - 16)
 
     @property
     def prepared_offset(self) -> int:
         """The offset of the half message, 0 outside transactions."""
-        return int.from_bytes(self.data[self.body_at - 12 : self.body_at - 4], "big")
+        return uint64(self.data, self.body_at - 12)

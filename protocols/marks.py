@@ -17,7 +17,7 @@ _PREFIX: Final = properties.MARK_PREFIX.encode()
 
 def may_have_marks(stored: bytes) -> bool:
     """False when no property of an SDK's message can be one that `stored_form` replaces; a cheap test."""
-    return _PREFIX in stored or properties.CE_EXPIRYTIME_START in stored
+    return properties.has(stored, _PREFIX) or properties.has(stored, properties.CE_EXPIRYTIME_START)
 
 
 def stored_form(stored: bytes) -> bytes:
@@ -33,7 +33,7 @@ def stored_form(stored: bytes) -> bytes:
         expire_ms = instant_ms(expires_at)
         if expire_ms <= 0:
             raise ValueError(f"property {properties.EXPIRES_AT} must be RFC 3339 or epoch milliseconds")
-    elif properties.CE_SPECVERSION_START in stored:
+    elif properties.has(stored, properties.CE_SPECVERSION_START):
         expire_ms = rfc3339_ms(properties.find(stored, properties.CE_EXPIRYTIME_START))
     if content_type or expires_at:
         stored = properties.without(stored, NAMES)

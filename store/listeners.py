@@ -41,7 +41,10 @@ class StoreListeners:
                 self._events.run(_WHAT, each.lite_arrived, name, queue.lite)
             return
         for listener in self.all:
-            self._events.run(_WHAT, listener.arrived, name, queue.id, records)
+            try:
+                listener.arrived(name, queue.id, records)
+            except Exception as error:
+                self._events.fault(_WHAT, error)
 
     def freed(self, group: str, topic: str) -> None:
         """Tell the listeners that messages of `topic` can be leased again by `group`."""

@@ -27,6 +27,8 @@ MESSAGE_NS: Final = 5_000
 """What a turn still does for a command, and for a message, when its bytes are handled: the append, the delivery, two writes."""
 ENDING_NS: Final = 25_000
 """What a turn still does for a connection that ends: its last write, closing the socket, a timer."""
+ASKED_NS: Final = 20 * MESSAGE_NS
+"""Time of handling bytes, that of ten messages, in which the store is not asked again whether it takes more."""
 LEAST_NS: Final = MILLISECOND_NS // 4
 """Least time in which a turn handles bytes."""
 UNFINISHED_BYTES_MAX: Final = 1024 * 1024
@@ -74,8 +76,8 @@ class PumpIntake:
     """
 
     __slots__ = (
-        "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sending", "_served_ns", "_unfinished_bytes",
-        "_used_ns", "waited",
+        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sending", "_served_ns",
+        "_unfinished_bytes", "_used_ns", "waited",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, unfinished_bytes: Callable[[], int]) -> None:
@@ -88,6 +90,7 @@ class PumpIntake:
         self._budget_ns = TURN_NS
         self._used_ns = 0
         self._served_ns = 0
+        self._asked_until_ns = 0
         self._began_ns = 0
         self._marked = False
         self.waited = 0
@@ -98,8 +101,12 @@ class PumpIntake:
         return self._used_ns < self._budget_ns
 
     def may_send(self) -> bool:
-        """True while the store takes more messages."""
-        return self._unfinished_bytes() <= UNFINISHED_BYTES_MAX
+        """True while the store takes more messages. That it does is believed for the next ASKED_NS of handling bytes."""
+        if self._used_ns >= self._asked_until_ns:
+            if self._unfinished_bytes() > UNFINISHED_BYTES_MAX:
+                return False
+            self._asked_until_ns = self._used_ns + ASKED_NS
+        return True
 
     def used(self, took_ns: int, now_ns: int) -> None:
         """Work was done, which took or will take `took_ns` of this turn."""
@@ -138,6 +145,7 @@ class PumpIntake:
         elif self._budget_ns < TURN_NS:
             self._budget_ns = min(TURN_NS, self._budget_ns * 5 // 4)
         at_once_ns = self._used_ns - self._served_ns
+        self._asked_until_ns = 0
         self._marked = False
         if self._sending and self.may_send():
             for connection in self._sending:
@@ -145,6 +153,7 @@ class PumpIntake:
             self._sending.clear()
         # What was handled as it came belongs to the same turn of the loop as the slices that follow.
         self._used_ns = at_once_ns if self._queues else 0
+        self._asked_until_ns = 0
         self._serve()
         self._served_ns = self._used_ns
         if not self._marked and (self._queues or self._sending):

@@ -57,10 +57,14 @@ class Inbox:
         data = waiting.popleft()
         self.count -= 1
         self.bytes -= len(data)
-        del ports[address]
-        if waiting:
+        if not waiting:
+            del ports[address]
+        elif len(ports) > 1:
+            del ports[address]
             ports[address] = waiting
-        del hosts[host]
-        if ports:
+        if not ports:
+            del hosts[host]
+        elif len(hosts) > 1:
+            del hosts[host]
             hosts[host] = ports
         return data, address

@@ -111,7 +111,7 @@ def attributes_of(stored: bytes) -> dict[bytes, bytes]:
     Clients of every protocol may set the properties, so they are checked here again. Trace context, message group, expiry and
     delivery time of the message are attributes, also when its sender gave them in another place.
     """
-    if properties.CE_SPECVERSION_START not in stored:
+    if not properties.has(stored, properties.CE_SPECVERSION_START):
         return {}
     attributes: dict[bytes, bytes] = {}
     others: dict[bytes, bytes] = {}

@@ -7,6 +7,7 @@ not per entry. A peer cannot have more than 65,536 entries, because a message id
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final, final
 
@@ -42,10 +43,13 @@ class Answers:
     lifetime_s    age at which an entry is removed
     protected_s   age below which an entry is never evicted
     evicted       entries that were removed before `lifetime_s` to make room
+    _crowded_bytes   `bytes` from which the table is CROWDED
+    _share_entries   entries that are NETWORK_SHARE of the table
     """
 
     __slots__ = (
-        "answers", "bytes", "bytes_max", "evicted", "lifetime_s", "networks", "order", "protected_s", "seconds",
+        "_crowded_bytes", "_share_entries", "answers", "bytes", "bytes_max", "evicted", "lifetime_s", "networks", "order",
+        "protected_s", "seconds",
     )  # fmt: skip
 
     def __init__(self, lifetime_s: int, bytes_max: int, protected_s: int = PROTECTED_S) -> None:
@@ -58,6 +62,8 @@ class Answers:
         self.networks: dict[int, int] = {}
         self.bytes = 0
         self.evicted = 0
+        self._crowded_bytes = math.ceil(bytes_max * CROWDED)
+        self._share_entries = math.ceil(bytes_max * NETWORK_SHARE / ENTRY_BYTES)
 
     def begin(self, key: int, now: int) -> bool:
         """Add a request before it is executed, with b"" as its response until `settle`. False: no room, do not execute it.
@@ -72,7 +78,7 @@ class Answers:
             seconds.append([second, 0])
         network = network_of(key)
         mine = self.networks.get(network, 0)
-        crowded = self.bytes >= self.bytes_max * CROWDED and mine * ENTRY_BYTES >= self.bytes_max * NETWORK_SHARE
+        crowded = self.bytes >= self._crowded_bytes and mine >= self._share_entries
         if crowded or self.bytes >= self.bytes_max:
             if seconds[0][0] + self.protected_s > second:
                 if not seconds[-1][1]:
@@ -80,7 +86,8 @@ class Answers:
                 return False
             self._drop_oldest()
             self.evicted += 1
-        self.networks[network] = self.networks.get(network, 0) + 1
+            mine = self.networks.get(network, 0)  # the oldest may have been of this network
+        self.networks[network] = mine + 1
         self.answers[key] = b""
         self.bytes += ENTRY_BYTES
         self.order.append(key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from domain.octets import uint32
+
 PREFIX_BYTES: Final = 5
 OK: Final = 0
 CANCELLED: Final = 1
@@ -85,7 +87,7 @@ class Messages:
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that `data` completes. Raises FramingError."""
         size = len(data)
-        if self._size == 0 and size >= 5 and data[0] == 0 and size == 5 + int.from_bytes(data[1:5], "big") <= 5 + self._limit:
+        if self._size == 0 and size >= 5 and data[0] == 0 and size == 5 + uint32(data, 1) <= 5 + self._limit:
             return [data[5:]]
         self._parts.append(data)
         self._size += size
@@ -104,7 +106,7 @@ class Messages:
         at = 0
         need = PREFIX_BYTES
         while len(data) - at >= PREFIX_BYTES:
-            length = int.from_bytes(data[at + 1 : at + 5], "big")
+            length = uint32(data, at + 1)
             if length > self._limit:
                 raise FramingError(RESOURCE_EXHAUSTED, f"a message has {length} bytes, {self._limit} are allowed")
             need = PREFIX_BYTES + length

@@ -9,7 +9,7 @@ A peer decides how many requests one segment has. `feed` parses some of them, an
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from httptools import (
     HttpParserCallbackError,
@@ -77,6 +77,13 @@ class Reader:
         "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects",
         "share", "size", "stopped",
     )  # fmt: skip
+
+    # Callbacks of llhttp that are not wanted. A parser asks for them when it is made, and each absent one costs an exception.
+    on_body: ClassVar[None] = None
+    on_message_complete: ClassVar[None] = None
+    on_chunk_header: ClassVar[None] = None
+    on_chunk_complete: ClassVar[None] = None
+    on_status: ClassVar[None] = None
 
     def __init__(self, router: Router, peer: Peer) -> None:
         self._router = router

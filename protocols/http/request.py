@@ -101,6 +101,8 @@ class Request:
         A field that cannot be stored, or that comes twice and must not, is ignored: tracing never makes a request fail.
         """
         out: list[tuple[str, str]] = []
+        if TRACEPARENT not in self._known and TRACESTATE not in self._known:
+            return out
         for key in (properties.TRACEPARENT, properties.TRACESTATE):
             value = self._known.get(key.encode(), b"").decode("latin-1")
             if properties.is_storable(key, value) and (key == properties.TRACESTATE or "," not in value):

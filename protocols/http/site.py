@@ -65,10 +65,11 @@ class Site:
             if site not in (b"same-origin", b"none"):
                 raise _refused()
             return
-        # Old browsers: forms can send these media types without asking.
-        media_type = request.field(b"content-type").partition(b";")[0].strip().lower()
-        if request.field(b"user-agent").startswith(_BROWSER) and media_type in _FORM_TYPES:
-            raise _refused()
+        if request.field(b"user-agent").startswith(_BROWSER):
+            # Old browsers: forms can send these media types without asking.
+            media_type = request.field(b"content-type").partition(b";")[0].strip().lower()
+            if media_type in _FORM_TYPES:
+                raise _refused()
 
     def preflight(self, request: Request, methods: bytes) -> Fields:
         """The fields that answer a preflight request of an allowed origin; none for other requests."""

@@ -98,7 +98,7 @@ def stored_form(event: CloudEvent, text: bytes = b"", content_type: str = "") ->
 
 def is_structured(stored: bytes) -> bool:
     """True when the message came as a structured event over MQTT: MQTT 5 forwards it as it was sent."""
-    return properties.HG_ENVELOPE_START in stored
+    return properties.has(stored, properties.HG_ENVELOPE_START)
 
 
 def payload(stored: bytes, body: bytes) -> tuple[str, bytes] | None:

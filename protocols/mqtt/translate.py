@@ -245,7 +245,8 @@ def parts(
             return None
         section = b""
         text = None
-        if properties.CE_SPECVERSION_START in routed.stored and (version != V5 or cloudevent.is_structured(routed.stored)):
+        is_event = properties.has(routed.stored, properties.CE_SPECVERSION_START)
+        if is_event and (version != V5 or cloudevent.is_structured(routed.stored)):
             text = cloudevent.payload(routed.stored, body)
             body = body if text is None else text[1]
         if version == V5:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from domain.limits import REMOTING_FRAME_BYTES_MAX
+from domain.octets import uint32
 from protocols.remoting.header import (
     BINARY,
     JSON,
@@ -109,7 +110,7 @@ class FrameDecoder:
             return -1
         if there < 4:
             return 4
-        length = int.from_bytes(data[at : at + 4], "big")
+        length = uint32(data, at)
         if length < 6 or length + 4 > self._limit:
             self.fault = FAULT_LENGTH
             return -1

@@ -16,6 +16,8 @@ from typing import Final
 
 import orjson
 
+from domain.octets import uint32
+
 JSON: Final = 0
 BINARY: Final = 1
 
@@ -107,7 +109,7 @@ def split(ext: bytes) -> dict[bytes, bytes] | None:
         value_at = key_end + 4
         if value_at > end:
             return None
-        size = int.from_bytes(ext[key_end:value_at], "big")
+        size = uint32(ext, key_end)
         if value_at + size > end:
             return None
         if key_end > at + 2:
@@ -129,7 +131,7 @@ def read_binary(into: Header, data: bytes, at: int, size: int) -> bool:
         into.remark = data[at : at + remark].decode("utf-8", "replace")
         at += remark
     at += 4
-    if int.from_bytes(data[at - 4 : at], "big") != end - at:
+    if uint32(data, at - 4) != end - at:
         return False
     into.code = _WIDENED.get(code, code) if code > 3000 and flag & 1 == 0 else code
     into.language = language if language < 14 else 7

@@ -166,7 +166,7 @@ def _substituted(pattern: re.Pattern[bytes], body: bytes, rename: Rename) -> byt
 
 def _renamed_properties(stored: bytes, rename: Rename) -> bytes:
     stored = _substituted(_PROPERTY, stored, rename)
-    if properties.INNER_MULTI_DISPATCH_START not in stored:
+    if not properties.has(stored, properties.INNER_MULTI_DISPATCH_START):
         return stored
     return _DISPATCH.sub(lambda found: _substituted(_LITE_QUEUE, found[0], rename), stored)
 

@@ -63,7 +63,7 @@ def with_receipt(record: bytes, receipt: Receipt, topic: str) -> bytes:
     """
     view = Record(record)
     stored = view.properties
-    if properties.POP_CK_START in stored:
+    if properties.has(stored, properties.POP_CK_START):
         stored = properties.without(stored, (properties.POP_CK,))
     if stored and not stored.endswith(b"\x02"):
         stored += b"\x02"

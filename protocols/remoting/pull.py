@@ -13,6 +13,7 @@ from domain.event import Event, Pulled
 from domain.filter.expression import TAG
 from domain.filter.filter import Filter
 from domain.limits import PROPERTIES_BYTES_MAX, WAIT_MS_MAX
+from domain.octets import uint32
 from domain.record import Record, with_properties
 from protocols import marks
 from protocols.remoting import codes
@@ -118,11 +119,13 @@ def without_origin(record: bytes) -> bytes:
     The same object when it has none.
     """
     # Properties are last in a record, so the search begins after the body. Its length is at byte 84 when hosts have 4 bytes.
-    start = 88 + int.from_bytes(record[84:88], "big") if record[39] & 0x30 == 0 else 0
+    start = 0
+    if record[39] & 0x30 == 0:
+        start = 88 + uint32(record, 84)
     if record.find(properties.HG_BYTES, start) < 0:
         return record
     stored = Record(record).properties
-    if properties.HG_BYTES not in stored:
+    if not properties.has(stored, properties.HG_BYTES):
         return record
     return with_properties(record, properties_for_client(stored))
 

@@ -16,6 +16,7 @@ from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
 from domain.command import Send, SendRetry
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
+from domain.octets import uint32
 from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
@@ -114,7 +115,7 @@ def read_message(client: Client, frame: Frame) -> Message:
 
 def _finish(client: Client, message: Message) -> None:
     stored = _storable(message.properties)
-    if properties.REPLY_TO_CLIENT_START in stored:
+    if properties.has(stored, properties.REPLY_TO_CLIENT_START):
         stored = _with_cluster(client, stored)
     message.properties = stored
     message.message_id = properties.text(stored, properties.UNIQ_KEY)
@@ -137,16 +138,18 @@ def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Sen
     if prefix is None or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES:
         return None
     start = at + 35
-    end = start + int.from_bytes(ext[at + 31 : start], "big")
+    if start > len(ext):
+        return None
+    end = start + uint32(ext, at + 31)
     stored = ext[start:end]
-    if ext[end:] not in header_cache.suffixes or properties.TRAN_MSG_START in stored:
+    if ext[end:] not in header_cache.suffixes or properties.has(stored, properties.TRAN_MSG_START):
         return None
     born = ext[at + 7 : at + 20]
     if not born.isdigit():
         return None
     if (
-        properties.HG_BYTES in stored
-        or properties.POP_CK_START in stored
+        properties.has(stored, properties.HG_BYTES)
+        or properties.has(stored, properties.POP_CK_START)
         or marks.may_have_marks(stored)
         or not stored.isascii()
         or stored[-1:] != b"\x02"
@@ -154,7 +157,7 @@ def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Sen
         stored = _storable(stored)
     else:
         stored = _with_region(stored)
-    if properties.REPLY_TO_CLIENT_START in stored:
+    if properties.has(stored, properties.REPLY_TO_CLIENT_START):
         stored = _with_cluster(client, stored)
     at = stored.find(properties.UNIQ_KEY_START)
     if at == 0 or (at > 0 and stored[at - 1] == 2):
@@ -184,11 +187,11 @@ def _cache_header(frame: Frame, message: Message, fields: dict[str, str], header
         or message.reconsume_times
         or message.sys_flag & SYS_PREPARED
         or message.topic.startswith("%")
-        or len(ext) > 65_536
+        or not at + 35 <= len(ext) <= 65_536
     ):
         return
     start = at + 35
-    end = start + int.from_bytes(ext[at + 31 : start], "big")
+    end = start + uint32(ext, at + 31)
     prefix = split(ext[:at])
     suffix = split(ext[end:])
     if prefix is None or suffix is None or set(prefix) | set(suffix) | {b"g", b"h", b"i"} != {key.encode() for key in fields}:
@@ -218,7 +221,7 @@ def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[
         raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     sys_flag = int64("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")
-    prepared = properties.TRAN_MSG_START in stored and properties.find(stored, properties.TRAN_MSG_START) == b"true"
+    prepared = properties.find(stored, properties.TRAN_MSG_START) == b"true"
     if sys_flag & SYS_TRANSACTION and not prepared:
         raise RequestError(codes.MESSAGE_ILLEGAL, "the sysFlag is that of a transaction, and TRAN_MSG is not true")
     sys_flag &= SYS_KEPT
@@ -263,7 +266,7 @@ def _storable(stored: bytes) -> bytes:
         raise RequestError(codes.MESSAGE_ILLEGAL, "the properties are not UTF-8") from error
     if stored and not stored.endswith(b"\x02"):
         stored += b"\x02"
-    if properties.POP_CK_START in stored or properties.HG_BYTES in stored:
+    if properties.has(stored, properties.POP_CK_START) or properties.has(stored, properties.HG_BYTES):
         kept = [
             piece
             for piece in stored.split(b"\x02")
@@ -280,7 +283,7 @@ def _storable(stored: bytes) -> bytes:
 
 def _with_region(stored: bytes) -> bytes:
     """The properties with MSG_REGION: consumers trace messages with a region only (AsyncTraceDispatcher)."""
-    return stored if properties.MSG_REGION_START in stored else stored + _MSG_REGION
+    return stored if properties.has(stored, properties.MSG_REGION_START) else stored + _MSG_REGION
 
 
 def _batch(common: Message) -> list[Message]:
@@ -305,9 +308,9 @@ def _batch(common: Message) -> list[Message]:
         if stop != at + total:
             raise RequestError(codes.MESSAGE_ILLEGAL, f"message {len(out)} of the batch has lengths that do not fit")
         stored = _storable(body[end + 2 : stop])
-        if properties.DELAY_START in stored and properties.find(stored, properties.DELAY_START):
+        if properties.has(stored, properties.DELAY_START) and properties.find(stored, properties.DELAY_START):
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry delayed messages")
-        if common.sys_flag & SYS_PREPARED or _HALF_MESSAGE in stored:
+        if common.sys_flag & SYS_PREPARED or properties.has(stored, _HALF_MESSAGE):
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry half messages of transactions")
         out.append(
             Message(

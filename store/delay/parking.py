@@ -31,7 +31,7 @@ _PLACE_KEYS = (properties.REAL_TOPIC, properties.REAL_QID)
 
 def may_be_parked(stored: bytes) -> bool:
     """False when a message with these properties certainly has no delay; a cheap test before `park`."""
-    return _DELAY in stored or properties.TIMER_DELIVER_MS_START in stored
+    return properties.has(stored, _DELAY) or properties.has(stored, properties.TIMER_DELIVER_MS_START)
 
 
 def is_parking_topic(topic: str) -> bool:

@@ -85,31 +85,33 @@ class Candidates:
 
 @final
 class AllCandidates:
-    """The candidates of all groups in topics of many queues."""
+    """The candidates of all groups in topics of many queues.
 
-    __slots__ = ("_places",)
+    places   (group, topic) -> its candidates
+    """
+
+    __slots__ = ("places",)
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str], Candidates] = {}
+        self.places: dict[tuple[str, str], Candidates] = {}
 
     def of(self, group: str, entry: TopicEntry) -> Candidates | None:
         """The candidates of a group, brought up to date; None when the topic has few queues."""
         if len(entry.queues) <= QUEUES_FEW:
             return None
         place = (group, entry.name)
-        found = self._places.get(place)
+        found = self.places.get(place)
         if found is None or found.entry is not entry:
-            found = self._places[place] = Candidates(entry)
+            found = self.places[place] = Candidates(entry)
         found.update()
         return found
 
     def changed(self, table: LeaseTable) -> None:
         """Note that a table has changed: its queue is a candidate again."""
-        if self._places:
-            found = self._places.get((table.group, table.topic))
-            if found is not None:
-                found.add(table.queue_id)
+        found = self.places.get((table.group, table.topic))
+        if found is not None:
+            found.add(table.queue_id)
 
     def drop(self, group: str, topic: str) -> None:
         """Forget the candidates of a group in a topic: its tables are removed."""
-        self._places.pop((group, topic), None)
+        self.places.pop((group, topic), None)

@@ -128,13 +128,16 @@ class TurnJournal:
 
     def when_durable(self, topics: Iterable[str], done: Callable[[Any], None], result: object) -> None:
         """Call `done(result)` when the journal of this turn has reached the strictest durability level among `topics`."""
-        flushed = any(self._index.flushed(topic) for topic in topics)
+        flushed = False
+        for topic in topics:
+            flushed = flushed or self._index.flushed(topic)
         (self._when_synced if flushed else self._when_written).append((done, result))
         self._writer.schedule_journal()
 
     def mark_changed(self, table: LeaseTable) -> None:
         """Journal `table` at the end of this turn."""
-        self.candidates.changed(table)
+        if self.candidates.places:  # most nodes have none, and each acknowledgement would ask
+            self.candidates.changed(table)
         if table not in self._dirty:
             self._dirty[table] = None
             self._writer.schedule_journal()
@@ -144,6 +147,9 @@ class TurnJournal:
 
         def answer(result: list[Placed] | Failure) -> None:
             for done, value in waiting:
-                self._events.run("the answer to a lease call", done, result if isinstance(result, Failure) else value)
+                try:
+                    done(result if isinstance(result, Failure) else value)
+                except Exception as error:
+                    self._events.fault("the answer to a lease call", error)
 
         return answer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.errors import StoreError
+from domain.octets import uint32
 from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
 from store.log.segment import Segments
@@ -91,7 +92,7 @@ class RecordReader:
                     raise StoreError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
                 self._run([row], row[0], row[0] + row[1], out)
                 continue
-            if int.from_bytes(record[:4], "big") != row[1]:
+            if _size_of(record) != row[1]:
                 raise StoreError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
             out.append(record)
 
@@ -120,3 +121,8 @@ class RecordReader:
         if data:
             self.checked.require(position, position + len(data))
         return data
+
+
+def _size_of(record: bytes) -> int:
+    """What the first four bytes of a record say about its size."""
+    return uint32(record, 0) if len(record) >= 4 else 0

@@ -79,3 +79,9 @@ def test_user_properties_of_any_bytes_are_the_decoded_ones_that_are_not_reserved
 )
 def test_the_type_of_a_message_follows_from_its_properties(pairs: list[tuple[str, str]], kind: str) -> None:
     assert properties.message_type(properties.encode(pairs)) == kind
+
+
+@given(st.binary(max_size=40), st.binary(min_size=1, max_size=4))
+def test_a_test_for_an_entry_misses_none(stored: bytes, start: bytes) -> None:
+    assert properties.has(stored, start) == any(stored[at : at + len(start)] == start for at in range(len(stored)))
+    assert properties.has(stored + start, start)

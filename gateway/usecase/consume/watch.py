@@ -111,7 +111,7 @@ class Watches:
             return
         for data in records:
             stored = Record(data).properties
-            if properties.HG_EXPIRE_MS_START in stored and has_expired(data, self._clock.wall_ms()):
+            if properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms()):
                 continue
             origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
             for watcher in routes.of(topic, origin)[1]:

@@ -31,7 +31,7 @@ def accept(topic: Topic, message: Message) -> Failure | None:
             text = f"lite topic {name[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of the characters a-z A-Z 0-9 _ -"
             return Failure(ErrorCode.PROPERTY_ILLEGAL, text)
         names.append(name)
-    if b"INNER_MULTI" in stored:
+    if properties.has(stored, b"INNER_MULTI"):
         for queue in properties.text(stored, properties.INNER_MULTI_DISPATCH).split(","):
             parent, name = lite.split(queue)
             if queue and (parent != topic.name or not lite.is_name(name)):

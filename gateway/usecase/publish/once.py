@@ -34,7 +34,7 @@ def key_of(topic: Topic, message: Message, user: str) -> OnceKey | None:
     stored = message.properties
     if message.sys_flag & SYS_PREPARED:
         return None
-    if properties.IDEMPOTENCY_KEY_START in stored:
+    if properties.has(stored, properties.IDEMPOTENCY_KEY_START):
         key = properties.find(stored, properties.IDEMPOTENCY_KEY_START)
         if 0 < len(key) <= KEY_BYTES_MAX:
             return client_key(user, topic.name, key, digest(message.body))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from domain import address, limits
@@ -60,7 +61,7 @@ class Sending:
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
                 return
-        principal = getattr(command, "principal", None) or connection.principal
+        principal = connection.principal if command.principal is None else command.principal
         user = "" if principal is None else principal.user
         once = None
         if command.once is not None:
@@ -115,34 +116,29 @@ class Sending:
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
         topic that cannot be created, or of the store. `accepted` is called when the store has taken them, or after its Failure.
         """
-        missing = ""
-        keys: dict[int, OnceKey] = {}
+        keys: dict[int, OnceKey] | None = None
         retained = RETAIN_NONE
         self._placement.turn()
         for at, message in enumerate(messages):
             retained |= message.retain
             topic = self._topics.find(message.topic)
             if topic is None:
-                missing = message.topic
-                break
-            if once is None and (topic.attributes or properties.IDEMPOTENCY_KEY_START in message.properties):
+                again = partial(self.submit, messages, done, changes, queues, accepted, user, once)
+                self._make_topic(message.topic, queues, messages, again, done)
+                return
+            if once is None and (topic.attributes or properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)):
                 key = key_of(topic, message, user)
                 if key is not None:
+                    keys = {} if keys is None else keys
                     keys[at] = key
             failure = self._accept(topic, message)
             if failure is not None:
                 if done is not None:
                     done(failure)
                 return
-        if missing:
-
-            def made() -> None:
-                self.submit(messages, done, changes, queues, accepted, user, once)
-
-            self._make_topic(missing, queues, messages, made, done)
-            return
-        latest: dict[int, StateChange] = {}
+        latest: dict[int, StateChange] | None = None
         if retained != RETAIN_NONE:
+            latest = {}
             for at, message in enumerate(messages):
                 change = self._retain(message) if message.retain != RETAIN_NONE else None
                 if isinstance(change, Failure):
@@ -151,12 +147,13 @@ class Sending:
                     return
                 if change is not None:
                     latest[at] = change
-        if keys and len(messages) > 1:
-            items = [(message, keys.get(at), latest.get(at)) for at, message in enumerate(messages)]
+        if keys is not None and len(messages) > 1:
+            own = latest or {}
+            items = [(message, keys.get(at), own.get(at)) for at, message in enumerate(messages)]
             append_each(self._log, items, done, changes or ())
         else:
-            together = [*(changes or ()), *latest.values()]
-            key = keys.get(0, once)
+            together = [*(changes or ()), *latest.values()] if latest else changes or ()
+            key = once if keys is None else keys[0]
             if key is None:
                 self._log.append(messages, done, together)
             else:
@@ -219,7 +216,7 @@ class Sending:
                 return failure
         if message.born_ms == 0:
             message.born_ms = self._clock.wall_ms()
-        if properties.PRIORITY_START in message.properties:
+        if properties.has(message.properties, properties.PRIORITY_START):
             prioritize(topic, message)
         if message.queue_id < 0:
             message.queue_id = self._placement.queue(topic, message)

@@ -11,6 +11,7 @@ from domain.delivery.expiry import has_expired
 from domain.errors import Failure
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted, Delivery, RoutedRecord
+from domain.octets import uint64
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import MessageLog, Metadata, ReadResult, State
@@ -165,7 +166,7 @@ class CatchUp:
     def _deliver_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         self._filter_index.trim(session.subscriptions.values(), queue, result.min_offset)
         for data in result.records:
-            offset = int.from_bytes(data[20:28], "big")
+            offset = uint64(data, 20)
             if session.full:
                 session.lag[queue] = offset
                 return
@@ -186,7 +187,7 @@ class CatchUp:
         record = Record(data)
         stored = record.properties
         origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
-        path, subscriptions = session.matching(queue[0], origin, int.from_bytes(data[28:36], "big"))
+        path, subscriptions = session.matching(queue[0], origin, uint64(data, 28))
         if subscriptions and is_from(stored, session.client_id):
             subscriptions = [subscription for subscription in subscriptions if not subscription.no_local]
         if not subscriptions:
@@ -218,7 +219,7 @@ class CatchUp:
         path = ""
         if data is not None:
             flight = session.in_flight.get(session.to_resend[0])
-            there = int.from_bytes(data[20:28], "big")
+            there = uint64(data, 20)
             if flight is None or flight.offset != there:
                 data = None
             elif has_expired(data, self._clock.wall_ms()):

@@ -43,8 +43,8 @@ class InboundDeduplication:
             if number not in received:
                 received[number] = []
                 # A message with a key goes alone: it may be refused while the others are stored.
-                keyed = properties.IDEMPOTENCY_KEY_START in message.properties
-                if messages and (keyed or properties.IDEMPOTENCY_KEY_START in messages[-1].properties):
+                keyed = properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)
+                if messages and (keyed or properties.has(messages[-1].properties, properties.IDEMPOTENCY_KEY_START)):
                     waiting[0] += 1
                     self._append_once(session, messages, packet_ids, settle, user)
                     messages, packet_ids = [], []

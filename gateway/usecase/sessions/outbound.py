@@ -20,6 +20,7 @@ from domain.mqtt_session import (
     MqttSubscription,
     RoutedRecord,
 )
+from domain.octets import uint64
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import State, StateChange
@@ -119,7 +120,7 @@ class OutboundDelivery:
         """StoreListener: deliver each record to the sessions whose subscriptions match its path."""
         if not records:
             return
-        self.log_end = max(self.log_end, int.from_bytes(records[-1][28:36], "big") + 1)
+        self.log_end = max(self.log_end, uint64(records[-1], 28) + 1)
         routes = self._routes
         if not routes.size:
             return
@@ -130,13 +131,13 @@ class OutboundDelivery:
             path, merged_subscriptions = routes.of(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
             if merged_subscriptions and not self._has_expired(data, stored):
                 routed = RoutedRecord(record, stored, path, level_of(stored))
-                offset = int.from_bytes(data[20:28], "big")
+                offset = uint64(data, 20)
                 for merged in merged_subscriptions:
                     self._offer(merged, routed, queue, offset)
 
     def _has_expired(self, data: bytes, stored: bytes) -> bool:
         """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
-        return properties.HG_EXPIRE_MS_START in stored and has_expired(data, self._clock.wall_ms())
+        return properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms())
 
     def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
         session = merged.session

@@ -10,6 +10,7 @@ from domain.limits import SECOND_NS
 from domain.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
+    ASKED_NS,
     ENDING_NS,
     MESSAGE_NS,
     SLICE_BYTES_FIRST,
@@ -163,6 +164,19 @@ def test_a_sender_waits_while_the_store_has_too_much_and_others_do_not() -> None
     assert sending.received == [b"first", b"second"]
     assert transport.reading
     assert room.context.intake.waited == 1
+
+
+def test_a_sender_waits_after_a_few_messages_of_the_turn_in_which_the_store_got_too_much() -> None:
+    room = Room()
+    sender, sending, transport = room.enter(Send)
+    sender.data_received(b"first")
+    sender.data_received(b"second")
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    for _ in range(ASKED_NS // (2 * MESSAGE_NS) + 1):
+        if transport.reading:
+            sender.data_received(b"more")
+    assert not transport.reading
+    assert len(sending.received) <= 2 + ASKED_NS // (2 * MESSAGE_NS)
 
 
 def test_what_was_read_is_handled_before_the_end_of_the_stream() -> None:

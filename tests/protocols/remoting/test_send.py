@@ -13,7 +13,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import SYS_PREPARED, Placed
 from protocols.remoting import codes
-from protocols.remoting.header import BINARY, JSON
+from protocols.remoting.header import BINARY, JSON, encode_binary, encode_ext
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
 
 PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
@@ -197,6 +197,19 @@ def test_a_oneway_send_is_not_answered() -> None:
 BATCH = bytes.fromhex(
     "0000001e00000000000000000000000000000001780007544147530141020000001700000000000000000000000000000001790000"
 )
+
+
+def test_a_header_that_ends_within_the_length_of_its_properties_is_refused_with_a_warm_cache() -> None:
+    conn = connection()
+    whole = request(310, V2, b"body", serialize=BINARY)
+    assert isinstance(one(conn, whole), Send)
+    ext = encode_ext(V2)
+    at = ext.index(b"\x00\x01i")
+    for end in range(at + 3, at + 7):
+        header = encode_binary(310, 0, 479, 7, 0, "", ext[:end])
+        frame = (4 + len(header)).to_bytes(4, "big") + b"\x01" + len(header).to_bytes(3, "big") + header
+        assert conn.receive(frame, 1) == []
+        assert reply(conn).code == codes.INVALID_PARAMETER
 
 
 def test_a_batch_becomes_consecutive_messages() -> None:
