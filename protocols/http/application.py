@@ -248,9 +248,9 @@ class HttpApplication:
             held = self._reply.pending(0)
             full = handler.repeatable and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
             self._respond(ticket[1], unsent_answers(held) if full else response, stream)
-            if not full:
-                return
-        undo = handler.undo(event, ticket)
+            undo = handler.undo(event, ticket) if full else handler.left_out(ticket)
+        else:
+            undo = handler.undo(event, ticket)
         if undo is not None:
             undo.principal = GATEWAY
             self._undo_commands.append(undo)

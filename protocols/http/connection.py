@@ -219,12 +219,13 @@ class HttpConnection:
             response = handler.finish(event)
             if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
                 size = self._unsent_bytes()
-                if size > limits.UNREAD_BYTES_MAX:
+                full = size > limits.UNREAD_BYTES_MAX
+                undo = handler.undo(event, exchange) if full else handler.left_out(exchange)
+                if full:
                     response = unsent_answers(size)
-                    undo = handler.undo(event, exchange)
-                    if undo is not None:
-                        undo.principal = GATEWAY
-                        self._undo_commands.append(undo)
+                if undo is not None:
+                    undo.principal = GATEWAY
+                    self._undo_commands.append(undo)
             self._respond(exchange, response)
             self._flush()
 

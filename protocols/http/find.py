@@ -18,7 +18,7 @@ from protocols.http.handler import Handler, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.translate_out import document
+from protocols.http.translate_out import documents
 
 MAX: Final = 32
 
@@ -59,7 +59,7 @@ class FindMessages(Handler):
         """MessagesFound or Refused."""
         if not isinstance(event, MessagesFound):
             return super().finish(event)
-        return Response(200, [JSON], orjson.dumps({"messages": [document(Record(record)) for record in event.records]}))
+        return Response(200, [JSON], orjson.dumps({"messages": documents(map(Record, event.records))}))
 
 
 def _instant(name: str, text: str | None, otherwise: int) -> int:

@@ -150,6 +150,10 @@ class Handler(ABC):
         """The response to the events of several commands, None while some are missing. Here: there is one command."""
         return self.finish(event)
 
+    def left_out(self, ticket: object) -> Command | None:
+        """The command that undoes the part of an answer that its response leaves out; after `finish`. None: there is none."""
+        return None
+
     def undo(self, event: Event, ticket: object) -> Command | None:
         """The command that undoes the effect of an answer that is not sent; None when there is none."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 import orjson
@@ -15,7 +16,7 @@ from protocols.http.argument import filter_of, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.translate_out import document, structured
+from protocols.http.translate_out import documents, structured_batch
 
 OFFSET_MAX: Final = (1 << 63) - 1
 
@@ -60,14 +61,20 @@ class PullMessages(Handler):
             return super().finish(event)
         records = [Record(record) for record in event.records]
         if self._batch:
-            found = [one for one in map(structured, records) if one is not None]
-            fields = [(b"content-type", BATCH_JSON), (b"mq-next-offset", b"%d" % event.next_offset)]
-            return Response(200, fields, b"[" + b",".join(found) + b"]")
+            batch, looked = structured_batch(records)
+            fields = [(b"content-type", BATCH_JSON), (b"mq-next-offset", b"%d" % _next(event, records, looked))]
+            return Response(200, fields, batch)
+        found = documents(records)
         out = {
-            "messages": [document(record) for record in records],
-            "next": event.next_offset,
+            "messages": found,
+            "next": _next(event, records, len(found)),
             "min": event.min_offset,
             "max": event.max_offset,
             "status": event.status,
         }
         return Response(200, [JSON], orjson.dumps(out))
+
+
+def _next(event: Pulled, records: Sequence[Record], told: int) -> int:
+    """The offset of the next pull, when the response tells the first `told` of the `records`."""
+    return event.next_offset if told == len(records) else records[told].queue_offset

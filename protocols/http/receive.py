@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import orjson
@@ -9,13 +10,13 @@ import orjson
 from domain import limits
 from domain.command import Command, Extend, Receive
 from domain.errors import ErrorCode
-from domain.event import Event, Received
+from domain.event import Event, Leased, Received
 from protocols.http.argument import filter_of, flag, group, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.translate_out import bare_leased, leased_document
+from protocols.http.translate_out import bare_leased, leased_documents
 
 INVISIBLE_MS = 30_000
 INVISIBLE_MS_MIN = 10
@@ -32,12 +33,13 @@ class ReceiveMessages(Handler):
     With `max=1` and `Accept: application/octet-stream` the response is the bare body and `mq-` fields.
     """
 
-    __slots__ = ("_bare",)
+    __slots__ = ("_bare", "_left")
     repeatable = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
         self._bare = False
+        self._left: Sequence[Leased] = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Receive."""
@@ -71,11 +73,20 @@ class ReceiveMessages(Handler):
             return Response(204, [])
         if self._bare:
             return bare_leased(event.messages[0])
-        return Response(200, [JSON], orjson.dumps({"messages": [leased_document(leased) for leased in event.messages]}))
+        found = leased_documents(event.messages)
+        self._left = event.messages[len(found) :]
+        return Response(200, [JSON], orjson.dumps({"messages": found}))
+
+    def left_out(self, ticket: object) -> Command | None:
+        """Release the leases of messages that were too large for the response."""
+        return self._release(self._left, ticket)
 
     def undo(self, event: Event, ticket: object) -> Command | None:
         """Release leases for a client that has hung up or has too many unread answers."""
-        if not isinstance(event, Received) or not event.messages:
+        return self._release(event.messages, ticket) if isinstance(event, Received) else None
+
+    def _release(self, messages: Sequence[Leased], ticket: object) -> Command | None:
+        if not messages:
             return None
-        receipts = [leased.receipt for leased in event.messages]
+        receipts = [leased.receipt for leased in messages]
         return Extend(ticket, group(self._match), topic(self._match), receipts, 0, untold=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, cast
 
 import orjson
 
@@ -27,6 +28,23 @@ _MARKS: Final = (
 )  # fmt: skip
 """`mq-` field -> the property whose value it has."""
 _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
+
+
+BODIES_BYTES_MAX: Final = limits.RECEIVE_BYTES_MAX
+"""Bytes of bodies, decompressed, after which an answer takes no more messages."""
+
+
+def documents(records: Iterable[Record]) -> list[dict[str, object]]:
+    """The first messages of an answer, one at least, up to BODIES_BYTES_MAX: compressed bodies may grow a thousand times."""
+    out: list[dict[str, object]] = []
+    size = 0
+    for record in records:
+        found = document(record)
+        out.append(found)
+        size += 3 * len(cast(str, found["body"])) // 4
+        if size >= BODIES_BYTES_MAX:
+            break
+    return out
 
 
 def document(record: Record) -> dict[str, object]:
@@ -82,13 +100,20 @@ def _is_instant(ms: str) -> bool:
     return ms.isascii() and ms.isdigit() and len(ms) <= 15 and int(ms) <= INSTANT_MS_MAX
 
 
-def leased_document(leased: Leased) -> dict[str, object]:
-    """The same with `receipt` and `attempt`."""
-    return {"receipt": leased.receipt.text(), "attempt": leased.attempt, **document(Record(leased.record))}
+def leased_documents(messages: Iterable[Leased]) -> list[dict[str, object]]:
+    """The first messages of a receive, as in `documents`, with `receipt` and `attempt`."""
+    messages = list(messages)
+    found = documents(Record(leased.record) for leased in messages)
+    return [
+        {"receipt": leased.receipt.text(), "attempt": leased.attempt, **one}
+        for leased, one in zip(messages, found, strict=False)
+    ]
 
 
 def event_of(record: Record) -> CloudEvent | None:
     """The CloudEvent of a message, None when the message is none."""
+    if not properties.find(record.properties, properties.CE_SPECVERSION_START):
+        return None
     body = plain(record, limits.BODY_BYTES_MAX)
     return None if body is None else mapping.decode(record.properties, body)
 
@@ -97,6 +122,24 @@ def structured(record: Record) -> bytes | None:
     """The message as a CloudEvent in structured mode, None when it is no CloudEvent."""
     event = event_of(record)
     return None if event is None else envelope.encode(event)
+
+
+def structured_batch(records: Iterable[Record]) -> tuple[bytes, int]:
+    """(the CloudEvents among the first messages of an answer as a JSON batch, how many messages were looked at).
+
+    They end behind BODIES_BYTES_MAX, as those of `documents`.
+    """
+    found: list[bytes] = []
+    size = looked = 0
+    for record in records:
+        looked += 1
+        one = structured(record)
+        if one is not None:
+            found.append(one)
+            size += len(one)
+        if size >= BODIES_BYTES_MAX:
+            break
+    return b"[" + b",".join(found) + b"]", looked
 
 
 def bare(record: Record, more: Fields) -> Response:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 
 import pytest
 
 from domain.command import Command, Extend, Pull, Receive, Send
 from domain.event import Extended, Leased, Pulled, Received
 from domain.limits import SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
+from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http2.application import Headers
@@ -154,6 +156,21 @@ def test_what_was_leased_for_a_cancelled_request_is_given_back() -> None:
     assert streams.application.deadline() is None
     streams.application.answer(Extended(undo.ticket, [receipt]), 0)
     assert streams.heads == {}
+
+
+def test_what_a_response_leaves_out_is_given_back() -> None:
+    streams = Streams()
+    (command,) = streams.ask(1, "POST", "/v1/groups/g/topics/t:receive?max=32")
+    assert isinstance(command, Receive)
+    receipts = [Receipt(number, NOW_MS, 30_000, 0, 0, "broker-a", 3, number) for number in range(32)]
+    packed = record(body=zlib.compress(bytes(1 << 20)), sys_flag=SYS_COMPRESSED)
+    leased = [Leased(packed, receipt, 1) for receipt in receipts]
+    streams.application.answer(Received((streams.application, 1), leased, NOW_MS, 30_000), 0)
+    assert streams.status(1) == 200
+    assert streams.application.deadline() == 0
+    (undo,) = streams.application.expire(SECOND)
+    assert isinstance(undo, Extend)
+    assert undo.receipts == receipts[4:]
 
 
 def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 import pytest
 
+from domain import limits
 from domain.admin.message import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
+from domain.message import SYS_COMPRESSED
 from tests.protocols.http.stage import Client, record
 
 MESSAGES = "/v1/topics/orders/messages"
@@ -47,6 +50,13 @@ def test_messages_come_as_from_a_queue() -> None:
     answer = finding(record(properties=b"UNIQ_KEY\x01ABC\x02KEYS\x01k l\x02")).ask("GET", MESSAGES + "?key=l")
     (message,) = json.loads(answer.body)["messages"]
     assert (message["id"], message["key"], message["body"]) == ("ABC", "k l", "aGVsbG8=")
+
+
+def test_messages_that_inflate_end_within_the_budget_of_an_answer() -> None:
+    packed = zlib.compress(bytes(1 << 20))
+    found = finding(*[record(body=packed, sys_flag=SYS_COMPRESSED) for _ in range(64)])
+    answer = found.ask("GET", MESSAGES + "?key=l&max=64")
+    assert len(json.loads(answer.body)["messages"]) == limits.RECEIVE_BYTES_MAX >> 20
 
 
 @pytest.mark.parametrize(

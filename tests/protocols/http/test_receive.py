@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from domain import limits
 from domain.admin.topic import Bounds, ListTopics, QueryBounds, QueryTopic, TopicFound, TopicList
 from domain.command import Acknowledge, Command, DeleteLatest, Extend, Pull, QueryLatest, Receive
 from domain.errors import ErrorCode, Failure
@@ -147,6 +148,36 @@ def test_compressed_bodies_are_made_plain() -> None:
     broken = record(body=b"nonsense", sys_flag=SYS_COMPRESSED)
     shown = Client(leasing(broken)).ask("POST", GROUP + ":receive").json()["messages"][0]
     assert (base64.b64decode(shown["body"]), shown["compressed"]) == (b"nonsense", True)
+
+
+def inflating(count: int) -> list[bytes]:
+    """Messages of 1 MiB each, of which a kilobyte is stored."""
+    packed = zlib.compress(bytes(1 << 20))
+    return [record(body=packed, properties=CLOUD, sys_flag=SYS_COMPRESSED, offset=40 + number) for number in range(count)]
+
+
+def test_what_a_receive_cannot_tell_within_its_budget_is_given_back_at_once() -> None:
+    """The budget of a receive counts stored bytes, and compressed bodies grow in the answer."""
+    receipts = [Receipt(40 + number, NOW_MS, 30_000, 0, 0, "broker-a", 3, 40 + number) for number in range(32)]
+    found = [Leased(one, receipt, 1) for one, receipt in zip(inflating(32), receipts, strict=True)]
+    client = Client(lambda command: Received(command.ticket, found, NOW_MS, 30_000) if isinstance(command, Receive) else None)
+    answer = client.ask("POST", GROUP + ":receive?max=32")
+    told = len(answer.json()["messages"])
+    assert told == limits.RECEIVE_BYTES_MAX >> 20
+    (back,) = [command for command in client.commands if isinstance(command, Extend)]
+    assert (back.group, back.topic, back.receipts) == ("g", "orders", receipts[told:])
+    assert (back.invisible_ms, back.untold) == (0, True)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/cloudevents-batch+json"])
+def test_a_pull_that_inflates_ends_within_its_budget(accept: str) -> None:
+    client = Client(answering(lambda ticket: Pulled(ticket, "FOUND", inflating(32), 72, 0, 80)))
+    answer = client.ask("GET", "/v1/topics/orders/queues/3?offset=40", {"Accept": accept})
+    shown = answer.json()
+    whole = isinstance(shown, dict)
+    told = len(shown["messages"] if whole else shown)
+    assert told == (4 if whole else 3), "a batch counts the base64 of its data"
+    assert str(shown["next"] if whole else answer.field("mq-next-offset")) == str(40 + told)
 
 
 @pytest.mark.parametrize(
