@@ -95,7 +95,7 @@ class Parts:
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
-        undelivered = DELIVERY_BYTES * self.sessions.undelivered
+        undelivered = DELIVERY_BYTES * (self.sessions.undelivered + self.watches.arriving)
         return self.store.unanswered_bytes() + self.handler.sending.held_bytes + undelivered
 
 
@@ -155,6 +155,7 @@ def compose(
             handler.dead_letters,
             handler.registry,
             policy,
+            handler.questions,
         ),
         LatestValues(store.state, clock),
         TransactionResuming(store.log, handler.topics),

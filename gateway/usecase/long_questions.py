@@ -25,7 +25,7 @@ _OVER: Final = object()
 
 @final
 class LongQuestions:
-    """The questions that wait, each with its connection. One is worked on at a time; then it is another host's turn.
+    """The questions that wait, each with its connection. Of a host one is worked on at a time; hosts take turns.
 
     A question of a small node is answered in the call of `ask`. The question of a connection that has ended is dropped.
 
@@ -54,6 +54,8 @@ class LongQuestions:
     def _next_turn(self) -> None:
         self._marked = False
         self._used_ns = 0
+        if self._hosts:
+            self._hosts.move_to_end(next(iter(self._hosts)))
         self._work()
 
     def _work(self) -> None:

@@ -8,6 +8,8 @@ from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.wire import V5, PacketError, binary, framed, put_binary, short, text
 
+FILTERS_MAX: Final = 1_024
+"""Filters of one SUBSCRIBE or UNSUBSCRIBE: as many as a session may have. A packet is handled in one turn of the loop."""
 NO_LOCAL: Final = 0x04
 RETAIN_AS_PUBLISHED: Final = 0x08
 
@@ -50,7 +52,7 @@ class Suback:
 
 
 def decode_subscribe(body: bytes, version: int) -> Subscribe:
-    """The body of a SUBSCRIBE. PacketError without a filter, for reserved option bits, and for retain handling 3."""
+    """The body of a SUBSCRIBE. PacketError without a filter, beyond FILTERS_MAX, for reserved bits, and retain handling 3."""
     packet_id, properties, at = _head(body, version, props.SUBSCRIBE)
     filters: list[tuple[str, int]] = []
     while at < len(body):
@@ -64,6 +66,8 @@ def decode_subscribe(body: bytes, version: int) -> Subscribe:
             raise PacketError(0x81, f"subscription options {options:#04x}")
         if options & NO_LOCAL and raw.startswith(b"$share/"):
             raise PacketError(0x82, "no local on a shared subscription")
+        if len(filters) >= FILTERS_MAX:
+            raise PacketError(0x97, f"more than {FILTERS_MAX} filters")
         filters.append((text(raw), options))
     if not filters:
         raise PacketError(0x82, "a SUBSCRIBE without a filter")
@@ -71,12 +75,14 @@ def decode_subscribe(body: bytes, version: int) -> Subscribe:
 
 
 def decode_unsubscribe(body: bytes, version: int) -> Unsubscribe:
-    """The body of an UNSUBSCRIBE. PacketError without a filter."""
+    """The body of an UNSUBSCRIBE. PacketError without a filter, and beyond FILTERS_MAX."""
     packet_id, properties, at = _head(body, version, props.UNSUBSCRIBE)
     filters: list[str] = []
     while at < len(body):
         raw = binary(body, at)
         at += 2 + len(raw)
+        if len(filters) >= FILTERS_MAX:
+            raise PacketError(0x97, f"more than {FILTERS_MAX} filters")
         filters.append(text(raw))
     if not filters:
         raise PacketError(0x82, "an UNSUBSCRIBE without a filter")

@@ -21,6 +21,7 @@ Keys = Callable[[str, bytes, bytes, int], list[bytes]]
 AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 
 _DEFAULTS: Final = asdict(Topic(""))
+_STORED: Final = tuple(name for name in _DEFAULTS if name != "name")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
 
 
@@ -29,7 +30,7 @@ def encode_topic(topic: Topic) -> bytes:
 
     A million of them are kept in memory: the defaults of Topic are part of the format.
     """
-    fields = {name: value for name, value in asdict(topic).items() if name != "name" and value != _DEFAULTS[name]}
+    fields = {name: value for name in _STORED if (value := getattr(topic, name)) != _DEFAULTS[name]}
     if "durability" in fields:
         fields["durability"] = topic.durability.value
     return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
@@ -51,7 +52,10 @@ def decode_topic(name: str, value: bytes) -> Topic:
 
 def encode_group(group: Group) -> bytes:
     """Group -> state value: JSON with sorted keys."""
-    return json.dumps(asdict(group), separators=(",", ":"), sort_keys=True).encode()
+    # `asdict` copies every value deeply: ten times the work.
+    fields = {name: getattr(group, name) for name in Group.__dataclass_fields__}
+    fields["retry"] = {name: getattr(group.retry, name) for name in RetryPolicy.__dataclass_fields__}
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
 
 
 def decode_group(value: bytes) -> Group:

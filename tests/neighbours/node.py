@@ -158,6 +158,10 @@ class SharedNode:
                     asker.ask()
         return load
 
+    def turn(self) -> None:
+        """Let one turn pass that is not measured."""
+        self._turn()
+
     def idle(self, seconds: float) -> None:
         """Let time pass, until all deadlines within it have been reached: now and then a few turns."""
         for _ in range(int(seconds * 10)):

@@ -217,3 +217,57 @@ def test_a_subscriber_that_never_acknowledges(node: SharedNode) -> None:
     sender = client(node, "sender-2")
     sender.send(many([publish(b"s/x", b"y" * 500, qos=1, packet_id=number % 60_000 + 1) for number in range(3_000)]))
     carry(node, 80, held=2 * SMALL)
+
+
+def test_packets_of_a_thousand_filters(node: SharedNode) -> None:
+    stream = client(node)
+    for packet in (Subscribe(1, [(f"s/{number}/+/#", 1) for number in range(1_000)]),
+                   Unsubscribe(2, [f"s/{number}/+/#" for number in range(1_000)])):  # fmt: skip
+        stream.send(encode(packet, V311))
+        carry(node, 20)
+    assert not stream.ended
+
+
+@pytest.mark.parametrize("packet", [Subscribe(1, [("a/b", 0)] * 20_000), Unsubscribe(1, ["a/b"] * 20_000)])
+def test_a_packet_of_more_filters_than_a_session_may_have_ends_the_connection(
+    node: SharedNode, packet: Subscribe | Unsubscribe
+) -> None:
+    stream = client(node)
+    stream.send(encode(packet, V311))
+    carry(node, 20)
+    assert stream.ended or stream.closed
+
+
+@pytest.mark.parametrize("pattern", ["$share/group-{}/s/{}", "$share/group-{}/+/{}/#"])
+def test_hundreds_of_shared_subscriptions_in_one_packet(node: SharedNode, pattern: str) -> None:
+    stream = client(node)
+    taken = stream.taken
+    stream.send(encode(Subscribe(1, [(pattern.format(number, number), 1) for number in range(200)]), V311))
+    for _ in range(20):
+        if stream.taken > taken:
+            break
+        carry(node, 20)
+    assert stream.taken - taken == 2 + 1 + 2 + 200  # SUBACK: fixed header, packet identifier, a code for each filter
+
+
+def test_a_session_that_is_kept_is_stored_once_for_all_its_changes_of_a_turn(node: SharedNode) -> None:
+    stream = node.connect("mqtt")
+    stream.send(connect("kept", clean=False))
+    node.run(5)
+    before, taken = sum(len(each.data) for each in node.disk.files.values()), stream.taken
+    stream.send(many([Subscribe(1, [(f"s/{number}/+/#", 1)]) for number in range(500)]))
+    carry(node, 120)
+    assert stream.taken - taken == 500 * 5
+    assert sum(len(each.data) for each in node.disk.files.values()) - before < 500 * 500 * 10
+
+
+def test_hundreds_of_topics_made_for_a_burst(node: SharedNode) -> None:
+    stream = client(node)
+    stream.send(many([publish(f"burst{number}/x".encode(), qos=1, packet_id=number + 1) for number in range(1_000)]))
+    taken = stream.taken
+    for _ in range(40):
+        carry(node, 20, held=2 * SMALL)
+        if stream.taken - taken == 1_000 * 4:
+            break
+    assert stream.taken - taken == 1_000 * 4
+    assert node.parts.store.metadata.topic("burst999") is not None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from domain import address, attribute, limits, lite
 from domain.admin.topic import DeleteTopic, ListTopics, PutTopic, QueryTopic, TopicFound, TopicList
@@ -22,6 +24,10 @@ from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 Then = Callable[[Topic | Failure], None]
 
 
+MADE_PER_TURN: Final = 32
+"""Topics that are created on first use in one turn of the loop; with their queues, some 200 calls each. Others wait."""
+
+
 class Topics:
     """The verbs QueryTopic, ListTopics, PutTopic and DeleteTopic, and `ensure` for use cases that need a topic."""
 
@@ -32,6 +38,8 @@ class Topics:
         self._policy = policy
         self._making: dict[str, list[Then]] = {}
         self._newest_ms = 0
+        self._made = 0
+        self._to_make: deque[Topic] = deque()
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryTopic, ListTopics, PutTopic, DeleteTopic."""
@@ -85,7 +93,7 @@ class Topics:
         self._making[name] = [then]
         most = self._policy.queues
         count = queues_of_derived(self._metadata, name) if derived else min(queues, most) if queues > 0 else most
-        self._make(
+        self._later(
             Topic(
                 name,
                 read_queues=count,
@@ -101,6 +109,21 @@ class Topics:
         """The creation time of a new topic: the wall clock, but a time of its own, because it is also the topic's epoch."""
         self._newest_ms = max(self._clock.wall_ms(), self._newest_ms + 1)
         return self._newest_ms
+
+    def _later(self, topic: Topic) -> None:
+        """Create a topic in this turn, or in one of the next when many are created."""
+        if self._made == 0:
+            self._clock.call_at(self._clock.monotonic_ns(), self._next_turn)
+        if self._made < MADE_PER_TURN:
+            self._made += 1
+            self._make(topic)
+        else:
+            self._to_make.append(topic)
+
+    def _next_turn(self) -> None:
+        self._made = 0
+        while self._to_make and self._made < MADE_PER_TURN:
+            self._later(self._to_make.popleft())
 
     def _make(self, topic: Topic) -> None:
         def made(result: None | Failure) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Protocol, final
 
 from domain import limits
@@ -17,6 +18,8 @@ Key = tuple[str, str, int]
 
 RightsCheck = Callable[[ClientConnection, Command], Failure | None]
 """Returns why a connection may no longer have what its command asks for, or None when it may."""
+KEYS_PER_TURN: Final = 64
+"""Keys whose calls one wake-up serves in one turn of the loop; each call that is served leases messages."""
 REVIEWED_PER_TURN: Final = 1_000
 """Long polls whose rights are checked in one turn of the loop."""
 
@@ -65,11 +68,14 @@ class LongPolls:
     Calls with the same key are served first come, first served, and only as long as an attempt succeeds: one message wakes
     one member of a group, not all of them. At most LONG_POLLS_PER_KEY_MAX calls a key and LONG_POLLS_MAX in all are parked.
 
+    One message may be for thousands of groups: KEYS_PER_TURN keys are served in the turn of its arrival, and in each one after.
+
     wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._woken: dict[Key, None] = {}
         self._by_key: dict[Key, deque[LongPoll]] = {}
         self._by_topic: dict[str, dict[Key, None]] = {}
         self._count = 0
@@ -125,9 +131,21 @@ class LongPolls:
         keys = self._by_topic.get(topic)
         if keys is None:
             return
-        for key in list(keys):
-            if key[2] < 0 or queue_id < 0 or key[2] == queue_id:
-                self._serve(key)
+        woken = [key for key in keys if key[2] < 0 or queue_id < 0 or key[2] == queue_id]
+        for key in woken[:KEYS_PER_TURN]:
+            self._serve(key)
+        if len(woken) > KEYS_PER_TURN:
+            if not self._woken:
+                self._clock.call_at(self._clock.monotonic_ns(), self._serve_woken)
+            self._woken.update(dict.fromkeys(woken[KEYS_PER_TURN:]))
+
+    def _serve_woken(self) -> None:
+        """Serve KEYS_PER_TURN of the keys that were left for later turns."""
+        for key in list(islice(self._woken, KEYS_PER_TURN)):
+            del self._woken[key]
+            self._serve(key)
+        if self._woken:
+            self._clock.call_at(self._clock.monotonic_ns(), self._serve_woken)
 
     def wake_one(self, poll: LongPoll) -> None:
         """Serve the calls that wait under the same key as `poll`, from the first on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final, final
 
 from domain import property as properties
@@ -21,6 +22,10 @@ from gateway.usecase.handler import Verb
 
 PENDING_MAX: Final = 4_096
 """Records that one watch may have waiting for the end of a loop turn."""
+TURN_OFFERS: Final = 1_024
+"""Watches to which records are offered in one turn; what arrives beyond waits for the next turns, in its order."""
+TURN_WATCHES: Final = 128
+"""Watches whose records are delivered in one turn."""
 WATCHES_PER_CONNECTION_MAX: Final = 1_024
 
 
@@ -32,10 +37,11 @@ class Watcher:
     command      the client's command
     ticket       the command's ticket, which names the watch on its connection
     pattern      the command's path filter
-    pending      records that arrived for it in this loop turn, at most PENDING_MAX
+    pending      records that arrived for it and are not delivered yet, at most PENDING_MAX
+    ended        True: nothing is delivered any more
     """
 
-    __slots__ = ("command", "connection", "pattern", "pending", "ticket")
+    __slots__ = ("command", "connection", "ended", "pattern", "pending", "ticket")
 
     def __init__(self, connection: ClientConnection, command: Watch) -> None:
         self.connection = connection
@@ -43,19 +49,27 @@ class Watcher:
         self.ticket = command.ticket
         self.pattern = command.pattern
         self.pending: deque[bytes] = deque()
+        self.ended = False
 
 
 class Watches:
     """The verbs Watch and Unwatch. As a StoreListener it delivers new records: one Delivered a watch and loop turn.
 
-    dropped   records that watches lost, the oldest first, since more than PENDING_MAX arrived in one loop turn
+    dropped    records that watches lost, the oldest first, since more than PENDING_MAX arrived before a delivery
+    _waiting   watches with pending records, in the order of delivery
+    _offers    offers that this turn may still make
+    _arrivals  records that have not been offered to all their watches yet
+    _partly    the watches that the first of them has still to be offered to, the next one last; None: it was offered to none
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._routes: SubscriberRoutes[Watcher, list[Watcher]] = SubscriberRoutes(list)
         self._of_connection: dict[ClientConnection, dict[object, Watcher]] = {}
-        self._waiting: list[Watcher] = []
+        self._waiting: dict[Watcher, None] = {}
+        self._offers = TURN_OFFERS
+        self._arrivals: deque[tuple[str, bytes]] = deque()
+        self._partly: list[Watcher] | None = None
         self.dropped = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -104,38 +118,80 @@ class Watches:
                     self._end(connection, watcher.ticket)
                     connection.answer(Refused(watcher.ticket, failure))
 
+    @property
+    def arriving(self) -> int:
+        """Records that wait to be offered to watches, and watches that wait for their records."""
+        return len(self._arrivals) + len(self._waiting)
+
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Keep each unexpired record for the watches that match it, and deliver them at the end of the loop turn."""
-        routes = self._routes
-        if not routes.size:
+        if not self._routes.size:
             return
-        for data in records:
+        for at, data in enumerate(records):
+            if self._arrivals or not self._offer(topic, data):
+                if not self._arrivals:
+                    self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                self._arrivals.extend((topic, each) for each in records[at:])
+                return
+
+    def _offer(self, topic: str, data: bytes) -> bool:
+        """Offer a record to watches, as many as this turn may. True: all have it."""
+        left = self._partly
+        if left is None:
             stored = Record(data).properties
             if properties.has(stored, properties.HG_EXPIRE_MS_START) and has_expired(data, self._clock.wall_ms()):
-                continue
-            origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
-            for watcher in routes.of(topic, origin)[1]:
-                pending = watcher.pending
-                if not pending:
-                    if not self._waiting:
-                        self._clock.call_soon(self._deliver)
-                    self._waiting.append(watcher)
-                elif len(pending) >= PENDING_MAX:
-                    pending.popleft()
-                    self.dropped += 1
-                pending.append(data)
+                return True
+            watchers = self._routes.of(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))[1]
+            if len(watchers) <= self._offers:
+                for watcher in watchers:
+                    self._keep(watcher, data)
+                self._offers -= len(watchers)
+                return True
+            left = self._partly = watchers[::-1]
+        some = min(self._offers, len(left))
+        self._offers -= some
+        for _ in range(some):
+            self._keep(left.pop(), data)
+        if not left:
+            self._partly = None
+        return not left
+
+    def _keep(self, watcher: Watcher, data: bytes) -> None:
+        if watcher.ended:
+            return
+        pending = watcher.pending
+        if not pending:
+            if not self._waiting:
+                self._clock.call_soon(self._deliver)
+            self._waiting[watcher] = None
+        elif len(pending) >= PENDING_MAX:
+            pending.popleft()
+            self.dropped += 1
+        pending.append(data)
+
+    def _go_on(self) -> None:
+        """Offer what has arrived and waits, in its order."""
+        self._offers = TURN_OFFERS
+        while self._arrivals:
+            if not self._offer(*self._arrivals[0]):
+                self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                return
+            self._arrivals.popleft()
 
     def freed(self, group: str, topic: str) -> None:
         """Do nothing: watches lease nothing."""
 
     def _deliver(self) -> None:
-        waiting = self._waiting
-        self._waiting = []
-        for watcher in waiting:
+        """Deliver to TURN_WATCHES watches; the others have their turn by a timer, so that other work runs in between."""
+        if not self._arrivals:
+            self._offers = TURN_OFFERS
+        for watcher in list(islice(self._waiting, TURN_WATCHES)):
+            del self._waiting[watcher]
             records = list(watcher.pending)
             watcher.pending.clear()
-            if records:
-                watcher.connection.answer(WatchedMessages(watcher.ticket, records))
+            watcher.connection.answer(WatchedMessages(watcher.ticket, records))
+        if self._waiting:
+            self._clock.call_at(self._clock.monotonic_ns(), self._deliver)
 
     def _end(self, connection: ClientConnection, ticket: object) -> None:
         watcher = self._of_connection.get(connection, {}).pop(ticket, None)
@@ -144,7 +200,9 @@ class Watches:
 
     def _drop(self, watcher: Watcher) -> None:
         self._routes.remove(watcher.pattern, watcher)
+        watcher.ended = True
         watcher.pending.clear()
+        self._waiting.pop(watcher, None)
 
     def _close(self, connection: ClientConnection) -> None:
         for watcher in self._of_connection.pop(connection, {}).values():

@@ -113,14 +113,21 @@ class MergedSubscription:
 
     def __init__(self, session: MqttSession, subscriptions: list[MqttSubscription]) -> None:
         self.session = session
+        self.for_own_messages: MergedSubscription | None = None
+        if len(subscriptions) == 1:  # nearly always, and thousands of them may be made for one message
+            only = subscriptions[0]
+            self.level = only.level
+            self.as_published = only.as_published
+            self.identifiers: tuple[int, ...] = (only.identifier,) if only.identifier else ()
+            self.excludes_own = only.no_local
+            return
         self.level = max(subscription.level for subscription in subscriptions)
         self.as_published = any(subscription.as_published for subscription in subscriptions)
         self.identifiers = tuple(subscription.identifier for subscription in subscriptions if subscription.identifier)
         local = [subscription for subscription in subscriptions if not subscription.no_local]
         self.excludes_own = len(local) < len(subscriptions)
-        self.for_own_messages: MergedSubscription | None = (
-            MergedSubscription(session, local) if local and self.excludes_own else None
-        )
+        if local and self.excludes_own:
+            self.for_own_messages = MergedSubscription(session, local)
 
 
 @final
@@ -128,16 +135,16 @@ class RetainedScan:
     """Delivery of retained messages for one new subscription.
 
     subscription   the new subscription
-    walk           scan of the store for more paths
+    walk           scan of the store for more paths; None: it has not begun
     ready          paths found and not sent yet, in reverse order: the next one is the last item
     """
 
     __slots__ = ("ready", "subscription", "walk")
 
-    def __init__(self, subscription: MqttSubscription, walk: LatestScan, ready: list[str]) -> None:
+    def __init__(self, subscription: MqttSubscription) -> None:
         self.subscription = subscription
-        self.walk = walk
-        self.ready = ready
+        self.walk: LatestScan | None = None
+        self.ready: list[str] = []
 
 
 @final

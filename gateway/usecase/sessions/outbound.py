@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final
@@ -41,6 +42,9 @@ CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 TURN_DELIVERIES: Final = 512
 """Deliveries that are sent in one turn."""
 
+TURN_OFFERS: Final = 512
+"""Sessions to which messages are offered in one turn: one message to ten thousand subscribers takes twenty."""
+
 CHECKPOINT_SESSIONS: Final = 256
 """Sessions whose progress is stored in one turn; the others follow a millisecond later."""
 
@@ -68,10 +72,14 @@ class OutboundDelivery:
     its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
     one offset for each queue. `settle` ends the lease of a confirmed message.
 
-    A turn sends at most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
+    A turn offers messages to TURN_OFFERS sessions: what has arrived beyond waits in `_arrivals`, in its order. A turn sends at
+    most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
-    log_end   physical log offset behind the last record that arrived
-    waiting   deliveries that were left for the next turn
+    log_end      physical log offset behind the last record that arrived
+    waiting      deliveries that were left for the next turn
+    _offers      offers that this turn may still make
+    _arrivals    records that have not been offered to all sessions yet
+    _partly      the first of them, its sessions, and the number of those that it was offered to; None: it was offered to none
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
@@ -86,6 +94,9 @@ class OutboundDelivery:
         self._dirty: dict[MqttSession, None] = {}
         self.log_end = 0
         self.waiting = 0
+        self._offers = TURN_OFFERS
+        self._arrivals: deque[tuple[QueueKey, bytes]] = deque()
+        self._partly: tuple[RoutedRecord, list[MergedSubscription], int] | None = None
 
     @property
     def subscription_count(self) -> int:
@@ -121,19 +132,64 @@ class OutboundDelivery:
         if not records:
             return
         self.log_end = max(self.log_end, uint64(records[-1], 28) + 1)
-        routes = self._routes
-        if not routes.size:
+        if not self._routes.size:
             return
         queue = (topic, queue_id)
-        for data in records:
-            record = Record(data)
-            stored = record.properties
-            path, merged_subscriptions = routes.of(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
-            if merged_subscriptions and not self._has_expired(data, stored):
-                routed = RoutedRecord(record, stored, path, level_of(stored))
-                offset = uint64(data, 20)
-                for merged in merged_subscriptions:
-                    self._offer(merged, routed, queue, offset)
+        for at, data in enumerate(records):
+            if self._arrivals or not self._offer_to_all(queue, data):
+                if not self._arrivals:
+                    self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                self._arrivals.extend([(queue, each) for each in records[at:]])
+                return
+
+    def _offer_to_all(self, queue: QueueKey, data: bytes) -> bool:
+        """Offer a record to the sessions whose subscriptions match its path. False: only to some; `_offer_on` goes on."""
+        record = Record(data)
+        stored = record.properties
+        path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+        if merged_subscriptions and not self._has_expired(data, stored):
+            routed = RoutedRecord(record, stored, path, level_of(stored))
+            if len(merged_subscriptions) > self._offers:
+                self._partly = (routed, merged_subscriptions, 0)
+                return self._offer_on(queue)
+            self._offers -= len(merged_subscriptions)
+            offset = uint64(data, 20)
+            for merged in merged_subscriptions:
+                self._offer(merged, routed, queue, offset)
+        return True
+
+    def _offer_on(self, queue: QueueKey) -> bool:
+        """Offer the record of `_partly` to further sessions, unless they have left since. True: all have it."""
+        assert self._partly is not None
+        routed, merged_subscriptions, first = self._partly
+        some = merged_subscriptions[first : first + self._offers]
+        self._offers -= len(some)
+        offset = uint64(routed.record.data, 20)
+        for merged in some:
+            if merged.session.connection is not None:
+                self._offer(merged, routed, queue, offset)
+        first += len(some)
+        self._partly = (routed, merged_subscriptions, first) if first < len(merged_subscriptions) else None
+        return self._partly is None
+
+    def _go_on(self) -> None:
+        """Offer what has arrived and waits, in its order."""
+        self._offers = TURN_OFFERS
+        while self._arrivals:
+            queue, data = self._arrivals[0]
+            if not (self._offer_to_all(queue, data) if self._partly is None else self._offer_on(queue)):
+                self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
+                return
+            self._arrivals.popleft()
+
+    @property
+    def arriving(self) -> int:
+        """Records that wait to be offered."""
+        return len(self._arrivals)
+
+    def unoffered(self) -> set[QueueKey]:
+        """Queues with records that wait to be offered: sessions have not got all of them yet."""
+        return {queue for queue, _ in self._arrivals}
 
     def _has_expired(self, data: bytes, stored: bytes) -> bool:
         """True for a message that expired before it arrived here: its delivery time was later than its expiry."""
@@ -182,6 +238,8 @@ class OutboundDelivery:
     def _finish_turn(self) -> None:
         """Send what waits, TURN_DELIVERIES at most; sessions that are left go first in the next turn."""
         busy, self._busy = self._busy, {}
+        if not self._arrivals:
+            self._offers = TURN_OFFERS
         left = TURN_DELIVERIES
         waiting = 0
         for session in busy:

@@ -47,9 +47,7 @@ class RetainedDelivery:
 
     def begin(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Start delivering the retained messages that `subscription` matches."""
-        ready = list(self._sys_topics.paths_under(subscription.pattern))
-        ready.reverse()
-        session.retained_scans.append(RetainedScan(subscription, LatestScan(self._state, subscription.pattern), ready))
+        session.retained_scans.append(RetainedScan(subscription))
 
     def step(self, session: MqttSession) -> None:
         """Send the messages of one turn, as far as the in-flight window and the connection allow."""
@@ -62,16 +60,21 @@ class RetainedDelivery:
             scan = session.retained_scans[0]
             if session.subscriptions.get(scan.subscription.pattern) is not scan.subscription:
                 session.retained_scans.pop(0)
-            elif scan.ready:
+                continue
+            walk = scan.walk
+            if walk is None:
+                walk = scan.walk = LatestScan(self._state, scan.subscription.pattern)
+                scan.ready = [*self._sys_topics.paths_under(scan.subscription.pattern)][::-1]
+            if scan.ready:
                 data = self._sys_topics.value(scan.ready[-1]) or value_at(self._state, scan.ready[-1], self._clock.wall_ms())
                 if data is not None and not self._send(session, scan, data):
                     return
                 scan.ready.pop()
                 sent += 1
-            elif scan.walk.next_key is None:
+            elif walk.next_key is None:
                 session.retained_scans.pop(0)
             else:
-                scan.ready = scan.walk.slice(PATHS_PER_TURN)
+                scan.ready = walk.slice(PATHS_PER_TURN)
                 scan.ready.reverse()
                 break
         if session.retained_scans:

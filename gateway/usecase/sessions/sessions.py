@@ -31,6 +31,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
@@ -73,6 +74,7 @@ class Sessions:
         dead_letters: DeadLetters,
         registry: Registry,
         policy: NodePolicy,
+        questions: LongQuestions,
     ) -> None:
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
@@ -88,7 +90,9 @@ class Sessions:
         self.filter_index = FilterIndex(clock)
         self._replay = Replay(log, metadata, state, clock, self.filter_index)
         self._catch_up = CatchUp(log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
-        self._changes = SubscriptionChanges(log, metadata, state, clock, self._outbound, self._catch_up, self._shared)
+        self._changes = SubscriptionChanges(
+            log, metadata, state, clock, self._outbound, self._catch_up, self._shared, questions
+        )
         self._inbound = InboundDeduplication(state, sending)
         self._deadlines = SessionDeadlines(clock, self._due)
         self._known: dict[str, MqttSession] = {}
@@ -132,8 +136,8 @@ class Sessions:
 
     @property
     def undelivered(self) -> int:
-        """Number of deliveries that wait for a later turn of the loop."""
-        return self._outbound.waiting
+        """Number of deliveries and of new messages that wait for a later turn of the loop."""
+        return self._outbound.waiting + self._outbound.arriving
 
     @property
     def attached(self) -> int:
@@ -241,7 +245,7 @@ class Sessions:
         del self._attached[connection]
         for subscription in session.subscriptions.values():
             self._outbound.disconnect(session, subscription)
-        behind = set(session.lag)
+        behind = set(session.lag) | (self._outbound.unoffered() if session.durable else set())
         caught_up = not session.finding_lag and not behind
         self._shared.disconnect(session)
         session.disconnect()

@@ -72,6 +72,7 @@ class SharedSubscriptions:
         self.track = leases.track
         self._dispatchers: dict[str, dict[str, GroupDispatcher]] = {}
         self._without_topic: dict[str, dict[GroupDispatcher, None]] = {}
+        self._unregistered: dict[MqttSession, None] = {}
         self._wildcards: dict[tuple[MqttSession, str], MqttSubscription] = {}
         self._known: set[str] = set()
         self.oversize = 0
@@ -111,7 +112,7 @@ class SharedSubscriptions:
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Make the session a member of the group."""
         self._join(session, subscription)
-        self._register(session)
+        self._register_soon(session)
 
     def _join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         name = topic_of_filter(subscription.pattern)
@@ -122,6 +123,17 @@ class SharedSubscriptions:
         for topic in self._topics(subscription.pattern):
             self._known.add(topic)
             self._join_wildcard(session, subscription, topic)
+
+    def _register_soon(self, session: MqttSession) -> None:
+        """Register the session's memberships at the end of the turn, once for all changes."""
+        if not self._unregistered:
+            self._clock.call_soon(self._register_all)
+        self._unregistered[session] = None
+
+    def _register_all(self) -> None:
+        unregistered, self._unregistered = self._unregistered, {}
+        for session in unregistered:
+            self._register(session)
 
     def _register(self, session: MqttSession) -> None:
         """Register the session's memberships, which tools and other consumers of the groups see."""
@@ -160,7 +172,7 @@ class SharedSubscriptions:
         """The session has unsubscribed. Its in-flight messages stay in flight."""
         back, dispatchers = self._leave(session, subscription)
         self._leases.give_back(back)
-        self._register(session)
+        self._register_soon(session)
         for dispatcher in dispatchers:
             dispatcher.pump()
 
@@ -186,7 +198,7 @@ class SharedSubscriptions:
         for subscription in session.shared_subscriptions.values():
             self._join(session, subscription)
         if session.shared_subscriptions:
-            self._register(session)
+            self._register_soon(session)
 
     def disconnect(self, session: MqttSession) -> None:
         """The connection has ended: return unconfirmed messages to the groups for redelivery to other members.

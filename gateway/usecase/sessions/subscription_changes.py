@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from domain.errors import ErrorCode, Failure
@@ -21,6 +23,7 @@ from domain.ports import Clock
 from domain.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
 from gateway.usecase.sessions.mqtt_session import MqttSession
@@ -33,6 +36,12 @@ DEEP_MAX: Final = 128
 """Deep filters of one session: the routing tables hold some 350 bytes for each level."""
 SUBSCRIPTIONS_MAX: Final = 1_024
 """Subscriptions of one session, shared subscriptions included."""
+WILD_SHARES_MAX: Final = 16
+"""Shared subscriptions of one session that begin with a wildcard: each makes the session a member for up to 256 topics."""
+SHARES_UNDER_WAY: Final = 4
+"""Shared subscriptions of one SUBSCRIBE that are prepared at a time: each creates a group and its positions in the log."""
+
+Done = Callable[[None | Failure], None]
 
 
 class SubscriptionChanges:
@@ -47,7 +56,10 @@ class SubscriptionChanges:
         outbound: OutboundDelivery,
         catch_up: CatchUp,
         shared: SharedSubscriptions,
+        questions: LongQuestions,
     ) -> None:
+        self._questions = questions
+        self._undefined: dict[MqttSession, list[Done]] = {}
         self._shared = shared
         self._log = log
         self._metadata = metadata
@@ -61,15 +73,18 @@ class SubscriptionChanges:
         outcomes: list[Failure | None] = []
         added: list[tuple[MqttSubscription, bool]] = []
         shared: list[tuple[int, MqttSubscription]] = []
+        coming: list[MqttSubscription] = []
         for at, subscription in enumerate(command.subscriptions):
-            failure = _refusal(session, subscription)
+            failure = _refusal(session, subscription, coming)
             outcomes.append(failure)
             if failure is None and subscription.group:
                 shared.append((at, subscription))
+                coming.append(subscription)
             elif failure is None:
                 added.append((subscription, self._add(session, subscription)))
         epoch = session.epoch
         left = [1 + len(shared)]
+        prepared_count = [0]
 
         def done(failure: None | Failure) -> None:
             if session.epoch != epoch:
@@ -88,23 +103,48 @@ class SubscriptionChanges:
             if left[0] or session.epoch != epoch:
                 return
             if session.durable and None in outcomes:
-                self._state.put([snapshot.definition(session), *snapshot.progress(session)], done)
+                self._define(session, done)
             else:
                 done(None)
 
         def share(at: int, subscription: MqttSubscription) -> None:
             def prepared(failure: None | Failure) -> None:
+                prepared_count[0] += 1
                 outcomes[at] = failure
                 if failure is None and session.epoch == epoch:
                     session.shared_subscriptions[subscription.name] = subscription
                     self._shared.join(session, subscription)
                 one_less()
 
-            self._shared.prepare(subscription, prepared)
+            refusal = _refusal(session, subscription, ())  # others may have been added since
+            if refusal is None:
+                self._shared.prepare(subscription, prepared)
+            else:
+                prepared(refusal)
 
-        for at, subscription in shared:
-            share(at, subscription)
+        def share_all() -> Iterator[None]:
+            for number, (at, subscription) in enumerate(shared):
+                while number - prepared_count[0] >= SHARES_UNDER_WAY:
+                    yield
+                share(at, subscription)
+                yield
+
+        if shared:
+            self._questions.ask(connection, share_all())
         one_less()
+
+    def _define(self, session: MqttSession, done: Done) -> None:
+        """Store the session's definition and progress, once for all changes of this turn."""
+        if not self._undefined:
+            self._clock.call_soon(self._store_definitions)
+        self._undefined.setdefault(session, []).append(done)
+
+    def _store_definitions(self) -> None:
+        undefined, self._undefined = self._undefined, {}
+        for session, waiting in undefined.items():
+            if session.connection is None:  # `_disconnect` has stored it, or removed it
+                continue
+            self._state.put([snapshot.definition(session), *snapshot.progress(session)], partial(_tell, waiting))
 
     def _add(self, session: MqttSession, subscription: MqttSubscription) -> bool:
         """Add one subscription; True when its pattern is new."""
@@ -160,24 +200,35 @@ class SubscriptionChanges:
             connection.answer(answer if failure is None else Refused(command.ticket, failure))
 
         if session.durable and any(found):
-            self._state.put([snapshot.definition(session)], done)
+            self._define(session, done)
         else:
             done(None)
 
 
-def _refusal(session: MqttSession, subscription: MqttSubscription) -> Failure | None:
-    """Why a subscription is refused; None: it is not."""
+def _tell(waiting: list[Done], result: None | Failure) -> None:
+    for done in waiting:
+        done(result)
+
+
+def _refusal(session: MqttSession, subscription: MqttSubscription, coming: Sequence[MqttSubscription]) -> Failure | None:
+    """Why a subscription is refused; None: it is not. `coming`: shared subscriptions that are about to be added."""
     pattern = subscription.pattern
     if subscription.refused is not None:
         return subscription.refused
     if not is_filter(pattern):
         return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
     known = subscription.name in (session.shared_subscriptions if subscription.group else session.subscriptions)
-    if not known and len(session.subscriptions) + len(session.shared_subscriptions) >= SUBSCRIPTIONS_MAX:
+    if not known and len(session.subscriptions) + len(session.shared_subscriptions) + len(coming) >= SUBSCRIPTIONS_MAX:
         return Failure(ErrorCode.QUOTA, f"a session may have {SUBSCRIPTIONS_MAX} filters")
+    if not known and subscription.group and topic_of_filter(pattern) == "" and _wild_shares(session, coming) >= WILD_SHARES_MAX:
+        return Failure(ErrorCode.QUOTA, f"a session may have {WILD_SHARES_MAX} shared subscriptions that begin with a wildcard")
     if not known and _is_deep(pattern) and sum(map(_is_deep, session.subscriptions)) >= DEEP_MAX:
         return Failure(ErrorCode.QUOTA, f"a session may have {DEEP_MAX} filters with more than {DEEP_LEVELS} levels")
     return None
+
+
+def _wild_shares(session: MqttSession, coming: Sequence[MqttSubscription]) -> int:
+    return sum([topic_of_filter(each.pattern) == "" for each in (*session.shared_subscriptions.values(), *coming)])
 
 
 def _is_deep(pattern: str) -> bool:

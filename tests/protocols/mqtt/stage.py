@@ -69,7 +69,7 @@ class Broker:
         )  # fmt: skip
         self.sessions = Sessions(
             store, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
-            self.handler.dead_letters, self.handler.registry, self.policy,
+            self.handler.dead_letters, self.handler.registry, self.policy, self.handler.questions,
         )  # fmt: skip
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock))

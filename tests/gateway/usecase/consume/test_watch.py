@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from domain.command import Unwatch, Watch
 from domain.errors import ErrorCode
 from domain.event import Event, Refused, WatchedMessages, WatchStarted
@@ -16,11 +18,19 @@ from gateway.usecase.consume.watch import Watches
 from tests.connection_driver import StrictDriver
 
 
+class Due:
+    """A timer that nobody cancels."""
+
+    def cancel(self) -> None:
+        raise AssertionError("a watch cancels no timer")
+
+
 class Turns:
-    """A clock that runs the calls of one loop turn on demand."""
+    """A clock that runs the calls of one loop turn on demand; timers run in the next one."""
 
     def __init__(self) -> None:
         self.soon: list[Callable[[], None]] = []
+        self.later: list[Callable[[], None]] = []
 
     def monotonic_ns(self) -> int:
         return 0
@@ -29,15 +39,20 @@ class Turns:
         return 0
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        raise NotImplementedError
+        self.later.append(callback)
+        return Due()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self.soon.append(callback)
 
     def turn(self) -> None:
-        soon, self.soon = self.soon, []
-        for callback in soon:
+        later, self.later = self.later, []
+        for callback in later:
             callback()
+        while self.soon:
+            soon, self.soon = self.soon, []
+            for callback in soon:
+                callback()
 
 
 class Recorder(StrictDriver):
@@ -125,18 +140,59 @@ def test_bad_filters_and_too_many_watches_are_refused() -> None:
     assert refusals == [ErrorCode.FILTER_ILLEGAL, ErrorCode.QUOTA]
 
 
-def test_a_flood_within_one_turn_costs_the_oldest_records() -> None:
+def test_a_flood_takes_many_turns_and_comes_in_order() -> None:
     clock = Turns()
     watches = Watches(clock)
     connection, events = client()
     watches.watch(connection, Watch(1, "t"))
-    watches.arrived("t", 0, [record("t", offset=n) for n in range(watch.PENDING_MAX + 3)])
+    count = 5 * watch.TURN_OFFERS + 3
+    watches.arrived("t", 0, [record("t", offset=n) for n in range(count - 1)])
+    watches.arrived("t", 0, [record("t", offset=count - 1)])
+    assert watches.arriving > 0
+    for _ in range(7):
+        clock.turn()
+    offsets = [Record(each).queue_offset for event in events if isinstance(event, WatchedMessages) for each in event.records]
+    assert offsets == list(range(count))
+    assert max(len(event.records) for event in events if isinstance(event, WatchedMessages)) <= 2 * watch.TURN_OFFERS
+    assert (watches.arriving, watches.dropped) == (0, 0)
+
+
+def test_a_watch_that_is_behind_loses_the_oldest_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "PENDING_MAX", 4)
+    clock = Turns()
+    watches = Watches(clock)
+    connection, events = client()
+    watches.watch(connection, Watch(1, "t"))
+    watches.arrived("t", 0, [record("t", offset=n) for n in range(7)])
     clock.turn()
     delivered = events[-1]
     assert isinstance(delivered, WatchedMessages)
-    assert len(delivered.records) == watch.PENDING_MAX
-    assert Record(delivered.records[0]).queue_offset == 3
+    assert [Record(each).queue_offset for each in delivered.records] == [3, 4, 5, 6]
     assert watches.dropped == 3
+
+
+def test_a_record_for_thousands_of_watches_takes_many_turns() -> None:
+    clock = Turns()
+    watches = Watches(clock)
+    heard = Recorder()
+    connection = ClientConnection("coap", heard, shared=True)
+    count = 3 * watch.TURN_OFFERS
+    for number in range(count):
+        watches.watch(connection, Watch(number, "t"))
+    heard.events.clear()
+    watches.arrived("t", 0, [record("t", offset=0), record("t", offset=1)])
+    got: dict[object, list[int]] = {}
+    for turn in range(200):
+        before = len(heard.events)
+        clock.turn()
+        assert len(heard.events) - before <= 2 * watch.TURN_WATCHES
+        if turn == 0:  # one that has ended meanwhile gets nothing
+            watches.unwatch(connection, Unwatch(count - 1))
+    for event in heard.events:
+        assert isinstance(event, WatchedMessages)
+        got.setdefault(event.ticket, []).extend(Record(each).queue_offset for each in event.records)
+    assert got == {number: [0, 1] for number in range(count - 1)}
+    assert watches.arriving == 0
 
 
 def test_only_a_connection_of_one_peer_has_a_bound_of_its_own() -> None:
