@@ -43,8 +43,9 @@ FOLDERS = {
         "application", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
     ),
     "protocols/http": (
-        "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
-        "reader", "receive", "request", "response", "router", "send", "settle", "site", "status", "topics",
+        "batch", "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem",
+        "pull", "reader", "receive", "request", "response", "router", "send", "settle", "site", "status",
+        "topics",
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (

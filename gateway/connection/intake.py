@@ -145,7 +145,6 @@ class PumpIntake:
         elif self._budget_ns < TURN_NS:
             self._budget_ns = min(TURN_NS, self._budget_ns * 5 // 4)
         at_once_ns = self._used_ns - self._served_ns
-        self._asked_until_ns = 0
         self._marked = False
         if self._sending and self.may_send():
             for connection in self._sending:
@@ -153,6 +152,7 @@ class PumpIntake:
             self._sending.clear()
         # What was handled as it came belongs to the same turn of the loop as the slices that follow.
         self._used_ns = at_once_ns if self._queues else 0
+        self._asked_until_ns = 0
         self._asked_until_ns = 0
         self._serve()
         self._served_ns = self._used_ns
@@ -163,15 +163,20 @@ class PumpIntake:
             self._clock.call_at(now + MILLISECOND_NS if waiting else now, self._next_turn)
 
     def _serve(self) -> None:
-        """Do slices until the turn's time is used: of one host after the other, and of new connections of a host first."""
+        """Do slices until the turn's time is used: of each host for SLICE_NS, and of its new connections first."""
         queues = self._queues
         while queues and self._used_ns < self._budget_ns:
-            host, queue = queues.popitem(last=False)
-            connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
+            host = next(iter(queues))
+            queue = queues[host]
+            until_ns = self._used_ns + SLICE_NS
+            while (queue.fresh or queue.started) and self._used_ns < until_ns:
+                connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
+                if connection.sends and not self.may_send():
+                    self.waited += 1
+                    self._sending.append(connection)
+                elif connection.take_slice():
+                    queue.started.append(connection)
             if queue.fresh or queue.started:
-                queues[host] = queue
-            if connection.sends and not self.may_send():
-                self.waited += 1
-                self._sending.append(connection)
-            elif connection.take_slice():
-                self._queue_of(connection).started.append(connection)
+                queues.move_to_end(host)
+            else:
+                del queues[host]

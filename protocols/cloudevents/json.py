@@ -34,7 +34,7 @@ _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[{}\[\]]', re.DOTALL)
 
 MEMBERS_MAX: Final = ATTRIBUTES_MAX + 2
 """Most members of an event: its attributes, `data` and `data_base64`."""
-SLICE_TOKENS: Final = 8_192
+SLICE_TOKENS: Final = 2_048
 """Strings and brackets of a batch that are scanned in one slice."""
 
 _ENVELOPE: Final[Any] = msgspec.json.Decoder(

@@ -316,7 +316,13 @@ class HttpApplication:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
                 self._respond(stream_id, stream.refusal or late, stream)
         commands, self._undo_commands = self._undo_commands, []
-        for stream_id, slices in list(self._sliced.items()):
+        if self._sliced:
+            # One slice in a turn, however late it is: what it leaves over is due at once, in the next turn.
+            stream_id, slices = min(self._sliced.items(), key=_due)
             if slices.due <= now:
                 commands += self._run_slice(stream_id, slices, now)
         return commands
+
+
+def _due(item: tuple[int, SlicedRequest]) -> int:
+    return item[1].due

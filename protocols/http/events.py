@@ -16,6 +16,7 @@ from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError
+from protocols.cloudevents.json import MEMBERS_MAX
 from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
@@ -32,6 +33,8 @@ PART_EVENTS: Final = 64
 """Events of a batch that are decoded and stored in one turn of the loop."""
 PART_BYTES: Final = 1024 * 1024
 """Bytes of events after which a part ends."""
+SLICE_MEMBERS: Final = 512
+"""Members of events that are decoded in one slice, by their colons: some 2 ms when nothing is compiled."""
 
 _ASYNC: Final = (b"preference-applied", b"respond-async")
 
@@ -116,9 +119,10 @@ class PostEvents(Handler):
         except CloudEventError as error:
             return of_event_error(error)
         messages: list[Message] = []
-        part, size = _Part(), 0
+        part, size, colons = _Part(), 0, 0
         for index, element in enumerate(found):
             size += len(element)
+            colons += 1 + min(MEMBERS_MAX, element.count(b":"))
             message = self._element(index, element, request)
             if message is not None:
                 part.indexes.append(index)
@@ -126,8 +130,9 @@ class PostEvents(Handler):
                 messages.append(message)
             if len(messages) >= PART_EVENTS or size >= PART_BYTES:
                 yield self._send(part, messages, ticket)
-                messages, part, size = [], _Part(), 0
-            elif index % PART_EVENTS == PART_EVENTS - 1:
+                messages, part, size, colons = [], _Part(), 0, 0
+            elif colons >= SLICE_MEMBERS:
+                colons = 0
                 yield None
         if messages:
             yield self._send(part, messages, ticket)
@@ -154,6 +159,8 @@ class PostEvents(Handler):
         result: dict[str, object] = {"index": index}
         self._results.append(result)
         try:
+            if len(element) > limits.ENVELOPE_BYTES_MAX:
+                raise CloudEventError("", f"an event has at most {limits.ENVELOPE_BYTES_MAX} bytes", too_large=True)
             return self._message(envelope.decode(element), request)
         except CloudEventError as error:
             status, code = event_error(error)

@@ -17,7 +17,7 @@ from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Fields, Response
 from protocols.http.site import Site
-from protocols.http.slices import SliceClock, SlicedRequest, Steps
+from protocols.http.slices import SlicedRequest, Steps
 from protocols.uploads import Uploads, UploadShare
 
 Outcome = tuple[Command | None, Response | None]
@@ -34,7 +34,6 @@ class HandlerContext:
     webhook_rate     requests a minute granted in a handshake; 0: no bound
     expressions      compiled filters of requests
     authority        verifies credentials; None without access control
-    slice_clock      gives large requests their turns
     uploads          bounds the bytes of unfinished requests
     """
 
@@ -44,7 +43,6 @@ class HandlerContext:
     webhook_rate: int = 0
     expressions: Expressions = field(default_factory=Expressions)
     authority: Authority | None = None
-    slice_clock: SliceClock = field(default_factory=SliceClock)
     uploads: Uploads = field(default_factory=Uploads)
 
 
@@ -119,9 +117,7 @@ class Handler(ABC):
         """The work on a complete request that is not done in one turn; None: `carry_out` does it at once."""
         if not self.sliced and not is_compressed(request):
             return None
-        return SlicedRequest(
-            self._decoded(request, ticket, body_max, share), self.principal, self._match.context.slice_clock, now
-        )
+        return SlicedRequest(self._decoded(request, ticket, body_max, share), self.principal, now)
 
     def _decoded(self, request: Request, ticket: object, body_max: int, share: UploadShare) -> Steps:
         if is_compressed(request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.http import events, find, latest, pull, receive, send, settle, topics
+from protocols.http import batch, events, find, latest, pull, receive, send, settle, topics
 from protocols.http.handler import Handler, HandlerContext, Match, Route
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
@@ -26,7 +26,7 @@ ROUTES: Final = (
     Route("v1/topics/{topic}/queues", {b"GET": topics.GetQueues}),
     Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.PullMessages}),
     Route("v1/topics/{path…}/messages", {b"GET": find.FindMessages, b"POST": send.PostMessage}),
-    Route("v1/topics/{path…}/messages:batch", {b"POST": send.PostBatch}),
+    Route("v1/topics/{path…}/messages:batch", {b"POST": batch.PostBatch}),
     Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.ReceiveMessages}),
     Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.AckReceipts}),
     Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.NackReceipts}),

@@ -13,6 +13,8 @@ READS_PER_TURN = 32
 """Reads of one socket in one turn of the real loop, as long as each fills the buffer."""
 KERNEL_BYTES = 1024 * 1024
 """Bytes that the operating system takes for a peer: from turn to turn if it reads, and once if it does not."""
+SENT_BYTES = 64 * 1024
+"""Bytes that are sent as one piece, so that what the node has read takes no memory."""
 RECEIVED_BYTES_KEPT = 64 * 1024
 DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024
 
@@ -21,6 +23,7 @@ class PeerStream:
     """One stream connection: for the peer `send`, `hang_up` and what it has received, for the pump its transport.
 
     reads        False: the peer does not read; the node's bytes stay in the kernel, and then with the node
+    arriving     bytes that were sent and not read by the node yet
     received     the last bytes that the peer has read, at most RECEIVED_BYTES_KEPT
     taken        bytes that the peer has read
     closed       True: the connection has ended
@@ -30,7 +33,8 @@ class PeerStream:
     def __init__(self, pump: Pump, host: str, port: int) -> None:
         self._pump = pump
         self._names = {"peername": (host, port), "sockname": ("10.0.0.1", 1)}
-        self._arriving = bytearray()
+        self._arriving: deque[bytes] = deque()
+        self.arriving = 0
         self._eof = False
         self._node_reads = True
         self._high = 64 * 1024
@@ -49,7 +53,8 @@ class PeerStream:
     def send(self, data: bytes) -> None:
         """Send bytes, which arrive from the next turn on."""
         if not self._eof:
-            self._arriving += data
+            self._arriving.extend(data[at : at + SENT_BYTES] for at in range(0, len(data), SENT_BYTES))
+            self.arriving += len(data)
 
     def hang_up(self, reset: bool = False) -> None:
         """End the connection behind the bytes that were sent, or at once."""
@@ -66,11 +71,6 @@ class PeerStream:
     def unread(self) -> int:
         """Bytes that wait in the node for the peer."""
         return max(0, len(self._leaving) - KERNEL_BYTES)
-
-    @property
-    def arriving(self) -> int:
-        """Bytes that were sent and not read by the node yet."""
-        return len(self._arriving)
 
     # One turn of the loop
 
@@ -90,9 +90,15 @@ class PeerStream:
             if not (self._node_reads and self._arriving) or self.closed:
                 break
             buffer = self._pump.get_buffer(-1)
-            size = min(len(buffer), len(self._arriving))
-            buffer[:size] = self._arriving[:size]
-            del self._arriving[:size]
+            size = 0
+            while self._arriving and size < len(buffer):
+                data = self._arriving.popleft()
+                if len(data) > len(buffer) - size:
+                    self._arriving.appendleft(data[len(buffer) - size :])
+                    data = data[: len(buffer) - size]
+                buffer[size : size + len(data)] = data
+                size += len(data)
+            self.arriving -= size
             self._pump.buffer_updated(size)
             if size < len(buffer):
                 break

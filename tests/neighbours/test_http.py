@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 
 import pytest
 from hpack import Encoder
 
 from domain.limits import SECOND_NS
+from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.neighbours.node import ACCEPTS_PER_TURN, SharedNode
 from tests.neighbours.socket import PeerStream
 from tests.protocols.http2.peer import EMPTY_SETTINGS, PREFACE, frame
@@ -80,6 +83,51 @@ AT_ONCE = {
     "streams": HELLO + heads(1),
     "websocket handshakes": UPGRADE,
 }
+
+EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+CE_BATCH = ("/ce/flood", "application/cloudevents-batch+json")
+BATCH = ("/v1/topics/flood/messages:batch", "application/json")
+NESTED = json.dumps(EVENT)[:-1].encode() + b',"data":[' + b"[]," * 500_000 + b"0]}"
+INFLATED = {
+    "events": (*CE_BATCH, json.dumps([{**EVENT, **{f"a{at}": "v" for at in range(90)}}] * 120).encode()),
+    "no events": (*CE_BATCH, b"[" + b"[]," * 1_000_000 + b"0]"),
+    "nested data": ("/ce/flood", "application/cloudevents+json", NESTED),
+    "no messages": (*BATCH, b"[" + b"[]," * 2_000_000 + b"0]"),
+    "a nested message": (*BATCH, b'[{"text":"x","properties":[' + b"[]," * 60_000 + b"0]}]"),
+    "messages": (*BATCH, json.dumps([{"text": "x", "properties": {f"a{at}": "v" for at in range(20)}}] * 512).encode()),
+    "empty lines": (BATCH[0], "application/x-ndjson", b"\n" * 6_000_000),
+    "zeros": ("/v1/topics/flood/messages", "application/octet-stream", bytes(4 << 20)),
+}  # fmt: skip
+"""Path, media type, and what a small body becomes when it is decompressed."""
+
+
+@pytest.mark.parametrize("shape", INFLATED)
+def test_small_requests_become_large_ones(node: SharedNode, shape: str) -> None:
+    path, media_type, body = INFLATED[shape]
+    node.connect("http").send(AT_ONCE["messages"])
+    node.run(20)
+    packed = post(path, gzip.compress(body), f"Content-Type: {media_type}", "Content-Encoding: gzip")
+    peers = [node.connect("http") for _ in range(4)]
+    for peer in peers:
+        peer.send(packed)
+    for _ in range(60):
+        node.run(20).check()
+        if all(peer.taken for peer in peers):
+            return
+    raise AssertionError("not all are answered")
+
+
+@pytest.mark.parametrize("connections", [1, 40])
+def test_requests_that_never_end_hold_a_bounded_number_of_bytes(node: SharedNode, connections: int) -> None:
+    """Each holds what it has sent until its deadline."""
+    peers = [node.connect("http") for _ in range(connections)]
+    for peer in peers:
+        peer.send(post(CE_BATCH[0], bytes(4_000_000), f"Content-Type: {CE_BATCH[1]}")[:-1])
+    node.run(60).check()
+    assert node.parts.uploads.bytes_held <= UPLOADS_BYTES_MAX // 2
+    node.idle(140)
+    assert all(peer.closed for peer in peers)
+    assert node.parts.uploads.bytes_held == 0
 
 
 def many(node: SharedNode, data: bytes) -> list[PeerStream]:

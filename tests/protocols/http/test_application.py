@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 
 import pytest
@@ -13,6 +14,7 @@ from domain.limits import SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
+from protocols.http.events import PART_EVENTS
 from protocols.http2.application import Headers
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
 
@@ -127,6 +129,23 @@ def test_bounds() -> None:
     streams.ask(7, "POST", "/v1/topics/t/messages", {"content-encoding": "gzip"}, (gzip.compress(bytes(50_000_000)),))
     streams.ask(9, "POST", "/v1/topics/t/messages", {"content-encoding": "br"}, (b"x",))
     assert [streams.status(stream_id) for stream_id in (1, 3, 5, 7, 9)] == [431, 413, 413, 413, 415]
+
+
+def test_one_slice_of_one_stream_runs_in_a_turn() -> None:
+    streams = Streams()
+    application = streams.application
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+    fields = {"content-type": "application/cloudevents-batch+json"}
+    commands: list[Command] = []
+    for stream_id in (1, 3, 5):
+        commands += application.opened(stream_id, head("POST", "/ce/t", fields), 0)
+        commands += application.data(stream_id, json.dumps([event] * 3 * PART_EVENTS).encode(), 0)
+        commands += application.ended(stream_id, 0)
+    while (due := application.deadline()) is not None:
+        turn = application.expire(due + SECOND)
+        assert len(turn) <= 1
+        commands += turn
+    assert len(commands) == 9
 
 
 def test_a_cancelled_request_is_not_answered() -> None:

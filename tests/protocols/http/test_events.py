@@ -13,8 +13,8 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import RETAIN_SET
-from protocols.http.events import PART_EVENTS
-from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, request, sent
+from protocols.http.events import PART_EVENTS, SLICE_MEMBERS
+from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, adapter, request, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -243,6 +243,25 @@ def test_requests_behind_a_sliced_one_wait_for_it() -> None:
     assert [answer.status for answer in client.answers()] == [200, 204, 200]
     sizes = [len(command.messages) for command in client.commands if isinstance(command, Send)]
     assert sizes == [64, 64, 64, 64, 44, 1, 64, 64, 64, 64, 44]
+
+
+def test_a_slice_decodes_few_attributes() -> None:
+    events = [{**GOOD, **{f"a{at}": "v" for at in range(90)}}] * PART_EVENTS
+    connection = adapter().connect(PEER, 0)
+    commands = list(connection.receive(request("POST", "/ce/t", BATCH, json.dumps(events).encode()), 0))
+    turns = 0
+    while not commands:
+        due = connection.deadline()
+        assert due is not None
+        turns += 1
+        commands += connection.expire(due)
+    assert turns >= PART_EVENTS * 90 // SLICE_MEMBERS
+
+
+def test_an_event_of_a_batch_is_as_large_as_a_single_one_at_most() -> None:
+    large = json.dumps({**GOOD, "data": " " * limits.ENVELOPE_BYTES_MAX})
+    answer = Client().ask("POST", "/ce/t", BATCH, f"[{large},{json.dumps(GOOD)}]".encode())
+    assert [result["status"] for result in answer.json()["results"]] == [413, 200]
 
 
 def test_an_event_can_be_the_latest_value() -> None:

@@ -259,6 +259,7 @@ def test_nothing_but_nonsense_asks_nothing() -> None:
         ("ack", b"[]"),
         ("ack", b"{}"),
         ("ack", b'{"receipts":[]}'),
+        ("ack", b'{"receipts":[' + b"[]," * 80_000 + b"0]}"),
         ("ack", b'{"receipts":[1]}'),
         ("ack", b'{"receipts":["x"],"delay_ms":1}'),
         ("nack", b'{"receipts":["x"],"delay_ms":-1}'),
@@ -354,3 +355,8 @@ def test_refusals_of_the_gateway_have_their_status(method: str, target: str, bod
     assert (answer.status, answer.json()["code"], answer.json()["detail"]) == (404, "topic-not-found", "no topic t")
     other = Client(answering(lambda ticket: Bounds(ticket, []))).ask(method, target, fields, body)
     assert other.status == (200 if target == "/v1/topics" else 500)
+
+
+def test_the_content_of_a_settlement_is_bounded() -> None:
+    content = b'{"receipts":[' + b"[]," * 100_000 + b"0]}"
+    assert Client().ask("POST", GROUP + ":ack", None, content).status == 413

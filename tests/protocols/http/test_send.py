@@ -1,8 +1,7 @@
-"""`POST /v1/topics/{path…}/messages` and its batches."""
+"""`POST /v1/topics/{path…}/messages`."""
 
 from __future__ import annotations
 
-import base64
 import json
 import urllib.parse
 
@@ -10,7 +9,7 @@ import pytest
 
 from domain import property as properties
 from domain.command import Send
-from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.message import RETAIN_SET
 from tests.protocols.http.stage import NOW_MS, Client, parse, request
 
 TARGET = "/v1/topics/orders/messages"
@@ -149,77 +148,6 @@ def test_properties_above_their_bound_are_413() -> None:
     assert (
         Client().ask("POST", TARGET + ":batch", {"Content-Type": "application/json"}, json.dumps([item]).encode()).status == 413
     )
-
-
-ITEMS = [
-    {"text": "é", "key": "k", "tag": "t", "properties": {"a": "b"}},
-    {"body": base64.b64encode(b"\x00\x01").decode(), "messageGroup": "g", "contentType": "a/b", "delay_ms": 5, "retain": True},
-]
-
-
-@pytest.mark.parametrize(
-    ("content_type", "body"),
-    [
-        ("application/json", json.dumps(ITEMS)),
-        ("application/json; charset=utf-8", json.dumps(ITEMS, indent=1)),
-        ("application/x-ndjson", "\n".join(map(json.dumps, ITEMS)) + "\n"),
-    ],
-)
-def test_batches(content_type: str, body: str) -> None:
-    client = Client()
-    answer = client.ask("POST", TARGET + ":batch", {"Content-Type": content_type}, body.encode())
-    assert answer.status == 200
-    assert answer.json()["results"] == [
-        {"id": "ID0", "queue": 3, "offset": 40},
-        {"id": "ID1", "deliverAt": NOW_MS + 5},
-    ]
-    (command,) = client.commands
-    assert isinstance(command, Send)
-    first, second = command.messages
-    assert (first.body, second.body) == ("é".encode(), b"\x00\x01")
-    assert (first.retain, second.retain) == (RETAIN_NONE, RETAIN_SET)
-    assert properties.decode(first.properties) == {"HG_PROTOCOL": "http", "KEYS": "k", "TAGS": "t", "a": "b"}
-    assert properties.decode(second.properties) == {
-        "HG_PROTOCOL": "http",
-        "__SHARDINGKEY": "g",
-        "HG_CONTENT_TYPE": "a/b",
-        "TIMER_DELIVER_MS": str(NOW_MS + 5),
-    }
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        "{}",
-        "[]",
-        "nonsense",
-        "[1]",
-        "[{}]",
-        '[{"text":1}]',
-        '[{"text":"x","body":"eA=="}]',
-        '[{"body":"?"}]',
-        '[{"text":"x","no":1}]',
-        '[{"text":"x","key":5}]',
-        '[{"text":"x","delay_ms":-1}]',
-        '[{"text":"x","properties":{"KEYS":"x"}}]',
-        '[{"text":"x","tag":"|"}]',
-    ],
-)
-def test_bad_batches_store_nothing(items: str) -> None:
-    client = Client()
-    assert client.ask("POST", TARGET + ":batch", {"Content-Type": "application/json"}, items.encode()).status == 400
-    assert not client.commands
-
-
-def test_the_refused_element_of_a_batch_is_named() -> None:
-    answer = Client().ask(
-        "POST", TARGET + ":batch", {"Content-Type": "application/json"}, b'[{"text":"x"},{"text":"y","tag":"|"}]'
-    )
-    assert answer.json()["index"] == 1
-
-
-def test_a_batch_of_another_type_is_415() -> None:
-    assert Client().ask("POST", TARGET + ":batch", {"Content-Type": "text/csv"}, b"[]").status == 415
 
 
 @pytest.mark.parametrize("value", ['"8e03978e-40d5"', "8e03978e-40d5"])
