@@ -1,13 +1,17 @@
-"""`--py-files` with the bundle: a session without any other file of the project reads a topic."""
+"""`--py-files` with the bundle: a session whose interpreter has no other file of the project reads a topic."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from gateway.connectors.spark import bundle
@@ -15,13 +19,17 @@ from tests.gateway.client.fake_broker import FakeBroker
 from tests.gateway.connectors.spark.session import ROOT, environment
 
 pytestmark = pytest.mark.slow
+PROJECT = ("domain", "gateway", "headgate", "nameserver", "protocols", "pyspark_headgate", "store", "__editable__")
+"""How the names of the project's files in site-packages begin."""
 
 DRIVER = """
 import json, sys
 from pyspark.sql import SparkSession
-nameserver, topic, bundle = sys.argv[1:]
-builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
-spark = builder.config("spark.submit.pyFiles", bundle).getOrCreate()
+nameserver, topic, register = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+if register == "register":
+    from pyspark_headgate import DefaultSource
+    spark.dataSource.register(DefaultSource)
 rows = spark.read.format("headgate").option("nameserver", nameserver).load(topic).collect()
 bodies = [bytes(row.body).decode() for row in rows]
 place = lambda _: __import__("gateway.client.client").client.client.__file__
@@ -30,19 +38,62 @@ print(json.dumps([bodies, source]))
 """
 
 
-def test_the_bundle_alone_makes_the_source_known_to_driver_and_workers(tmp_path: Path) -> None:
+def other_interpreter(folder: Path) -> Path:
+    """An interpreter with all the packages of this one, except the project, however that is installed."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    [own] = folder.glob("lib/python*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith(PROJECT) and package.suffix != ".pth":
+            (own / package.name).symlink_to(package)
+    return folder / "bin" / "python"
+
+
+def plain_copy(folder: Path) -> Path:
+    """The sources of the bundle in a folder of their own, as a wheel puts them into site-packages."""
+    for path in bundle.sources(ROOT):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
+    return folder
+
+
+def clean_environment(interpreter: Path) -> dict[str, str]:
+    around = {name: value for name, value in (os.environ | environment()).items() if name != "PYTHONPATH"}
+    return around | {"PYSPARK_PYTHON": str(interpreter), "PYSPARK_DRIVER_PYTHON": str(interpreter)}
+
+
+@pytest.mark.parametrize("way", ["register", "PYTHONPATH"])
+def test_the_bundle_alone_makes_the_source_known_to_driver_and_workers(tmp_path: Path, way: str) -> None:
+    """Spark looks for sources in the driver's PYTHONPATH and not in --py-files, where registered ones are found."""
+    interpreter = other_interpreter(tmp_path / "venv")
+    around = clean_environment(interpreter)
+    for name in ("domain", "gateway", "pyspark_headgate"):
+        there = subprocess.run(
+            [str(interpreter), "-c", f"import {name}"], cwd="/", env=around, capture_output=True, check=False
+        )
+        assert there.returncode != 0, f"{name} is installed"
     target = tmp_path / "headgate-spark.zip"
-    bundle.write(target, ROOT)
+    make = [sys.executable, "-m", "gateway.connectors.spark.bundle", str(target)]
+    copy = plain_copy(tmp_path / "copy")
+    subprocess.run(make, cwd=copy, env=around | {"PYTHONPATH": str(copy)}, check=True, capture_output=True)
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     with FakeBroker() as broker:
         broker.create("orders")
         broker.put("orders", b"a")
         broker.put("orders", b"b")
-        around = {name: value for name, value in (os.environ | environment()).items() if name != "PYTHONPATH"}
-        command = [sys.executable, str(script), broker.address, "orders", str(target)]
+        submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--py-files", str(target)]
+        settings = ["--master", "local[2]", "--driver-memory", "512m", "--conf", "spark.ui.enabled=false"]
+        command = [*submit, *settings, str(script), broker.address, "orders", way]
+        if way == "PYTHONPATH":
+            around[way] = str(target)
         done = subprocess.run(command, cwd=tmp_path, env=around, capture_output=True, text=True, timeout=180, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stdout + done.stderr
     bodies, source = json.loads(done.stdout.splitlines()[-1])
     assert bodies == ["a", "b"]
     assert source.endswith("headgate-spark.zip/gateway/client/client.py")
+
+
+def test_a_plain_copy_makes_the_same_bundle(tmp_path: Path) -> None:
+    bundle.write(tmp_path / "one.zip", ROOT)
+    bundle.write(tmp_path / "other.zip", plain_copy(tmp_path / "copy"))
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()

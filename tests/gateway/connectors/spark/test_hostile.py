@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
-from types import FrameType
-from typing import Any
 
+import lz4.frame
 import pyarrow as pa
 import pytest
+import zstandard
 
 from domain.message import Message
 from gateway.connectors.spark import column, gather
+from protocols import compression
+from tests.gateway.connectors.spark.lines import lines_of
 from tests.gateway.connectors.spark.test_gather import QUEUE, SCHEMA, encoded, gathered, plain
 
 ROWS = 400
+LINES_PER_BODY = 25
+"""The rest of its cost is that of the decompressor."""
 USUAL = b"UNIQ_KEY\x01A\x02TAGS\x01red\x02KEYS\x01k\x02colour\x01blue\x02"
 HOSTILE: dict[str, bytes] = {
     "equal names": USUAL + b"colour\x01green\x02",
@@ -25,23 +28,11 @@ HOSTILE: dict[str, bytes] = {
 }
 
 
-def lines_to_read(properties: bytes, **more: Any) -> int:
-    """Lines of Python executed to make all columns of ROWS records."""
-    data = b"".join(encoded([Message("orders", b"body", properties, **more)] * ROWS))
-    list(gather.batches(data, QUEUE, 0, 1_000, SCHEMA, False))  # what is imported at the first use is not counted
-    lines = 0
-
-    def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        found = list(gather.batches(data, QUEUE, 0, 1_000, SCHEMA, False))
-    finally:
-        sys.settrace(before)
+def lines_to_read(properties: bytes, schema: pa.Schema = SCHEMA, body: bytes = b"body", sys_flag: int = 0) -> int:
+    """Lines of Python executed to make the columns of ROWS records."""
+    data = b"".join(encoded([Message("orders", body, properties, sys_flag=sys_flag)] * ROWS))
+    list(gather.batches(data, QUEUE, 0, 1_000, schema, False))  # what is imported at the first use is not counted
+    lines, found = lines_of(lambda: list(gather.batches(data, QUEUE, 0, 1_000, schema, False)))
     assert sum(one.num_rows for one in found) == ROWS
     return lines
 
@@ -49,6 +40,35 @@ def lines_to_read(properties: bytes, **more: Any) -> int:
 @pytest.mark.parametrize("properties", list(HOSTILE.values()), ids=list(HOSTILE))
 def test_no_record_makes_the_others_be_read_singly(properties: bytes) -> None:
     assert lines_to_read(properties) <= lines_to_read(USUAL) + ROWS // 2
+
+
+PACKED = {
+    "zlib": (zlib.compress(b"body" * 40), 0x301), "lz4": (lz4.frame.compress(b"body" * 40), 0x101),
+    "zstd": (zstandard.compress(b"body" * 40), 0x201),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "sys_flag"), list(PACKED.values()), ids=list(PACKED))
+def test_a_compressed_body_costs_its_decompression_and_a_few_lines(body: bytes, sys_flag: int) -> None:
+    some = column.arrow_schema(column.struct("queueOffset,storeTimestamp,body"))
+    usual = lines_to_read(USUAL, some, b"body" * 40)
+    assert lines_to_read(USUAL, some, body, sys_flag) <= usual + LINES_PER_BODY * ROWS
+
+
+@pytest.mark.parametrize("columns", ["", "queueOffset,storeTimestamp,body", "queueOffset,storeTimestamp,properties"])
+def test_bodies_are_decompressed_once_and_only_when_they_are_read(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def expanded(body: bytes, sys_flag: int, limit: int) -> bytes | None:
+        calls.append(limit)
+        return real(body, sys_flag, limit)
+
+    real = compression.expanded
+    monkeypatch.setattr(compression, "expanded", expanded)
+    body, sys_flag = PACKED["zlib"]
+    packed = [Message("orders", body, USUAL, sys_flag=sys_flag)] * 30 + [Message("orders", b"plain", USUAL)] * 10
+    found = gathered(b"".join(encoded(packed)), 0, 1_000, column.arrow_schema(column.struct(columns)), False)
+    assert calls == ([4 * 1024 * 1024] * 30 if "body" in found.schema.names else [])
 
 
 def test_far_times_are_moved_to_what_spark_can_show() -> None:

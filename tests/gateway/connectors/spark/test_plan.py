@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-from typing import Any
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.plan import SMALL_ROWS, Range, divide, limit_rows
+from tests.gateway.connectors.spark.lines import lines_of
 
 QUEUES = [QueueRoute("b", "t", number) for number in range(8)]
 LAGS = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000))
@@ -64,20 +61,12 @@ def test_small_queues_share_a_task_and_large_ones_are_split() -> None:
 def work(count: int) -> int:
     """The number of lines executed to plan `count` queues."""
     queues = [QueueRoute("broker-a", "orders", number) for number in range(count)]
-    lines = 0
 
-    def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
+    def plan() -> list[list[Range]]:
         admitted = limit_rows(dict.fromkeys(queues, 1_000), count * 500)
-        tasks = divide([Range(queue, 0, rows) for queue, rows in admitted.items()], 250_000, 1)
-    finally:
-        sys.settrace(before)
+        return divide([Range(queue, 0, rows) for queue, rows in admitted.items()], 250_000, 1)
+
+    lines, tasks = lines_of(plan)
     assert len(tasks) == count // 4
     return lines
 
