@@ -13,15 +13,17 @@ from gateway.runtime.compiled import activate
 
 TESTS = Path(__file__).parent
 INTEROP = TESTS / "interop"
-WAITING = ("interop", "scenarios", "examples")
-"""Folders whose tests mostly wait for foreign processes. Several workers run them first, and tests that compute later."""
+WAITING = ("interop", "scenarios", "examples", "soak")
+"""Folders whose tests mostly wait for other processes. Several workers run them first, and tests that compute later."""
 LONGEST = (
+    "interop/spark/test_truth.py", "interop/spark/test_exactly_once.py",
     "scenarios/test_one_group.py", "examples/test_examples.py", "interop/remoting/test_apache_suite.py",
     "interop/test_java_scenes.py", "interop/remoting/test_apache_proxy.py", "interop/grpc/test_corners.py",
     "interop/test_kill.py", "interop/test_lite.py", "interop/grpc/test_transaction.py", "interop/grpc/test_rust.py",
     "interop/grpc/test_rust_features.py", "interop/remoting/test_java4.py", "interop/test_expelled.py",
-    "interop/grpc/test_inquiry.py", "interop/spark/test_exactly_once.py", "interop/remoting/test_java.py",
-    "interop/test_access.py", "interop/grpc/test_stub.py",
+    "interop/grpc/test_inquiry.py", "interop/test_backup.py", "interop/test_model.py", "interop/remoting/test_java.py",
+    "interop/test_access.py", "interop/grpc/test_stub.py", "soak/test_kills.py", "gateway/connectors/spark/test_bundle.py",
+    "gateway/connectors/spark/test_session.py",
 )  # fmt: skip
 """Files that take a minute or more. They are started early: started last, they would run alone at the end."""
 RUNNING = activate()

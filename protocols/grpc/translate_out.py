@@ -19,6 +19,8 @@ from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 
 HOSTS_MAX: Final = 1024
+_MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START)
+"""Properties of the gateway that are told as user properties."""
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
 _TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04", b"\x30\x05", b"\x30\x06")
@@ -125,9 +127,7 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
                 out += b"\xb0\x01" + wire.varint(int(value))
                 kind = kind or _PRIORITY
-        elif start.startswith(properties.HG_BYTES):
-            user = user or start in (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START)
-        elif start not in properties.RESERVED_STARTS:
+        elif start not in properties.RESERVED_STARTS and (not start.startswith(properties.HG_BYTES) or start in _MARKS):
             user = True
     dead_letter = properties.find(stored, properties.DLQ_ORIGIN_TOPIC_START)
     if dead_letter:
