@@ -1,64 +1,146 @@
-"""Goodput under overload: MQTT messages that reach their subscribers, beside the best that the server reaches.
+"""Goodput under overload, beside the best that the server reaches: sends on every protocol, and MQTT to its subscribers.
 
-    python -m benchmarks.overload                       QoS 0 and 1; mosquitto too if it is installed
-    python -m benchmarks.overload --count 600000 --durability page
+    python -m benchmarks.overload                       every load; mosquitto too if it is installed; some two minutes
+    python -m benchmarks.overload mqtt --scale 3        the loads whose name contains "mqtt", with three times the messages
 
-Four publishers with a subscriber each. First they send as their subscribers receive (a window), then as fast as they can: what
-they send more than the server delivers is the overload. "kept" is the second figure over the first; below 90 % it is lost.
+The generator sends with a window, before and after the overload: the better run is the best. In between senders do not wait
+for answers: with a rate, they offer twice the best; without one, as much as the connections take. "kept" is the second figure
+over the first; below 90 % it is lost. "refused" were answered with a refusal, "lost" were not answered, or did not reach their
+subscribers. Where other programs use the processors too, compare the CPU of a message: "kept, by CPU" is what the overload
+leaves of the messages that the node can handle in the same processor time.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.brokers import mosquitto
-from benchmarks.generator import load
+from benchmarks.generator import Figures, load
 from benchmarks.servers import AbsentError, Server, headgate
-from benchmarks.shapes import SHAPES
+from benchmarks.shapes import SHAPES, Shape
 
 SIDES: dict[str, Callable[[Path, str], Server]] = {"headgate": headgate, "mosquitto": mosquitto}
 AS_FAST_AS_POSSIBLE = 10_000_000
 """A rate that no generator reaches."""
+TIMES = 2
+"""The load that is offered, in multiples of the best."""
 KEPT_MIN = 0.9
-HEAD = "| Server | QoS | Window | As fast as possible | Kept | Lost | CPU us a message | MB |\n|" + "---|" * 8
+SECONDS = 4.0
+"""Length of the overload at scale 1, as the best says it."""
+HEAD = (
+    "| Server | Load | Best | Offered | Answered | Kept | Refused | Lost | CPU us, best | CPU us, overload | MB |\n|"
+    + "---|" * 11
+)
 
 
-def row(side: str, qos: int, count: int, durability: str) -> str:
-    """Measure one server at one QoS. Returns a row of the table. Raises AbsentError, subprocess.SubprocessError."""
-    shape = replace(SHAPES[f"mqtt-qos{qos}"])
+@dataclass(frozen=True)
+class Overload:
+    """One load.
+
+    shape    the load with which the best is measured
+    count    messages of that, at scale 1
+    rate     True: twice the best is offered; False: as much as the connections take
+    window   messages in flight on each connection under overload; 0: the generator does not wait for answers
+    each     the rate is that of each publisher
+    """
+
+    shape: str
+    count: int
+    rate: bool = True
+    window: int = 0
+    each: bool = False
+
+    def over(self, best: float) -> tuple[Shape, int]:
+        """The shape and the rate of the overload."""
+        shape = SHAPES[self.shape]
+        if self.window:
+            return replace(shape, window=self.window), 0
+        if not self.rate:
+            return shape, AS_FAST_AS_POSSIBLE
+        return shape, max(1, round(TIMES * best / (shape.publishers if self.each else 1)))
+
+
+LOADS = {
+    "remoting send": Overload("remoting-send", 120_000),
+    "gRPC send": Overload("grpc-send", 40_000, window=512),
+    "HTTP POST": Overload("http-32x1", 40_000),
+    "CoAP POST": Overload("coap", 60_000),
+    "mqtt, QoS 0": Overload("mqtt-qos0", 100_000, rate=False),
+    "mqtt, QoS 1": Overload("mqtt-qos1", 80_000, rate=False),
+    "mqtt, QoS 1, shared": Overload("mqtt-fan-in", 40_000, each=True),
+}
+
+
+def row(side: str, name: str, scale: float, durability: str) -> str:
+    """Measure one server under one load. Returns a row of the table. Raises AbsentError, subprocess.SubprocessError."""
+    wanted = LOADS[name]
     with tempfile.TemporaryDirectory() as folder:
         server = SIDES[side](Path(folder), durability)
         try:
-            load(server, shape, count // 10)
-            best = load(server, shape, count)
-            cpu_s = server.cpu_s()
-            over = load(server, shape, count, AS_FAST_AS_POSSIBLE)
-            cpu_us = (server.cpu_s() - cpu_s) * 1e6 / max(1, over["messages"])
-            kept = over["per_second"] / best["per_second"]
-            verdict = f"{kept:.0%}" if kept >= KEPT_MIN else f"**{kept:.0%}, lost**"
-            return (
-                f"| {side} | {qos} | {best['per_second']:,.0f}/s | {over['per_second']:,.0f}/s | {verdict} | {over['lost']:,} "
-                f"| {cpu_us:.1f} | {server.anonymous_mb():.0f} |"
-            )
+            shape, count = SHAPES[wanted.shape], round(wanted.count * scale)
+            load(server, shape, count // 5)
+            before = measured(server, shape, count)
+            over_shape, rate = wanted.over(before.figures["per_second"])
+            over = measured(server, over_shape, round(TIMES * SECONDS * scale * before.figures["per_second"]), rate)
+            megabytes = server.anonymous_mb()
+            best = max(before, measured(server, shape, count), key=lambda run: run.figures["per_second"])
+            return _row(side, name, best, over, megabytes)
         finally:
             server.stop()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the generator: its figures, and the CPU of the server in microseconds for each message."""
+
+    figures: Figures
+    cpu_us: float
+
+
+def measured(server: Server, shape: Shape, count: int, rate: int = 0) -> Run:
+    """Run the generator once."""
+    cpu_s = server.cpu_s()
+    figures = load(server, shape, count, rate)
+    return Run(figures, (server.cpu_s() - cpu_s) * 1e6 / max(1, figures["messages"]))
+
+
+def _row(side: str, name: str, best: Run, over: Run, megabytes: float) -> str:
+    wanted = LOADS[name]
+    offered = f"{wanted.window} in flight" if wanted.window else f"{TIMES} x" if wanted.rate else "all"
+    rate, reached = best.figures["per_second"], over.figures["per_second"]
+    kept, by_cpu = _kept(reached / rate), _kept(best.cpu_us / over.cpu_us)
+    refused, lost = over.figures["errors"], over.figures["lost"]
+    return (
+        f"| {side} | {name} | {rate:,.0f}/s | {offered} | {reached:,.0f}/s | {kept} | {by_cpu} | {refused:,} | {lost:,} "
+        f"| {best.cpu_us:.1f}, {over.cpu_us:.1f} | {megabytes:.0f} |"
+    )
+
+
+def _kept(share: float) -> str:
+    return f"{share:.0%}" if share >= KEPT_MIN else f"**{share:.0%}, lost**"
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=300_000, help="messages of each run")
+    parser.add_argument("part", nargs="?", default="", help="a part of the loads' names")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiple of the messages")
     parser.add_argument("--durability", choices=("page", "flushed"), default="flushed")
     options = parser.parse_args()
+    print(f"{time.strftime('%d %B %Y %H:%M UTC', time.gmtime())}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     print(HEAD, flush=True)
     for side in SIDES:
-        for qos in (0, 1):
+        for name in LOADS:
+            if options.part not in name or (side != "headgate" and not name.startswith("mqtt")):
+                continue
             try:
-                print(row(side, qos, options.count, options.durability), flush=True)
+                print(row(side, name, options.scale, options.durability), flush=True)
             except AbsentError as absent:
                 print(absent)
                 break

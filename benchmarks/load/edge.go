@@ -21,12 +21,15 @@ func coapPost(o *Options, id, count int) Result {
 	payload := body(o.Size)
 	result := Result{}
 	in := make([]byte, 2048)
+	head := append([]byte{0x42, 0x02, 0, 0, byte(id), 0, 0xB2, 'm', 'q', byte(len(o.Topic))}, o.Topic...)
+	if o.Rate > 0 {
+		return openCoAP(o, conn, count, append(append(head, 0xFF), payload...), id)
+	}
 	for i := range count {
 		mid := uint16(id*7919 + i)
-		out := []byte{0x42, 0x02, byte(mid >> 8), byte(mid), byte(id), byte(i)}
-		out = append(out, 0xB2, 'm', 'q', byte(len(o.Topic)))
-		out = append(out, o.Topic...)
-		out = append(append(out, 0xFF), payload...)
+		out := append(append(bytes.Clone(head), 0xFF), payload...)
+		binary.BigEndian.PutUint16(out[2:], mid)
+		out[5] = byte(i)
 		began := time.Now()
 		answered := false
 		for try := 0; try < 3 && !answered; try++ {
@@ -70,6 +73,9 @@ func httpEvents(o *Options, id, count int) Result {
 		"ce-source: /load\r\nce-type: com.example.load\r\nce-specversion: 1.0\r\nContent-Length: %d\r\n\r\n", o.Topic, o.Addr, id, len(payload))
 	out.Write(payload)
 	frame := out.Bytes()
+	if o.Rate > 0 {
+		return openHTTP(o, conn, count, frame)
+	}
 	r := bufio.NewReader(conn)
 	result := Result{}
 	for i := range count {

@@ -128,6 +128,9 @@ func remotingSend(o *Options, id, count int) Result {
 	defer conn.Close()
 	unique := fmt.Sprintf("%032X", id+1)
 	frame := request(o.Binary, 310, 7, sendFields(o.Topic, id%4, unique), body(o.Size))
+	if o.Rate > 0 {
+		return openRemoting(o, conn, count, frame)
+	}
 	r := bufio.NewReaderSize(conn, 1<<16)
 	scratch := make([]byte, 4096)
 	result := Result{}
