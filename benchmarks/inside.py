@@ -16,10 +16,10 @@ from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.clock import LoopClock, new_loop
+from gateway.runtime.collector import collect_rarely
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
-from gateway.runtime.process import collect_rarely
 
 CONNECTIONS_MAX = 1_000_000
 T = TypeVar("T")

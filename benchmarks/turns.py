@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import selectors
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ class WatchedSelector(selectors.BaseSelector):
 
     longest_s       the longest turn since `reset`, in seconds
     longest_cpu_s   the most processor time of a turn since `reset`: neither waits for disks nor other programs count
+    collector_s     the most processor time of a search for cycles since `reset`
     """
 
     def __init__(self) -> None:
@@ -22,11 +24,20 @@ class WatchedSelector(selectors.BaseSelector):
         self._answered_cpu = time.thread_time()
         self.longest_s = 0.0
         self.longest_cpu_s = 0.0
+        self.collector_s = 0.0
+        self._searching = 0.0
+        gc.callbacks.append(self._collector)
+
+    def _collector(self, phase: str, _: dict[str, Any]) -> None:
+        if phase == "start":
+            self._searching = time.thread_time()
+        else:
+            self.collector_s = max(self.collector_s, time.thread_time() - self._searching)
 
     def reset(self) -> float:
         """The longest turn so far, in seconds; the next one is measured from now on."""
         longest, self.longest_s = self.longest_s, 0.0
-        self.longest_cpu_s = 0.0
+        self.longest_cpu_s = self.collector_s = 0.0
         self._answered = time.perf_counter()
         self._answered_cpu = time.thread_time()
         return longest

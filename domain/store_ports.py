@@ -213,7 +213,13 @@ class Metadata(Protocol):
         """One topic."""
 
     def topics(self) -> list[Topic]:
-        """All, by name."""
+        """All, by name. With a million of them it takes seconds: ask for names where these are enough."""
+
+    def topic_names(self) -> list[str]:
+        """The names of all, ascending."""
+
+    def lite_topics(self) -> list[Topic]:
+        """Those of type LITE, by name."""
 
     def topics_after(self, name: str, limit: int) -> list[Topic]:
         """At most `limit` topics by name, from the one behind `name` on: a slice of a walk over all."""

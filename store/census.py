@@ -28,9 +28,10 @@ class Census:
     def steps(self) -> Iterator[int]:
         """Walk over all topics and live lease tables; yields 1 for each."""
         queues = leases = 0
-        for entry in list(self._index.topics.values()):
-            queues += len(entry.queues)
-            yield 1
+        for entries in self._index.topics.slices():
+            for entry in entries:
+                queues += len(entry.queues)
+            yield len(entries)
         for table in list(self._ledger.tables.live.values()):
             leases += len(table.leases)
             yield 1

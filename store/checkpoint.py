@@ -2,50 +2,54 @@
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
                           | serial of the snapshot 8 | first place of the index that is needed 8
-    snapshot/<serial>     frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
-                          with the other magic their values are rows, 12 bytes: where in the log the long value is
-                          the last frame is empty
+                          | place of the index from which the heads of blocks are read 8
+                          with the other magic, of an earlier version, the last one is missing: the heads of all blocks are read
+    snapshot/<serial>     store/snapshot.py
+
+    rows into the index -> snapshot, with the table of the queues -> all of it in the log -> rows into the index -> syncs
+    -> checkpoint
 
 A file is written under a new name and is valid when its CRCs are right. The newest two checkpoints are kept, with all that they
 need: when the newest or its snapshot is damaged, the start uses the other one, and without any it reads the whole log.
-A snapshot may hold values that are newer than its position, so the log is made durable up to them before the checkpoint is
-written. No step blocks the loop: rows and changes are written in slices, and syncs are asynchronous.
+A snapshot may hold values that are newer than the position at which it stands. The position of the checkpoint is behind all of
+them, and the log is made durable up to it before the checkpoint is written. No step blocks the loop: rows and changes are
+written in slices, and syncs are asynchronous.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol, final
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
 
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, File
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
-from store import derived
+from store import derived, snapshot
 from store.config import StoreConfig
 from store.events import StoreEvents
 from store.full import NotWrittenError, is_full
 from store.keys.index import KeyIndex
 from store.log.commit import GroupCommit
 from store.queue.index import QueueIndex
-from store.state import change
+from store.snapshot import Columns, SnapshotItem, SnapshotSource
 
 FOLDER: Final = derived.CHECKPOINTS
-SNAPSHOT_FOLDER: Final = "snapshot"
-MAGIC: Final = 0x48474351
-MAGIC_VALUES: Final = 0x48474353
-MAGIC_ROWS: Final = 0x48475258
+SNAPSHOT_FOLDER: Final = snapshot.FOLDER
+MAGIC: Final = 0x48474352
+MAGIC_BEFORE: Final = 0x48474351
 _FRONT = struct.Struct(">II")
-_POINT = struct.Struct(">qqqqq")
-_FRAME = struct.Struct(">IIqI")
-_PLACE = struct.Struct(">qI")
+_POINT = struct.Struct(">qqqqqq")
+_POINT_BEFORE = struct.Struct(">qqqqq")
 _SLICE_QUEUES: Final = 64
 SLICE_BYTES: Final = 256 * 1024
 SLICE_ITEMS: Final = 1_024
 SLICE_LOOKS: Final = 8_192
 """Bytes and items of a snapshot that are written in one turn, and items looked at, those in vain included."""
+LOOKS_OF_STEP: Final = 1_024
+"""How many things a step of the source looks at, about, when it finds nothing."""
 _SLICE_NS: Final = 1_000_000
 _SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
 
@@ -59,6 +63,7 @@ class Point(NamedTuple):
     serial        number of the checkpoint, 0 for none
     snapshot      number of the snapshot
     index_first   place of the first block that the index needs
+    table         place of the index up to which the snapshot has a table of the blocks; 0 without one
     """
 
     position: int
@@ -67,9 +72,10 @@ class Point(NamedTuple):
     serial: int
     snapshot: int
     index_first: int
+    table: int
 
 
-NONE: Final = Point(0, 0, 0, 0, 0, 0)
+NONE: Final = Point(0, 0, 0, 0, 0, 0, 0)
 
 
 class Points(NamedTuple):
@@ -83,20 +89,6 @@ class Points(NamedTuple):
     newest: Point
     older: Point
     serial: int
-
-
-SnapshotItem = tuple[int, StateChange, bool]
-"""(base of the segment of the newest record, change, True when its value is a row)."""
-
-
-class CheckpointSource(Protocol):
-    """The source of a state snapshot."""
-
-    def snapshot(self) -> Iterator[SnapshotItem | None]:
-        """Every live key, and None for each thing that was looked at in vain.
-
-        The iteration takes several turns; values may be newer than its start.
-        """
 
 
 def find(disk: Disk, events: StoreEvents) -> Points:
@@ -150,56 +142,26 @@ def _read(disk: Disk, name: str) -> Point | str:
         data = disk.read_all(f"{FOLDER}/{name}") or b""
     except OSError as error:
         return f"it cannot be read: {error}"
-    if len(data) != _FRONT.size + _POINT.size or data[: _FRONT.size] != _FRONT.pack(MAGIC, zlib.crc32(data[_FRONT.size :])):
-        return "it is damaged, torn or of an earlier version"
-    position, index_end, state, snapshot, index_first = _POINT.unpack_from(data, _FRONT.size)
-    return Point(position, index_end, state, int(name), snapshot, index_first)
+    facts = data[_FRONT.size :]
+    crc = zlib.crc32(facts)
+    table = 0
+    if len(facts) == _POINT.size and data.startswith(_FRONT.pack(MAGIC, crc)):
+        position, index_end, state, serial, index_first, table = _POINT.unpack(facts)
+    elif len(facts) == _POINT_BEFORE.size and data.startswith(_FRONT.pack(MAGIC_BEFORE, crc)):
+        position, index_end, state, serial, index_first = _POINT_BEFORE.unpack(facts)
+    else:
+        return "it is damaged, torn or of an unknown version"
+    return Point(position, index_end, state, int(name), serial, index_first, table)
 
 
 def _snapshot_fault(disk: Disk, point: Point) -> str:
     """What is wrong with the snapshot of a checkpoint, "" for nothing."""
     try:
-        for _ in _frames(disk, point) if point.state else ():
+        for _ in snapshot.frames(disk, point.snapshot) if point.state else ():
             pass
     except (OSError, StoreError) as error:
         return str(error)
     return ""
-
-
-def snapshot_name(serial: int) -> str:
-    """The file of a state snapshot."""
-    return f"{SNAPSHOT_FOLDER}/{serial:020d}"
-
-
-def _frames(disk: Disk, point: Point) -> Iterator[tuple[int, bytes, bool]]:
-    """(base, encoded changes, True when their values are rows) of the frames of a snapshot. Raises StoreError, OSError."""
-    name = snapshot_name(point.snapshot)
-    data = disk.read_all(name)
-    if data is None:
-        raise StoreError(f"{name} is missing", name)
-    at = 0
-    while True:
-        if len(data) - at < _FRAME.size:
-            raise StoreError(f"{name} ends at byte {len(data)}, within a frame", name)
-        magic, crc, base, length = _FRAME.unpack_from(data, at)
-        body = data[at + _FRAME.size : at + _FRAME.size + length]
-        if magic not in (MAGIC_VALUES, MAGIC_ROWS) or len(body) != length or _crc(base, body) != crc:
-            raise StoreError(f"{name} is damaged at byte {at}", name)
-        if not length:
-            return
-        yield base, body, magic == MAGIC_ROWS
-        at += _FRAME.size + length
-
-
-def _crc(base: int, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(_PLACE.pack(base, len(body))))
-
-
-def read_snapshot(disk: Disk, point: Point) -> Iterator[SnapshotItem]:
-    """The items of the snapshot of `point`, as CheckpointSource.snapshot gave them. Raises StoreError, OSError."""
-    for base, body, rows in _frames(disk, point):
-        for item in change.decode(body):
-            yield base, item, rows
 
 
 @final
@@ -224,7 +186,7 @@ class Checkpointer:
         commit: GroupCommit,
         index: QueueIndex,
         keys: KeyIndex,
-        source: CheckpointSource,
+        source: SnapshotSource,
         points: Points,
     ) -> None:
         self._disk = disk
@@ -252,32 +214,35 @@ class Checkpointer:
         if behind >= self._config.checkpoint_bytes or late or self._waiters:
             self.begin(self._snapshot_wanted)
 
-    def begin(self, snapshot: bool, done: Callable[[], None] | None = None) -> None:
-        """Write a checkpoint now, with a new snapshot when `snapshot` asks for it or it is due.
+    def begin(self, fresh: bool, done: Callable[[], None] | None = None) -> None:
+        """Write a checkpoint now, with a new snapshot when `fresh` asks for it or it is due.
 
         `done` is not called when the store breaks before the end; on a full disk it waits for the checkpoint after that.
         """
         if self._running:
             if done is not None:
-                self._waiters.append(lambda: self.begin(snapshot, done))
+                self._waiters.append(lambda: self.begin(fresh, done))
             return
         if done is not None:
             self._waiters.append(done)
-            self._snapshot_wanted = self._snapshot_wanted or snapshot
+            self._snapshot_wanted = self._snapshot_wanted or fresh
         if self._commit.refusal() is not None:
             return
         self._running = True
         self._last_ns = self._clock.monotonic_ns()
         position = self._commit.written
         bound = max(_SNAPSHOT_BYTES_MIN, 4 * self._snapshot_bytes, self._config.checkpoint_bytes)
-        fresh = snapshot or position - self.last.state >= bound
-        self._commit.when_synced(lambda: self._rows(position, fresh))
+        if fresh or position - self.last.state >= bound:
+            self._commit.when_synced(lambda: self._guard(lambda: self._blocks(position)))
+        else:
+            last = self.last
+            self._index_to(lambda place: last._replace(position=place, serial=0))
 
     def files(self) -> list[tuple[str, int]]:
         """(name, bytes) of the checkpoints and snapshots that are kept."""
         kept = [point for point in (self.last, self.older) if point.serial]
         names = [_checkpoint_name(point.serial) for point in kept]
-        names += dict.fromkeys(snapshot_name(point.snapshot) for point in kept if point.state)
+        names += dict.fromkeys(snapshot.name_of(point.snapshot) for point in kept if point.state)
         return [(name, self._disk.size(name)) for name in names if self._disk.size(name) >= 0]
 
     def covers(self, position: int) -> bool:
@@ -316,32 +281,34 @@ class Checkpointer:
     def _later(self, step: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._guard(step))
 
-    def _rows(self, position: int, fresh: bool) -> None:
+    def _index_to(self, point: Callable[[int], Point]) -> None:
+        """Bring the rows of all records that are written into the index, and write the checkpoint, `point(position)`."""
+        position = self._commit.written
+        self._commit.when_synced(lambda: self._rows(position, point(position)))
+
+    def _rows(self, position: int, point: Point) -> None:
         def step() -> None:
             if not self._index.write_below(position, _SLICE_QUEUES) or not self._keys.write_below(position):
                 self._later(step)
                 return
-            end = self._index.end
-            self._index.sync(lambda error: self._keyed(error, position, end, fresh))
+            written = point._replace(index_end=self._index.end)
+            self._index.sync(lambda error: self._keyed(error, written))
 
         self._guard(step)
 
-    def _keyed(self, error: OSError | None, position: int, end: int, fresh: bool) -> None:
+    def _keyed(self, error: OSError | None, point: Point) -> None:
         if error is not None:
-            self._indexed(error, position, end, fresh)
+            self._indexed(error, point)
         else:
-            self._keys.sync(lambda failed: self._indexed(failed, position, end, fresh))
+            self._keys.sync(lambda failed: self._indexed(failed, point))
 
-    def _indexed(self, error: OSError | None, position: int, end: int, fresh: bool) -> None:
+    def _indexed(self, error: OSError | None, point: Point) -> None:
         if isinstance(error, NotWrittenError):
             self._abandon(error)
         elif error is not None:
             self._commit.stop("a sync of the index", error)
-        elif not fresh:
-            point = Point(position, end, self.last.state, 0, self.last.snapshot, self._index.needed_from())
-            self._guard(lambda: self._finish(point))
         else:
-            self._guard(lambda: self._snapshot(position, end))
+            self._guard(lambda: self._finish(point._replace(index_first=self._index.needed_from())))
 
     def _create(self, name: Callable[[int], str]) -> tuple[int, File]:
         """(number, file) of a new file: no file is written twice."""
@@ -352,44 +319,46 @@ class Checkpointer:
         self._file = (name(self._serial), file)
         return self._serial, file
 
-    def _snapshot(self, position: int, index_end: int) -> None:
-        serial, file = self._create(snapshot_name)
-        items = self._source.snapshot()
+    def _blocks(self, position: int) -> None:
+        """Bring the rows of records before `position` into blocks, so that the table has them; then write the snapshot."""
+        if self._index.write_below(position, _SLICE_QUEUES):
+            self._snapshot(position)
+        else:
+            self._later(lambda: self._blocks(position))
+
+    def _snapshot(self, state: int) -> None:
+        """Write a snapshot that stands at position `state` of the log, and then the index."""
+        serial, file = self._create(snapshot.name_of)
+        table = self._index.end
+        steps = self._source.snapshot()
+        rest: list[SnapshotItem] = []
         written = 0
+        ended: list[SnapshotItem] | Columns | None = []
 
         def step() -> None:
-            nonlocal written
-            group: list[StateChange] = []
-            size, base, more, rows, count, looks = 0, -1, False, False, 0, 0
-            for found in items:
-                looks += 1
-                if looks >= SLICE_LOOKS:
-                    more = True
-                if found is None:
-                    if more:
-                        break
+            nonlocal written, rest
+            size, count, looks = 0, 0, 0
+            while count < SLICE_ITEMS and size < SLICE_BYTES and looks < SLICE_LOOKS:
+                found = rest if rest else next(steps, ended)
+                if isinstance(found, Columns):
+                    data = snapshot.encode(found.kind, 0, found.body)
+                    count += found.rows
+                elif found is None:
+                    looks += LOOKS_OF_STEP
                     continue
-                at, item, row = found
-                if group and (at != base or row != rows):
-                    file.append(_frame(base, group, rows))
-                    group = []
-                base, rows = at, row
-                group.append(item)
-                size += len(item.key) + len(item.value or b"")
-                count += 1
-                if more or count >= SLICE_ITEMS or size >= SLICE_BYTES:
-                    more = True
-                    break
-            if group:
-                file.append(_frame(base, group, rows))
+                elif not found:
+                    file.append(snapshot.encode_changes(0, [], False))
+                    self._snapshot_bytes = written
+                    # The journal of this turn is written at its end, so the newest value is in the log from the next turn on.
+                    self._later(lambda: durable(self._commit.end))
+                    return
+                else:
+                    data, rest = _frame(found)
+                    count += len(found) - len(rest)
+                file.append(data)
+                size += len(data)
             written += size
-            if more:
-                self._later(step)
-                return
-            file.append(_frame(0, [], False))
-            self._snapshot_bytes = written
-            # The journal of this turn is written at its end, so the newest value is in the log from the next turn on.
-            self._later(lambda: durable(self._commit.end))
+            self._later(step)
 
         def durable(newest: int) -> None:
             if self._commit.written < newest:
@@ -402,7 +371,8 @@ class Checkpointer:
                 self._commit.stop("a sync of the state snapshot", error)
                 return
             self._close()
-            self._guard(lambda: self._finish(Point(position, index_end, position, 0, serial, self._index.needed_from())))
+            # What the table of the queues refers to is before this position: the index is never ahead of the checkpoint.
+            self._guard(lambda: self._index_to(lambda position: Point(position, 0, state, 0, serial, 0, table)))
 
         self._guard(step)
 
@@ -414,7 +384,8 @@ class Checkpointer:
     def _finish(self, point: Point) -> None:
         serial, file = self._create(_checkpoint_name)
         point = point._replace(serial=serial)
-        data = _POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first)
+        facts = (point.position, point.index_end, point.state, point.snapshot, point.index_first, point.table)
+        data = _POINT.pack(*facts)
         file.append(_FRONT.pack(MAGIC, zlib.crc32(data)) + data)
 
         def synced(error: OSError | None) -> None:
@@ -452,6 +423,14 @@ def _checkpoint_name(serial: int) -> str:
     return f"{FOLDER}/{serial:020d}"
 
 
-def _frame(base: int, group: list[StateChange], rows: bool) -> bytes:
-    body = change.encode(group)
-    return _FRAME.pack(MAGIC_ROWS if rows else MAGIC_VALUES, _crc(base, body), base, len(body)) + body
+def _frame(items: list[SnapshotItem]) -> tuple[bytes, list[SnapshotItem]]:
+    """(a frame of the first `items`, those of one segment and kind, the others)."""
+    base, _, rows = items[0]
+    group: list[StateChange] = []
+    size = 0
+    for at, item, row in items:
+        if at != base or row != rows or size >= SLICE_BYTES:
+            break
+        group.append(item)
+        size += len(item.key) + len(item.value or b"")
+    return snapshot.encode_changes(base, group, rows), items[len(group) :]

@@ -13,25 +13,24 @@ from store.append import Appender
 from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
-from store.log.segment import Segments
+from store.queue import table
 from store.queue.index import QueueIndex
-from store.queue.queue import Queue
-from store.state.anchors import Anchors
-from store.state.view import DROPPED, EMPTY, StateView
+from store.queue.queue import Queue, TopicEntry
+from store.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
+from store.state.view import DROPPED, EMPTY, TOPIC, StateView
 
 SLICE_TABLES: Final = 256
 SLICE_CHANGES: Final = 512
 SLICE_BYTES: Final = 256 * 1024
 SLICE_LOOKS: Final = 4_096
 """Live lease tables, changes, their bytes, and items looked at in vain, in one turn of what is carried forward."""
+STEP_LOOKS: Final = 512
+"""How many things a step looks at, about."""
 
 
 @final
 class Compaction:
-    """Finds the state that retention has to write again, and removes topics and lite queues.
-
-    queues   queues by the segment that holds their newest message
-    """
+    """Finds the state that retention has to write again, and removes topics and lite queues."""
 
     def __init__(
         self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: LeaseLedger, appender: Appender
@@ -41,12 +40,6 @@ class Compaction:
         self._state = state
         self._ledger = ledger
         self._appender = appender
-        self.queues: Anchors[Queue] = Anchors()
-
-    def load(self, segments: Segments) -> None:
-        """Find the segment of each queue's newest message, after recovery."""
-        for base, queue in self._index.newest(segments):
-            self.queues.touch(queue, base)
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write again what is still needed of a segment; durable before `done`."""
@@ -60,46 +53,66 @@ class Compaction:
         are journaled here: the first write after that covers them. Other changes may be made between two slices: nothing
         becomes older by them. Raises StoreError, OSError.
         """
-        turn = self._ledger.turn
-        tables = turn.anchors.below(base)
-        for at in range(0, len(tables), SLICE_TABLES):
-            turn.renew(tables[at : at + SLICE_TABLES], base)
-            turn.write(self._commit.base)
-            yield []
-        yield from _slices(self._idle_below(base))
+        yield from _slices(self._leases_below(base))
         yield from _slices(self._state_below(base))
-        yield from _slices(self._queues_below(base))
+        yield from self._topics_below(base)
         yield from _slices(self._stale(base))
 
-    def _idle_below(self, base: int) -> Iterator[StateChange | None]:
-        tables = self._ledger.tables
-        for key in tables.state_keys():
-            yield tables.rewrite_idle(key, base, self._commit.base)
-
-    def _state_below(self, base: int) -> Iterator[StateChange | None]:
-        """Leaves out keys with a newer change that is accepted and not durable yet: the log holds it after `base`."""
-        unapplied = self._appender.unapplied
-        for item in self._state.anchored_below(base):
-            skipped = item is None or (item.space, item.key) in unapplied or self._is_stale(item, base)
-            yield None if skipped else item
-
-    def _queues_below(self, base: int) -> Iterator[StateChange | None]:
-        for queue in self.queues.below(base):
-            if not 0 <= self.queues.base_of(queue) < base:
-                yield None  # it has got messages meanwhile
-                continue
-            self.queues.forget(queue)
-            ended = queue.entry.name != TIMER_TOPIC and queue.visible == queue.next
-            if ended and self._index.queue(queue.name, queue.id) is queue:
-                yield StateChange(EMPTY, _empty_key(queue.name, queue.id), b"%d" % queue.next)
-            else:
+    def _leases_below(self, base: int) -> Iterator[list[StateChange] | None]:
+        turn, tables = self._ledger.turn, self._ledger.tables
+        for chunk in tables.chunks():
+            live = tables.live_in(chunk)
+            yield tables.rewritten(chunk, base, self._commit.base)
+            for at in range(0, len(live), SLICE_TABLES):
+                turn.renew(live[at : at + SLICE_TABLES], base)
+                turn.write(self._commit.base)
                 yield None
 
-    def _stale(self, base: int) -> Iterator[StateChange | None]:
+    def _state_below(self, base: int) -> Iterator[list[StateChange] | None]:
+        """Leaves out keys with a newer change that is accepted and not durable yet: the log holds it after `base`."""
+        unapplied = self._appender.unapplied
+        for items in self._state.anchored_below(base):
+            yield [item for item in items if (item.space, item.key) not in unapplied and not self._is_stale(item, base)]
+
+    def _topics_below(self, base: int) -> Iterator[list[StateChange] | None]:
+        """Configurations, and the next offsets of queues that become empty; these are marked when that is durable."""
+        found: list[StateChange] = []
+        ended: list[Queue] = []
+        looks = 0
+        for entries in self._index.topics.slices():
+            for entry in entries:
+                if self._index.topics.get(entry.name) is not entry:
+                    continue  # it was deleted in a pause
+                settings = entry.settings
+                looks += 1
+                if settings is not None and entry.anchor < base:
+                    key = entry.name.encode()
+                    if (TOPIC, key) not in self._appender.unapplied:
+                        found.append(StateChange(TOPIC, key, settings.value(entry.created_ms)))
+                for queue in entry.all_queues() if entry.name != TIMER_TOPIC else ():
+                    looks += 1
+                    if 0 <= queue.last_position() < base and queue.visible == queue.next and self._index.contains(queue):
+                        found.append(StateChange(EMPTY, _empty_key(queue.name, queue.id), b"%d" % queue.next))
+                        ended.append(queue)
+                    if len(found) >= SLICE_CHANGES or looks >= SLICE_LOOKS:
+                        yield found or None
+                        _mark(ended, base)
+                        found, ended, looks = [], [], 0
+        if found:
+            yield found
+            _mark(ended, base)
+
+    def _stale(self, base: int) -> Iterator[list[StateChange] | None]:
         for space, prefix in ((DROPPED, b""), (EMPTY, lite.PREFIX.encode())):
-            for key, value in list(self._state.scan(space, prefix)):
-                stale = self._state.get(space, key) == value and self._is_stale(StateChange(space, key, value), base)
-                yield StateChange(space, key, None) if stale else None
+            keys = self._state.keys(space, prefix, b"", SLICE_CHANGES)
+            while keys:
+                found: list[StateChange] = []
+                for key in keys:
+                    value = self._state.get(space, key)
+                    if value is not None and self._is_stale(StateChange(space, key, value), base):
+                        found.append(StateChange(space, key, None))
+                yield found
+                keys = self._state.keys(space, prefix, keys[-1] + b"\x00", SLICE_CHANGES)
 
     def _is_stale(self, item: StateChange, base: int) -> bool:
         """True when neither the log from `base` on nor the index holds anything of a deleted topic or lite topic."""
@@ -108,18 +121,38 @@ class Compaction:
         facts = item.value.split(b" ")
         return len(facts) > 1 and int(facts[-2]) <= base and int(facts[-1]) <= self._index.first
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange, bool] | None]:
-        """CheckpointSource.snapshot."""
+    def snapshot(self) -> Iterator[list[SnapshotItem] | Columns | None]:
+        """SnapshotSource.snapshot: state, topics and queues, lease tables."""
         yield from self._state.snapshot()
-        for found in self._ledger.turn.snapshot():
-            yield None if found is None else (*found, False)
+        for entries in self._index.topics.slices():
+            body, count = table.encode_topics(entries)
+            if count:
+                yield Columns(TOPICS, body, count)
+            yield from self._queue_frames(entries)
+        yield self._index.encode_files()
+        turn, tables = self._ledger.turn, self._ledger.tables
+        for chunk in tables.chunks():
+            live = turn.snapshot(tables.live_in(chunk))
+            idle = chunk.idle()
+            if idle.keys:
+                yield Columns(LEASES, idle.encode(), len(idle.keys))
+            yield [(base, item, False) for base, item in live] or None
+
+    def _queue_frames(self, entries: Sequence[TopicEntry]) -> Iterator[Columns]:
+        rows = table.QueueRows()
+        for entry in entries:
+            for queues in table.rows_of(entry):
+                for queue in queues:
+                    rows.add(queue)
+                if rows.count >= table.ROWS_MAX:
+                    yield Columns(QUEUES, rows.encode(), rows.count)
+                    rows = table.QueueRows()
+        if rows.count:
+            yield Columns(QUEUES, rows.encode(), rows.count)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Remove a topic's queues and leases; the changes for the log."""
         changes = self._ledger.drop_topic(topic)
-        old = self._index.topics.get(topic)
-        for queue in [] if old is None else old.all_queues():
-            self.queues.forget(queue)
         for prefix in (f"{topic}\x00", lite.queue_name(topic, "")):
             for key, _ in self._state.scan(EMPTY, prefix.encode()):
                 changes.append(StateChange(EMPTY, key, None))
@@ -132,29 +165,35 @@ class Compaction:
         """Remove a lite queue; the change for the log, which is kept while the log holds earlier messages of the lite topic."""
         key = _empty_key(queue.name, 0)
         item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.end, self._index.end))
-        self.queues.forget(queue)
         self._index.drop(queue)
         self._state.apply(item, self._commit.base)
         return item
 
 
-def _slices(found: Iterable[StateChange | None]) -> Iterator[list[StateChange] | None]:
-    """Lists of changes, bounded by SLICE_CHANGES and SLICE_BYTES; None after SLICE_LOOKS items that are None."""
+def _slices(steps: Iterable[list[StateChange] | None]) -> Iterator[list[StateChange] | None]:
+    """The changes of `steps` in lists bounded by SLICE_CHANGES and SLICE_BYTES. None asks for, and is, the end of a turn."""
     slice_: list[StateChange] = []
     size = looks = 0
-    for item in found:
-        looks += 1
-        if item is not None:
+    for found in steps:
+        looks += STEP_LOOKS
+        for item in found or ():
             slice_.append(item)
             size += len(item.key) + len(item.value or b"")
-        if len(slice_) >= SLICE_CHANGES or size >= SLICE_BYTES:
-            yield slice_
-            slice_, size, looks = [], 0, 0
-        elif looks >= SLICE_LOOKS:
+            if len(slice_) >= SLICE_CHANGES or size >= SLICE_BYTES:
+                yield slice_
+                slice_, size, looks = [], 0, 0
+        if found is None or looks >= SLICE_LOOKS:
             yield slice_ or None
             slice_, size, looks = [], 0, 0
     if slice_:
         yield slice_
+
+
+def _mark(ended: list[Queue], base: int) -> None:
+    """Note that the log holds the next offsets of `ended`: their last messages may be deleted."""
+    for queue in ended:
+        if queue.last_record < base:
+            queue.last_record = -1
 
 
 def empty_at(state: StateView, topic: str, queue_id: int) -> int:

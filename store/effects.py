@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.store_ports import StateChange
+from store import snapshot
 from store.append import Appender
 from store.compaction import Compaction
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.events import StoreEvents
+from store.lease import rows
 from store.lease.ledger import LeaseLedger
 from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
 from store.log.segment import Segments
+from store.queue import table
 from store.queue.block import ROWS_MAX
 from store.queue.index import QueueIndex
 from store.queue.row import ROW_BYTES
@@ -57,15 +60,25 @@ class StateEffects:
             entry = self._index.topics.get(topic)
             if entry is None or entry.epoch < epoch:  # else retention has written the change again: the topic is a later one
                 self._index.drop_topic(topic, epoch)
-                self._index.configure(topic, self._metadata.topic(topic))
+
+    def load(self, kind: int, body: bytes) -> None:
+        """Load a frame of columns of a snapshot."""
+        if kind == snapshot.TOPICS:
+            table.load_topics(self._index, body, self._metadata.settings.get)
+        elif kind == snapshot.QUEUES:
+            self._index.load_queues(body)
+        elif kind == snapshot.FILES:
+            self._index.load_files(body)
+        elif kind == snapshot.LEASES:
+            self._ledger.tables.load(rows.decode(body))
 
     def _apply(self, item: StateChange, base: int) -> None:
-        self._state.apply(item, base)
         if item.space == TOPIC:
-            topic = self._metadata.apply(item)
-            self._index.configure(item.key.decode() if topic is None else topic.name, topic)
-        elif item.space == GROUP:
-            self._metadata.apply(item)
+            self._metadata.apply(item, base)
+            return
+        self._state.apply(item, base)
+        if item.space == GROUP:
+            self._metadata.apply(item, base)
 
 
 @final
@@ -105,7 +118,6 @@ class BatchEffects:
             queue.visible += len(records)
             if queue.entry.arrivals is not None and not queue.lite:
                 queue.entry.arrivals.note(queue.id)
-            self._compaction.queues.touch(queue, base)
             if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.refusal() is None:
                 try:
                     self._index.write_out(queue)

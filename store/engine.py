@@ -184,12 +184,14 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     turn = TurnJournal(index, writer, events)
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)
-    metadata = Catalogue(durability, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys)
+    metadata = Catalogue(durability, index, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys)
     state.connect(writer.append_changes, reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     try:
-        recovery = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of, events, promise)
+        recovery = LogRecovery(
+            disk, segments, index, state, state_effects.recovered, state_effects.load, appender.tag_of, events, promise
+        )
         recovered = recovery.run(point)
     except StoreError:
         segments.close()
@@ -203,7 +205,6 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         )  # fmt: skip
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
-    compaction.load(segments)
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
     retention = Retention(
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
@@ -219,7 +220,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     )  # fmt: skip
     backups = HeldBackups(held_disk, clock, segments, commit, checkpointer, index, keys, events)
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
-    positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments, events)
+    positions, key_search = StoredPositions(ledger, writer, clock), KeySearch(keys, reading, index, segments, events)
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock, backups.stop),

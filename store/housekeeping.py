@@ -16,6 +16,8 @@ from store.turns import Turns
 _SECOND_NS: Final = 1_000_000_000
 REST_NS: Final = 10 * _SECOND_NS
 """A lease table without leases that has not changed for one to two times this long is packed."""
+RESTLESS_MAX: Final = 16_384
+"""When this many tables have changed since the last time, the next packing is at the next second: live ones are large."""
 
 
 @final
@@ -64,9 +66,11 @@ class Housekeeping:
             self._held.release()
         parts.admission.check_space()
         if not self._spills.busy and commit.refusal() is None:
-            self._spills.run(parts.index.spill(), lambda: None, partial(commit.failed, "a write of the index"))
+            spills = chain(parts.index.spill(), parts.index.forget_deleted(), parts.ledger.forget_removed())
+            self._spills.run(spills, lambda: None, partial(commit.failed, "a write of the index"))
         now = self._clock.monotonic_ns()
-        if now - self._rest_ns >= REST_NS and not self._rests.busy:
+        due = now - self._rest_ns >= REST_NS or parts.ledger.turn.restless >= RESTLESS_MAX
+        if due and not self._rests.busy:
             self._rest_ns = now
             self._rests.run(chain(parts.ledger.turn.rest(), parts.census.steps()), _nothing, _ignored)
         parts.checkpointer.check()

@@ -140,7 +140,7 @@ class StoredLiteQueues:
 
     def count(self, parent: str) -> int:
         """LiteQueues.count."""
-        entries = self._index.topics.values() if parent == "" else [self._index.entry(parent)]
+        entries = self._index.lite_topics.values() if parent == "" else [self._index.entry(parent)]
         return sum(len(entry.lite_queues) for entry in entries if entry.lite_queues is not None)
 
     def positions(self) -> int:

@@ -15,7 +15,7 @@ from domain.ports import Disk
 from domain.record import Record
 from domain.store_event import RECOVERING_BYTES, StoreEventKind
 from domain.store_ports import StateChange
-from store import checkpoint
+from store import snapshot
 from store.checkpoint import Point
 from store.delay import parking
 from store.events import StoreEvents
@@ -63,11 +63,13 @@ class LogRecovery:
         index: QueueIndex,
         state: StateView,
         apply: Callable[[StateChange, int], None],
+        load: Callable[[int, bytes], None],
         tag_of: Callable[[bytes], int],
         events: StoreEvents,
         promise: Promise | None,
     ) -> None:
-        """`apply(change, base)` applies a state change whose record is in the segment at `base`. `promise` of the mark."""
+        """`apply(change, base)` applies a state change whose record is in the segment at `base`; `load(kind, body)` a frame of
+        columns of a snapshot. `promise` of the mark."""
         self._events = events
         self._promise = promise
         self._disk = disk
@@ -75,6 +77,7 @@ class LogRecovery:
         self._index = index
         self._state = state
         self._apply = apply
+        self._load = load
         self._tag_of = tag_of
 
     def run(self, point: Point) -> Recovered:
@@ -84,13 +87,7 @@ class LogRecovery:
         proven = max(point.position, 0 if promise is None else promise.position)
         self._require_files(proven)
         if point.state:
-            for base, item, row in checkpoint.read_snapshot(self._disk, point):
-                if row and item.value is not None:
-                    packed = int.from_bytes(item.value, "big")
-                    segment = segments.at(rows.unpack(packed)[0])
-                    self._state.put_row(item.space, item.key, packed, base if segment is None else segment.base)
-                else:
-                    self._apply(item, base)
+            self._snapshot(point.snapshot)
         end = max(point.state, segments.first)
         for header, data in segments.walk(end, True):
             if header.position >= point.position:
@@ -103,7 +100,7 @@ class LogRecovery:
             self._refuse_damage(end, proven)
         self._index.log_start = segments.first
         self._index.lost_ms = {gap.end - 1: gap.ms for gap in segments.gaps}
-        self._index.load(point.position, self._epoch)
+        self._index.load(point.table if point.state else 0, point.position, self._epoch)
         end = max(point.position, segments.first)
         store_ms = self._newest_ms(point)
         batches = 0
@@ -134,6 +131,19 @@ class LogRecovery:
         self._queues()
         self._step_over_gaps(point.position)
         return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, crashed)
+
+    def _snapshot(self, serial: int) -> None:
+        for kind, base, body in snapshot.frames(self._disk, serial):
+            if kind == snapshot.VALUES:
+                for item in change.decode(body):
+                    self._apply(item, base)
+            elif kind == snapshot.ROWS:
+                for item in change.decode(body):
+                    packed = int.from_bytes(item.value or b"", "big")
+                    segment = self._segments.at(rows.unpack(packed)[0])
+                    self._state.put_row(item.space, item.key, packed, base if segment is None else segment.base)
+            else:
+                self._load(kind, body)
 
     def _newest_ms(self, point: Point) -> int:
         """The newest store time below `point`: of the mark, and of the batches that it does not cover."""
@@ -234,7 +244,7 @@ class LogRecovery:
         """Continue `queue` at `offset`, whose record is at `position`: what was before it is deleted, or lost in a gap."""
         if offset == queue.next:
             return
-        last = self._index.last_position(queue)
+        last = queue.last_position()
         gap = next((gap for gap in reversed(self._segments.gaps) if last < gap.end and gap.begin < position), None)
         if last >= 0 and gap is not None:
             self._index.add_lost(queue, offset - queue.next, gap.end - 1)
@@ -249,7 +259,7 @@ class LogRecovery:
                 continue
             for entry in self._index.topics.values():
                 for queue in entry.all_queues() if entry.name != TIMER_TOPIC else ():
-                    if self._index.last_position(queue) < gap.end - 1:
+                    if queue.last_position() < gap.end - 1:
                         self._index.add_lost(queue, gap.records, gap.end - 1)
 
     def _skip_to(self, queue: Queue, offset: int) -> None:

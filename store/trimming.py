@@ -41,7 +41,7 @@ class Trimming:
         for gone in [entry for entry in self._windows if own.get(entry.name) is not entry or not _bound(entry)]:
             del self._windows[gone]
         for entry in list(own.values()):
-            topic = entry.topic
+            topic = None if entry.settings is None else entry.settings.topic
             if topic is not None and 0 < topic.retention_ms < self._config.retention_ms:
                 for queue in list(entry.queues.values()):
                     yield self._trim_before(queue, wall_ms - topic.retention_ms)
@@ -53,7 +53,7 @@ class Trimming:
         """Set `held` when a topic that keeps messages for longer than `age_ms` has some before `end` of the log."""
         self.held = False
         for entry in list(self._index.own_retention.values()):
-            topic = entry.topic
+            topic = None if entry.settings is None else entry.settings.topic
             yield 1
             for queue in list(entry.queues.values()) if topic is not None and topic.retention_ms > age_ms else ():
                 if self._reaches(queue, end):
@@ -114,4 +114,4 @@ class Trimming:
 
 def _bound(entry: TopicEntry) -> int:
     """Bytes that a topic keeps, 0 for no bound."""
-    return 0 if entry.topic is None else entry.topic.retention_bytes
+    return 0 if entry.settings is None else entry.settings.topic.retention_bytes

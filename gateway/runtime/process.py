@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gateway.node.node import Node
 from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
+from gateway.runtime.collector import collect_rarely
 from gateway.runtime.compiled import at_next_start, under_way
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("headgate.process")
 COMPILING_CHECK_S = 2.0
 """Seconds between two looks at whether the compilation beside the server has ended."""
-COLLECT_AFTER = 20_000
-"""Threshold of the garbage collector: objects allocated and not freed before it searches the youngest for cycles."""
 
 
 def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
@@ -33,7 +32,8 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     """
     configure(config.log_level, config.log_format)
     _raise_file_limit()
-    gc.disable()  # what the start makes stays: to search it for cycles while it grows takes seconds at a million queues
+    gc.collect()
+    gc.disable()  # what the start makes stays: to search it for cycles takes seconds at a million queues
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -63,17 +63,6 @@ def say_when_compiled(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
     else:
         log.info("the compilation has ended; from the next start on: %s", at_next_start())
-
-
-def collect_rarely() -> None:
-    """Run the garbage collector, but rarely: nearly all objects are freed by reference counts, and the default costs 4 to 10 %.
-
-    Objects of the start are frozen: they live as long as the process.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, 5, 200)  # 5, not 20: what survives is searched again in turns of a quarter of the length
-    gc.enable()
 
 
 def _raise_file_limit() -> None:

@@ -185,6 +185,8 @@ class StoredLeases:
         ids = sorted(entry.queues)
         if not ids:
             return []
+        if len(ids) == 1:
+            return [entry.queues[ids[0]]]
         if by_priority(queue_id):
             return [entry.queues[queue] for queue in (ids if lowest_first(queue_id) else reversed(ids))]
         at = self._ledger.next_round(group, topic) % len(ids)

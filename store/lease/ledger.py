@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import final
 
-from domain import lite
 from domain.errors import Failure
 from domain.ports import Clock
 from domain.store_ports import StateChange
@@ -67,7 +66,8 @@ class LeaseLedger:
         table = self.tables.get(key)
         self._index.refresh(queue)
         if table is None:
-            progress = self.pull_progress.get(key)
+            removing = self.tables.is_removing(queue.name)
+            progress = None if removing else self.pull_progress.get(key)
             start = self._hot.start_of(queue, from_first) if progress is None else progress.start
             table = self.tables[key] = LeaseTable(*key, start)
             self.turn.mark_changed(table)
@@ -100,27 +100,36 @@ class LeaseLedger:
         self._expiry.schedule(table)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
-        """Remove all tables of a topic, its lite queues included; the changes for the log, two however many there are."""
-        changes: list[StateChange] = []
-        for name in (f"{topic}\x00", lite.queue_name(topic, "")):
-            prefix = name.encode()
-            if self._take(prefix):
-                changes.append(StateChange(LEASE, prefix, None))
+        """Remove all tables of a topic, its lite queues included; the changes for the log, two however many there are.
+
+        A few hundred are forgotten at once, others by `forget_removed`.
+        """
+        changes = [StateChange(LEASE, prefix, None) for prefix in self.tables.take(topic)]
+        if changes:
+            self.turn.drop_removed()
+            next(self.forget_removed(), 0)
+            next(self.forget_removed(), 0)
         return changes
 
-    def _take(self, prefix: bytes) -> bool:
-        """Remove the tables whose state keys begin with `prefix`; True when there were any."""
-        keys, live = self.tables.take(prefix)
-        for owner in {key.rpartition(b"\x00")[0] for key in keys}:
-            name, group = owner.decode().split("\x00")
-            self._round_robin.pop((group, name), None)
-            self.turn.candidates.drop(group, name)
-        for key in keys if len(self.pull_progress) else ():
-            self.pull_progress.drop(journal.parse_key(key))
-        for table in live:
+    def forget_removed(self) -> Iterator[int]:
+        """Forget the tables of deleted topics; yields the cost of each step, in visits."""
+        return self.tables.forget(self._forget)
+
+    def _forget(self, key: bytes, table: LeaseTable | None) -> None:
+        group, topic, queue_id = journal.parse_key(key)
+        if self._round_robin:
+            self._round_robin.pop((group, topic), None)
+        self.turn.candidates.drop(group, topic)
+        if len(self.pull_progress):
+            self.pull_progress.drop((group, topic, queue_id))
+        if table is not None:
             self.turn.drop(table)
-            table.dropped = True
-        return bool(keys)
+
+    def tables_of_group(self, group: str) -> Iterator[list[tuple[str, str, int]]]:
+        """The places of the tables of a group, in lists; all tables are looked at, those of one list in one step."""
+        middle = f"\x00{group}\x00".encode()
+        for chunk in self.tables.chunks():
+            yield [journal.parse_key(key) for key in chunk.keys if middle in key]
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
         """Remove the tables at `keys` that exist; the changes for the log."""
@@ -145,7 +154,9 @@ class LeaseLedger:
         if change.value is not None and self.tables.put_idle(change.key, change.value, base):
             return
         if change.value is None and not journal.is_key(change.key):
-            self._take(change.key)
+            for removed in self.tables.take_prefix(change.key)[1]:
+                self.turn.drop(removed)
+                removed.dropped = True
             return
         key = journal.parse_key(change.key)
         if change.value is None:

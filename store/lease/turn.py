@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from domain.errors import Failure
 from domain.message import Placed
@@ -15,8 +15,10 @@ from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
-from store.state.anchors import Anchors
 from store.state.view import LEASE
+
+PACK_COST: Final = 16
+"""What it costs to pack a table and to free its objects, in visits."""
 
 
 class JournalWriter(Protocol):
@@ -34,7 +36,6 @@ class TurnJournal:
     """Lease tables, and those of them that have changed in this turn.
 
     tables          all lease tables
-    anchors         the segments that hold the newest whole value of live tables
     candidates      queues where a receive may find a message
     _dirty          tables that have changed since the last turn, in the order of their first change
     _changed        tables that have changed since the last `rest`
@@ -47,7 +48,6 @@ class TurnJournal:
         self._index = index
         self._events = events
         self._writer = writer
-        self.anchors: Anchors[LeaseTable] = Anchors()
         self.tables = LeaseTables(self.mark_changed)
         self.candidates = AllCandidates()
         self._dirty: dict[LeaseTable, None] = {}
@@ -75,7 +75,10 @@ class TurnJournal:
     def drop(self, table: LeaseTable) -> None:
         """Leave `table`, which is being removed, out of the journal."""
         self._dirty.pop(table, None)
-        self.anchors.forget(table)
+
+    def drop_removed(self) -> None:
+        """Leave the tables that have been removed with their topic out of the journal."""
+        self._dirty = {table: None for table in self._dirty if not self.tables.is_removed(table)}
 
     def pending_change(self, table: LeaseTable) -> StateChange:
         """The change of `table`, for the caller to append with another message; the journal of the turn leaves it out."""
@@ -85,42 +88,42 @@ class TurnJournal:
 
     def anchor(self, table: LeaseTable, base: int) -> None:
         """Note that the segment at `base` holds the newest whole value of `table`; packs the table when it is idle."""
-        if self.tables.make_idle(table, base, False):
-            self.anchors.forget(table)
-        else:
-            self.anchors.touch(table, base)
+        if not self.tables.make_idle(table, base, False):
+            table.anchor = base
 
     def packed(self, table: LeaseTable) -> bool:
         """Pack `table` if it is idle. False when it has to stay live."""
-        base = self.anchors.base_of(table)
-        if base < 0 or not self.tables.make_idle(table, base, True):
-            return False
-        self.anchors.forget(table)
-        return True
+        return table.anchor >= 0 and self.tables.make_idle(table, table.anchor, True)
+
+    @property
+    def restless(self) -> int:
+        """Tables that have changed since the last `rest`."""
+        return len(self._changed)
 
     def rest(self) -> Iterator[int]:
-        """Pack the idle tables that have not changed since the call before; yields 1 for each table looked at."""
+        """Pack the idle tables that have not changed since the call before; yields the cost of each step, in visits."""
         quiet, self._changed_before, self._changed = self._changed_before, self._changed, {}
         for table in quiet:
-            yield 1
-            if not (table.dropped or table in self._changed_before or table in self._changed or table in self._dirty):
-                self.packed(table)
+            if table.dropped or table in self._changed_before or table in self._changed or table in self._dirty:
+                yield 1
+            else:
+                yield PACK_COST if self.packed(table) else 1
 
     def renew(self, tables: Sequence[LeaseTable], base: int) -> None:
         """Journal the whole value of those `tables` whose newest one is before position `base`, at the next `write`."""
         for table in tables:
-            if not table.dropped and 0 <= self.anchors.base_of(table) < base:
+            if not table.dropped and 0 <= table.anchor < base:
                 table.whole_due = True
                 self.mark_changed(table)
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange] | None]:
-        """(base of the segment of the newest whole value, whole value) of all tables; of live ones, the oldest first.
-
-        None for each table that was looked at in vain.
-        """
-        for base, table in self.anchors.items():
-            yield base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table))
-        yield from self.tables.snapshot()
+    def snapshot(self, tables: Sequence[LeaseTable]) -> list[tuple[int, StateChange]]:
+        """(base of the segment of the newest whole value, whole value) of those live `tables` that have one in the log."""
+        found: list[tuple[int, StateChange]] = []
+        for table in tables:
+            if table.anchor >= 0:
+                key = journal.key(table.group, table.topic, table.queue_id)
+                found.append((table.anchor, StateChange(LEASE, key, journal.whole_value(table))))
+        return found
 
     def when_written(self, done: Callable[[Any], None], result: object) -> None:
         """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed before."""
@@ -136,6 +139,8 @@ class TurnJournal:
 
     def mark_changed(self, table: LeaseTable) -> None:
         """Journal `table` at the end of this turn."""
+        if self.tables.removals and self.tables.is_removed(table):
+            return
         if self.candidates.places:  # most nodes have none, and each acknowledgement would ask
             self.candidates.changed(table)
         if table not in self._dirty:

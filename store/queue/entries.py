@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from domain import lite
-from domain.topic import Topic
 from store.queue.queue import Queue, TopicEntry
+from store.queue.settings import TopicSettings
+from store.queue.topics import TopicMap
 
 
 class TopicEntries:
@@ -12,34 +13,42 @@ class TopicEntries:
 
     topics           name -> entry
     own_retention    name -> entry of topics with a retention time or size of their own
+    lite_topics      name -> entry of topics that are or were of type LITE
+    configured       number of topics with a configuration
     """
 
     def __init__(self, flushed_default: bool) -> None:
         """`flushed_default`: True when topics without a configuration wait for a sync (Durability.FLUSHED)."""
         self._flushed_default = flushed_default
-        self.topics: dict[str, TopicEntry] = {}
+        self.topics = TopicMap()
+        self.configured = 0
         self.own_retention: dict[str, TopicEntry] = {}
+        self.lite_topics: dict[str, TopicEntry] = {}
 
     def entry(self, topic: str) -> TopicEntry:
         """The entry of `topic`; created when it does not exist."""
         found = self.topics.get(topic)
         if found is None:
-            found = self.topics[topic] = TopicEntry(topic, None, self._flushed_default, 0)
+            found = self.topics[topic] = TopicEntry(topic, self._flushed_default, 0)
         return found
 
     def has_topic(self, name: str) -> bool:
         """True when the topic is configured or has a queue."""
         entry = self.topics.get(name)
-        return entry is not None and (entry.topic is not None or len(entry.queues) > 0)
+        return entry is not None and (entry.settings is not None or len(entry.queues) > 0)
 
-    def configure(self, name: str, topic: Topic | None) -> None:
-        """Set a topic's configuration; None removes it."""
+    def configure(self, name: str, settings: TopicSettings | None, created_ms: int, anchor: int) -> TopicEntry:
+        """Set a topic's configuration, whose record is in the log segment at `anchor`; None removes it. Returns its entry."""
         entry = self.entry(name)
-        entry.configure(topic, self._flushed_default)
-        if topic is not None and (topic.retention_ms or topic.retention_bytes):
+        self.configured += (settings is not None) - (entry.settings is not None)
+        entry.configure(settings, created_ms, anchor, self._flushed_default)
+        if settings is not None and (settings.topic.retention_ms or settings.topic.retention_bytes):
             self.own_retention[name] = entry
-        else:
+        elif self.own_retention:
             self.own_retention.pop(name, None)
+        if entry.is_lite:
+            self.lite_topics[name] = entry
+        return entry
 
     def contains(self, queue: Queue) -> bool:
         """True when `queue` has not been dropped."""
@@ -64,5 +73,6 @@ class TopicEntries:
         """Create a lite queue that begins at offset `first`."""
         if entry.lite_queues is None:
             entry.lite_queues = {}
+            self.lite_topics[entry.name] = entry
         queue = entry.lite_queues[lite_topic] = Queue(entry, 0, first, lite_topic)
         return queue

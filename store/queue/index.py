@@ -12,14 +12,16 @@ from domain.errors import StoreError
 from domain.ports import Disk
 from domain.topic import Durability
 from store import derived
+from store.columns import ColumnReader, pack
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.log.segment import Segments, file_name
-from store.queue import block
+from store.queue import block, table
 from store.queue.entries import TopicEntries
 from store.queue.groups import RowGroups
-from store.queue.queue import Queue, Queues, TopicEntry
+from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
+from store.snapshot import FILES, Columns
 
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
@@ -27,6 +29,8 @@ _READ_BYTES: Final = 16_384
 _SPILL_QUEUES: Final = 64
 _SPILL_COST_ROWS: Final = 64
 _WRITE_ROWS: Final = 2_048
+FORGET_QUEUES: Final = 512
+"""Queues of deleted topics that are forgotten in one step."""
 
 
 @final
@@ -42,7 +46,7 @@ class QueueIndex(TopicEntries):
     log_start            position of the first record that the log still has
     lost_ms              last position of a gap of the log -> store time of the messages that were lost there
     _tails               queues with rows in memory, the one with the oldest row first
-    _last_positions      log position of the newest message of each queue, between `load` and `newest`
+    deleted              entries of deleted topics whose queues have to be forgotten
     _file_last_records   base of an index file -> the highest log position that a block in it refers to
     """
 
@@ -67,7 +71,7 @@ class QueueIndex(TopicEntries):
         self.blocks = 0
         self.log_start = 0
         self.lost_ms: dict[int, int] = {}
-        self._last_positions: dict[Queue, int] = {}
+        self.deleted: list[TopicEntry] = []
         self._file_last_records: dict[int, int] = {}
 
     @property
@@ -160,6 +164,7 @@ class QueueIndex(TopicEntries):
             known = queue.block_count()
             self.blocks -= queue.drop_blocks(known - merged, known)
         queue.add_block(first, place)
+        queue.last_record = last
         self.blocks += 1
         self.tail_rows -= count
         queue.tail = None
@@ -181,12 +186,7 @@ class QueueIndex(TopicEntries):
             queue.next = queue.tail_first = queue.visible = queue.next + count
         else:
             queue.first = queue.next = queue.tail_first = queue.visible = queue.next + count
-        self._last_positions[queue] = position
-
-    def last_position(self, queue: Queue) -> int:
-        """The log position of the newest message of `queue`, between `load` and `newest`; -1 when it has none."""
-        tail = queue.tail
-        return self._last_positions.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
+        queue.last_record = position
 
     def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int, int]:
         """Merge the last blocks of `queue` with `rows` while they are small: (rows, their first offset, blocks merged)."""
@@ -292,15 +292,30 @@ class QueueIndex(TopicEntries):
             del self._tails[queue]
 
     def drop_topic(self, topic: str, epoch: int) -> None:
-        """Forget a topic's queues. Records before position `epoch` do not belong to a later topic of the same name."""
-        old = self.topics.pop(topic, None)
-        self.own_retention.pop(topic, None)
+        """Forget a topic's queues. Records before position `epoch` do not belong to a later topic of the same name.
+
+        The configuration stays until its removal is durable.
+        """
+        old = self.topics.get(topic)
+        self.lite_topics.pop(topic, None)
+        self.topics[topic] = TopicEntry(topic, self._flushed_default, epoch)
         if old is not None:
-            for queue in old.all_queues():
+            self.configured -= old.settings is not None
+            self.configure(topic, old.settings, old.created_ms, old.anchor)
+            self.deleted.append(old)
+            next(self.forget_deleted(), 0)
+
+    def forget_deleted(self) -> Iterator[int]:
+        """Forget the queues of deleted topics; yields the cost of each step, in rows."""
+        while self.deleted:
+            queues = self.deleted[-1].take_queues(FORGET_QUEUES)
+            if not queues:
+                self.deleted.pop()
+                continue
+            for queue in queues:
                 self.forget_tail(queue)
                 self.blocks -= queue.block_count()
-            old.queues, old.lite_queues = Queues(), None
-        self.topics[topic] = TopicEntry(topic, None, self._flushed_default, epoch)
+            yield 4 * len(queues)
 
     def drop(self, queue: Queue) -> None:
         """Forget a queue."""
@@ -311,12 +326,13 @@ class QueueIndex(TopicEntries):
         elif queue.entry.lite_queues is not None:
             queue.entry.lite_queues.pop(queue.lite, None)
 
-    def load(self, position: int, epochs: Callable[[str], int]) -> None:
-        """Read the headers of all blocks. Rows of records from `position` on are left out: recovery reads those records again.
+    def load(self, begin: int, position: int, epochs: Callable[[str], int]) -> None:
+        """Read the headers of all blocks from place `begin` on. Rows of records from `position` on are left out: recovery reads
+        those records again.
 
         `epochs(topic)` is the epoch of a topic; blocks of an earlier epoch are skipped. Raises DerivedDamageError and OSError.
         """
-        place = self._files.first
+        place = max(begin, self._files.first)
         begin, data = 0, b""
         while place < self._files.end:
             segment = self._files.at(place)
@@ -354,7 +370,7 @@ class QueueIndex(TopicEntries):
             queue.add_block(found.first, -1 - found.last_physical if found.lost else place)
             self.blocks += 1
             queue.next = queue.visible = queue.tail_first = found.first + found.count
-            self._last_positions[queue] = found.last_physical
+            queue.last_record = found.last_physical
             return
         queue.next = queue.visible = queue.tail_first = found.first
         if found.lost:
@@ -369,18 +385,22 @@ class QueueIndex(TopicEntries):
             self.add(queue, rows[at : at + ROW_BYTES])
         queue.visible = queue.next
 
-    def newest(self, log: Segments) -> list[tuple[int, Queue]]:
-        """(base of the log segment with its newest message, queue) of each queue with messages, sorted; after `load`."""
-        found: list[tuple[int, Queue]] = []
-        for entry in self.topics.values():
-            for queue in entry.all_queues():
-                last = self.last_position(queue)
-                segment = log.around(last) if last >= 0 else None
-                if segment is not None:
-                    found.append((segment.base, queue))
-        self._last_positions.clear()
-        found.sort(key=lambda pair: pair[0])
-        return found
+    def encode_files(self) -> Columns:
+        """The files, and the highest log position in each, as a frame of a snapshot."""
+        bases, lasts = list(self._file_last_records), list(self._file_last_records.values())
+        return Columns(FILES, pack(bases) + pack(lasts), len(bases))
+
+    def load_files(self, body: bytes) -> None:
+        """Load the frame of `encode_files`."""
+        reader = ColumnReader(body)
+        bases, lasts = reader.integers(), reader.integers()
+        for row, base in enumerate(bases):
+            if self._files.at(base) is not None:
+                self._note_last_record(base, lasts[row])
+
+    def load_queues(self, body: bytes) -> None:
+        """Load a frame of queues (table.py)."""
+        self.blocks += table.load_queues(self, body, self._files.first)
 
     def needed_from(self) -> int:
         """Base of the first index file with a block of records from `log_start` on; of the last file when none has one."""

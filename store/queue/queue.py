@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import final
 
 from domain import lite
-from domain.topic import Durability, Topic
+from domain.topic import Durability
 from store.queue.arrivals import Arrivals
-from store.queue.row import ROW_BYTES
+from store.queue.row import ROW, ROW_BYTES
+from store.queue.settings import TopicSettings
 
 
 @final
@@ -17,7 +18,9 @@ class TopicEntry:
     """A topic of the index.
 
     name            name of the topic
-    topic           its configuration, None when it has none
+    settings        its configuration, None when it has none
+    created_ms      time of its creation, epoch ms; 0 when it is unknown
+    anchor          base of the log segment with the newest record of its configuration
     flushed         True when its messages wait for a sync (Durability.FLUSHED)
     epoch           records before this position of the log belong to a deleted topic of the same name
     arrivals        which queues got messages last; None until a group receives from any of many queues
@@ -27,28 +30,44 @@ class TopicEntry:
     retained_from   log position from which the topic's own retention keeps messages; lite queues have lost older ones
     """
 
-    __slots__ = ("arrivals", "epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from", "topic")
+    __slots__ = (
+        "anchor", "arrivals", "created_ms", "epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from",
+        "settings",
+    )  # fmt: skip
 
-    def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
+    def __init__(self, name: str, flushed: bool, epoch: int) -> None:
+        """`flushed` is the level of a topic without a configuration."""
         self.name = name
-        self.topic = topic
-        self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
+        self.settings: TopicSettings | None = None
+        self.created_ms = 0
+        self.anchor = 0
+        self.flushed = flushed
         self.epoch = epoch
         self.arrivals: Arrivals | None = None
         self.retained_from = 0
-        self.is_lite = topic is not None and topic.type == "LITE"
+        self.is_lite = False
         self.lite_queues: dict[str, Queue] | None = None
         self.queues = Queues()
 
-    def configure(self, topic: Topic | None, flushed: bool) -> None:
+    def configure(self, settings: TopicSettings | None, created_ms: int, anchor: int, flushed: bool) -> None:
         """Set the topic's configuration. `flushed` is the level of a topic without one."""
-        self.topic = topic
-        self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
-        self.is_lite = topic is not None and topic.type == "LITE"
+        self.settings = settings
+        self.created_ms = created_ms
+        self.anchor = anchor
+        self.flushed = flushed if settings is None else settings.topic.durability is Durability.FLUSHED
+        self.is_lite = settings is not None and settings.topic.type == "LITE"
 
     def all_queues(self) -> list[Queue]:
         """All queues, lite queues included."""
         return [*self.queues.values(), *(self.lite_queues or {}).values()]
+
+    def take_queues(self, most: int) -> list[Queue]:
+        """Remove and return at most `most` queues, lite queues included; none when none is left."""
+        taken = self.queues.take(most)
+        lite_queues = self.lite_queues
+        while lite_queues and len(taken) < most:
+            taken.append(lite_queues.popitem()[1])
+        return taken
 
 
 @final
@@ -109,6 +128,17 @@ class Queues:
         self._one = None
         return one
 
+    def take(self, most: int) -> list[Queue]:
+        """Remove and return at most `most` queues."""
+        taken: list[Queue] = []
+        if self._one is not None:
+            taken.append(self._one)
+            self._one = None
+        elif self._many:
+            while self._many and len(taken) < most:
+                taken.append(self._many.popitem()[1])
+        return taken
+
     def values(self) -> list[Queue]:
         """All queues, in the order in which they were added."""
         if self._many is not None:
@@ -134,10 +164,12 @@ class Queue:
     blocks       first offset of each block in the index, ascending, then where in the index each of them begins: one array
                  takes 100 bytes less than two; None when there never was a block
     log_start    start of the log when `first` was last computed
+    last_record  log position of the newest message in a block; -1 when there is none, or when its segment may be deleted
     """
 
     __slots__ = (
-        "blocks", "entry", "first", "flushed", "id", "lite", "log_start", "next", "tail", "tail_first", "visible",
+        "blocks", "entry", "first", "flushed", "id", "last_record", "lite", "log_start", "next", "tail", "tail_first",
+        "visible",
     )  # fmt: skip
 
     def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0, lite: str = "") -> None:
@@ -152,11 +184,20 @@ class Queue:
         self.blocks: array[int] | None = None
         self.flushed = False
         self.log_start = 0
+        self.last_record = -1
 
     @property
     def name(self) -> str:
         """The name of the topic, or of the lite queue."""
         return lite.queue_name(self.entry.name, self.lite) if self.lite else self.entry.name
+
+    def last_position(self) -> int:
+        """The log position of the newest message; -1 when there is none, or when its segment may be deleted."""
+        tail = self.tail
+        if tail is None:
+            return self.last_record
+        position: int = ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
+        return position
 
     def block_count(self) -> int:
         """Number of blocks in the index."""

@@ -29,6 +29,14 @@ class SortedKeys:
             self._lists.append([key])
             self._firsts.append(key)
             return
+        keys = self._lists[-1]
+        if key > keys[-1]:
+            if len(keys) < 2 * _LIST_KEYS:
+                keys.append(key)
+            else:
+                self._lists.append([key])
+                self._firsts.append(key)
+            return
         at = max(bisect_right(self._firsts, key) - 1, 0)
         keys = self._lists[at]
         insort(keys, key)
@@ -69,6 +77,18 @@ class SortedKeys:
         lists[begin:at] = kept
         firsts[begin:at] = [keys[0] for keys in kept]
         return taken
+
+    def after(self, key: bytes) -> list[bytes]:
+        """Some keys behind `key`, ascending: at most 2 * _LIST_KEYS, and none at the end. One step of a walk over all."""
+        lists = self._lists
+        at = max(bisect_right(self._firsts, key) - 1, 0)
+        while at < len(lists):
+            keys = lists[at]
+            found = keys[bisect_right(keys, key) :]
+            if found:
+                return found
+            at += 1
+        return []
 
     def since(self, key: bytes) -> Iterator[bytes]:
         """Keys from `key` on, ascending. The set must not change during the iteration."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final, final
 
 import msgspec
@@ -15,6 +16,8 @@ from domain.errors import Failure
 from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.log.open_batch import Done
+from store.queue.entries import TopicEntries
+from store.queue.settings import TopicSettings
 from store.state.view import GROUP, TOPIC, Append, failure_only
 
 Keys = Callable[[str, bytes, bytes, int], list[bytes]]
@@ -23,6 +26,11 @@ AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 _DEFAULTS: Final = asdict(Topic(""))
 _STORED: Final = tuple(name for name in _DEFAULTS if name != "name")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
+_CREATED: Final = re.compile(rb'(?<=[{,])"created_ms":([0-9]+)(?=[,}])')
+SHARED_MAX: Final = 4_096
+"""Configurations that are known as shared; with more, later ones may be in memory several times."""
+RECENT_MAX: Final = 16_384
+"""Topics that are kept decoded."""
 
 
 def encode_topic(topic: Topic) -> bytes:
@@ -76,12 +84,44 @@ def _behind(name: str) -> bytes:
 
 
 @final
+class SharedSettings:
+    """Configurations of topics, each of which is in memory once: a million topics have few different ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, bytes | None], TopicSettings] = {}
+
+    def of(self, value: bytes) -> tuple[TopicSettings, int]:
+        """State value -> (configuration, time of creation)."""
+        # Within a text the quotes have a backslash, and the values of attributes are texts: it is the field or nothing.
+        found = _CREATED.search(value)
+        if found is None:
+            return self.get(value, None), 0
+        return self.get(value[: found.start(1)], value[found.end(1) :]), int(found.group(1))
+
+    def get(self, head: bytes, tail: bytes | None) -> TopicSettings:
+        """The configuration whose state value is `head`, or `head`, a time of creation, `tail`."""
+        known = self._known.get((head, tail))
+        if known is None:
+            if len(self._known) >= SHARED_MAX:
+                self._known.clear()
+            topic = decode_topic("", head if tail is None else b"%b0%b" % (head, tail))
+            known = self._known[head, tail] = TopicSettings(topic, head, tail)
+        return known
+
+
+@final
 class Catalogue:
-    """The `Metadata` port."""
+    """The `Metadata` port.
+
+    settings   configurations of topics
+    _entries   the topics, with their configurations
+    _recent    name -> topic that was asked for
+    """
 
     def __init__(
         self,
         durability: Durability,
+        entries: TopicEntries,
         append: Append,
         append_made: AppendMade,
         drop_topic: Callable[[str], list[StateChange]],
@@ -92,30 +132,61 @@ class Catalogue:
         `drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log.
         `keys(space, prefix, start, limit)` are the sorted keys of the state: names in UTF-8.
         """
+        self.settings = SharedSettings()
+        self._entries = entries
         self._durability = durability
         self._append = append
         self._append_made = append_made
         self._drop_topic = drop_topic
         self._keys = keys
-        self._topics: dict[str, Topic] = {}
+        self._recent: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
 
     def topic(self, name: str) -> Topic | None:
         """One topic."""
-        return self._topics.get(name)
+        known = self._recent.get(name)
+        if known is not None:
+            return known
+        entry = self._entries.topics.get(name)
+        if entry is None or entry.settings is None:
+            return None
+        topic = replace(entry.settings.topic, name=entry.name, created_ms=entry.created_ms)
+        if len(self._recent) >= RECENT_MAX:
+            self._recent.clear()
+        self._recent[entry.name] = topic
+        return topic
 
     def topics(self) -> list[Topic]:
-        """All topics, by name."""
-        return [self._topics[name] for name in sorted(self._topics)]
+        """Metadata.topics."""
+        return [topic for name in self._entries.topics.names() if (topic := self.topic(name)) is not None]
+
+    def topic_names(self) -> list[str]:
+        """Metadata.topic_names."""
+        topics = self._entries.topics
+        return [name for name in self._entries.topics.names() if topics[name].settings is not None]
+
+    def lite_topics(self) -> list[Topic]:
+        """Metadata.lite_topics."""
+        found = [self.topic(name) for name in sorted(self._entries.lite_topics)]
+        return [topic for topic in found if topic is not None and topic.type == "LITE"]
 
     def topics_after(self, name: str, limit: int) -> list[Topic]:
         """At most `limit` topics by name, from the one behind `name` on."""
-        names = [key.decode() for key in self._keys(TOPIC, b"", _behind(name), limit)]
-        return [self._topics[each] for each in names]
+        found: list[Topic] = []
+        names = self._entries.topics.names_after(name)
+        while names:
+            for each in names:
+                topic = self.topic(each)
+                if topic is not None:
+                    found.append(topic)
+                    if len(found) == limit:
+                        return found
+            names = self._entries.topics.names_after(names[-1])
+        return found
 
     def topic_count(self) -> int:
         """Number of topics."""
-        return len(self._topics)
+        return self._entries.configured
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Create or replace a topic."""
@@ -151,20 +222,18 @@ class Catalogue:
         """The durability level of new topics."""
         return self._durability
 
-    def apply(self, change: StateChange) -> Topic | None:
-        """Apply a durable change of a topic or group; returns the topic that was put, else None."""
+    def apply(self, change: StateChange, base: int) -> None:
+        """Apply a durable change of a topic or group, whose record is in the log segment at `base`."""
         name = change.key.decode()
-        known = self._topics.get(name)
-        if known is not None:
-            name = known.name
         if change.space == GROUP:
             if change.value is None:
                 self._groups.pop(name, None)
             else:
                 self._groups[name] = decode_group(change.value)
-            return None
+            return
+        self._recent.pop(name, None)
         if change.value is None:
-            self._topics.pop(name, None)
-            return None
-        topic = self._topics[name] = decode_topic(name, change.value)
-        return topic
+            self._entries.configure(name, None, 0, 0)
+        else:
+            settings, created_ms = self.settings.of(change.value)
+            self._entries.configure(name, settings, created_ms, base)

@@ -10,7 +10,6 @@ from domain.message import Placed
 from domain.store_ports import StateChange
 from store.log.open_batch import Done
 from store.state import rows
-from store.state.anchors import Anchors
 from store.state.keys import SortedKeys
 from store.state.rows import RowCounts
 
@@ -22,43 +21,49 @@ EMPTY: Final = "@empty"
 TIMER: Final = "@timer"
 HALF: Final = "@half"
 
+FETCH_BYTES: Final = 256 * 1024
+"""Bytes of values that are written again in one turn."""
+
 Append = Callable[[Sequence[StateChange], Done | None], None]
 Read = Callable[[int, int], bytes]
-Item = tuple[str, bytes]
+Snapshotted = tuple[int, StateChange, bool]
+"""(base of the segment of the newest record, change, True when its value is a row of 12 bytes)."""
 
 
 @final
 class Space:
     """The keys of one space.
 
-    bytes    bytes of its keys and values
-    values   key -> value, or the row of a long value (rows.py)
-    keys     its keys, sorted
+    bytes     bytes of its keys and values
+    values    key -> value, or the row of a long value (rows.py)
+    anchors   key of a value in memory -> base of the segment that holds its newest record
+    keys      its keys, sorted
     """
 
-    __slots__ = ("bytes", "keys", "values")
+    __slots__ = ("anchors", "bytes", "keys", "values")
 
     def __init__(self) -> None:
         self.bytes = 0
+        self.anchors: dict[bytes, int] = {}
         self.values: dict[bytes, bytes | int] = {}
         self.keys = SortedKeys()
 
 
 @final
 class StateView:
-    """The `State` port. Spaces that begin with @ are the store's own (README.md).
+    """The `State` port. Spaces that begin with @ are the store's own (README.md). Topics are kept elsewhere (metadata.py).
 
     Long values stay in the log, with a row for each in memory. Invariant: a row points into an existing segment, since
     retention writes the values of a segment again before it deletes the segment.
 
-    bytes      bytes of all keys and values
-    _anchors   (space, key) of values in memory, by the segment that holds their newest record
-    _rows      number of rows for each segment
+    bytes       bytes of all keys and values
+    _anchored   base of a segment -> number of values in memory whose newest records it holds
+    _rows       number of rows for each segment
     """
 
     def __init__(self) -> None:
         self._spaces: dict[str, Space] = {}
-        self._anchors: Anchors[Item] = Anchors()
+        self._anchored: dict[int, int] = {}
         self._rows = RowCounts()
         self._append: Append | None = None
         self._read: Read | None = None
@@ -138,8 +143,9 @@ class StateView:
                 self._rows.remove(position)
             else:
                 old_size = len(old)
+                self._release(space.anchors[key])
                 if value is None or isinstance(value, int):
-                    self._anchors.forget((name, key))
+                    del space.anchors[key]
             self._grow(space, -len(key) - old_size)
             if value is None:
                 del space.values[key]
@@ -153,7 +159,16 @@ class StateView:
         if isinstance(value, int):
             self._rows.add(base)
         else:
-            self._anchors.touch((name, key), base)
+            space.anchors[key] = base
+            self._anchored[base] = self._anchored.get(base, 0) + 1
+
+    def _release(self, base: int) -> None:
+        """Note that the newest record of a value in memory is no longer in the segment at `base`."""
+        left = self._anchored[base] - 1
+        if left:
+            self._anchored[base] = left
+        else:
+            del self._anchored[base]
 
     def _grow(self, space: Space, size: int) -> None:
         space.bytes += size
@@ -164,44 +179,66 @@ class StateView:
         found = self._spaces.get(space)
         return (0, 0) if found is None else (len(found.values), found.bytes)
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange, bool] | None]:
-        """(base of the segment, change, True when its value is a row of 12 bytes) of all keys (CheckpointSource).
+    def snapshot(self) -> Iterator[list[Snapshotted] | None]:
+        """All keys, in lists of about a thousand, each in the order of segments; None for a list that holds nothing.
 
-        Values in memory come first, oldest first, then rows; None for each key that was looked at in vain. The view may change
-        during the iteration.
+        The view may change between two lists.
         """
-        for base, (name, key) in self._anchors.items():
-            value = self._spaces[name].values.get(key)
-            yield None if value is None or isinstance(value, int) else (base, StateChange(name, key, value), False)
         for name, space in list(self._spaces.items()):
-            for key in list(space.values) if self._rows.total and not name.startswith("@") else ():
-                value = space.values.get(key)
-                if isinstance(value, int):
-                    base = self._rows.base_of(rows.unpack(value)[0])
-                    yield base, StateChange(name, key, value.to_bytes(12, "big")), True
-                else:
-                    yield None
+            for keys in _steps(space):
+                found: list[Snapshotted] = []
+                for key in keys:
+                    value = space.values.get(key)
+                    if isinstance(value, int):
+                        base = self._rows.base_of(rows.unpack(value)[0])
+                        found.append((base, StateChange(name, key, value.to_bytes(12, "big")), True))
+                    elif value is not None:
+                        found.append((space.anchors[key], StateChange(name, key, value), False))
+                found.sort(key=_place)
+                yield found or None
 
-    def anchored_below(self, base: int) -> Iterator[StateChange | None]:
-        """Changes to write again before the segments before `base` may be deleted; None for a key that needs none.
+    def anchored_below(self, base: int) -> Iterator[list[StateChange]]:
+        """Changes to write again before the segments before `base` may be deleted, in lists that one turn can look for.
 
-        The view may change during the iteration. Raises StoreError, OSError.
+        The view may change between two lists. Raises StoreError, OSError.
         """
-        for thing in self._anchors.below(base):
-            value = self._spaces[thing[0]].values.get(thing[1])
-            if value is None or isinstance(value, int) or not 0 <= self._anchors.base_of(thing) < base:
-                yield None
-            else:
-                yield StateChange(thing[0], thing[1], value)
-        for name, space in list(self._spaces.items()) if self._rows.any_below(base) else ():
-            for key in list(space.values) if not name.startswith("@") else ():
-                value = space.values.get(key)
-                old = isinstance(value, int) and rows.unpack(value)[0] < base
-                yield StateChange(name, key, self._fetch(value)) if old and isinstance(value, int) else None
+        if not self._rows.any_below(base) and not any(each < base for each in self._anchored):
+            return
+        for name, space in list(self._spaces.items()):
+            for keys in _steps(space):
+                found: list[StateChange] = []
+                size = 0
+                for key in keys:
+                    value = space.values.get(key)
+                    if isinstance(value, int):
+                        if rows.unpack(value)[0] < base:
+                            found.append(StateChange(name, key, self._fetch(value)))
+                            size += rows.unpack(value)[1]
+                    elif value is not None and space.anchors[key] < base:
+                        found.append(StateChange(name, key, value))
+                        size += len(value)
+                    if size >= FETCH_BYTES:
+                        yield found
+                        found, size = [], 0
+                yield found
 
     def count(self) -> int:
         """Number of keys in all spaces."""
-        return len(self._anchors) + self._rows.total
+        return sum(len(space.values) for space in self._spaces.values())
+
+
+def _steps(space: Space) -> Iterator[list[bytes]]:
+    """The keys of a space in lists of about a thousand. The space may change between two lists."""
+    keys = space.keys.after(b"")
+    if b"" in space.values:
+        yield [b""]
+    while keys:
+        yield keys
+        keys = space.keys.after(keys[-1])
+
+
+def _place(item: Snapshotted) -> tuple[int, bool]:
+    return item[0], item[2]
 
 
 def failure_only(done: Callable[[None | Failure], None]) -> Done:

@@ -61,8 +61,8 @@ def test_memory_holds_one_row_for_each_long_value() -> None:
     assert asked == []
     assert view.get("latest", b"k") == b"v" * 300
     assert asked == [(5_000, 300)]
-    assert [change.key for change in view.anchored_below(8_192) if change is not None] == [b"k"]
-    assert [(found[0], found[1].key) for found in view.snapshot() if found is not None] == [(4_096, b"k"), (8_192, b"gone")]
+    assert [change.key for found in view.anchored_below(8_192) for change in found] == [b"k"]
+    assert [(base, item.key) for found in view.snapshot() for base, item, _ in found or ()] == [(4_096, b"k"), (8_192, b"gone")]
     with pytest.raises(StoreError):
         view.get("latest", b"gone")
     view.apply(StateChange("latest", b"gone", None), 8_192)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 
+from domain.message import Message
 from domain.store_ports import StateChange
-from store import checkpoint
+from store import checkpoint, snapshot
+from store.columns import ColumnReader
 from store.config import StoreConfig
-from store.lease import journal
+from store.lease import journal, rows
+from store.lease.positions import DROP_COST
+from store.queue import table
+from store.queue.index import FORGET_QUEUES
 from store.state import change
 from store.state.keys import SortedKeys
+from store.turns import COST_MAX
 from tests.store.driver import Driver
 from tests.store.test_checkpoint import snapshot_now
 
@@ -26,9 +33,14 @@ def many_positions(driver: Driver, topic: str, group: str) -> None:
 
 
 def frames(driver: Driver) -> list[int]:
-    """The number of changes in each frame of the newest snapshot. A slice writes at least one."""
-    point = driver.store.parts.checkpointer.last
-    return [len(list(change.decode(body))) for _, body, _ in checkpoint._frames(driver.disk, point)]
+    """The number of changes or rows in each frame of the newest snapshot. A slice writes at least one."""
+    found: list[int] = []
+    for kind, _, body in snapshot.frames(driver.disk, driver.store.parts.checkpointer.last.snapshot):
+        if kind in (snapshot.VALUES, snapshot.ROWS):
+            found.append(len(list(change.decode(body))))
+        elif kind != snapshot.FILES:
+            found.append(len(ColumnReader(body).names()))
+    return found
 
 
 def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
@@ -37,7 +49,7 @@ def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
     assert driver.append([], [StateChange("n", b"%d" % number, b"v") for number in range(MANY)]) == []
     snapshot_now(driver)
     assert sum(frames(driver)) >= 2 * MANY
-    assert max(frames(driver)) <= checkpoint.SLICE_ITEMS
+    assert max(frames(driver)) <= max(checkpoint.SLICE_ITEMS, table.ROWS_MAX)
     again = driver.killed()
     assert again.store.parts.ledger.tables.floor(("g", "t", 13)) == 13 % 7
     assert again.store.state.get("n", b"%d" % (MANY - 1)) == b"v"
@@ -48,14 +60,16 @@ def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
     driver.topic("t")
     turns: dict[float, int] = {}
 
-    def source() -> Iterator[checkpoint.SnapshotItem | None]:
-        for number in range(5 * checkpoint.SLICE_LOOKS):
+    most = checkpoint.SLICE_LOOKS // checkpoint.LOOKS_OF_STEP
+
+    def source() -> Iterator[list[snapshot.SnapshotItem] | None]:
+        for number in range(5 * most):
             turns[driver.clock.monotonic_ns()] = turns.get(driver.clock.monotonic_ns(), 0) + 1
-            yield (0, StateChange("n", b"%d" % number, b"v"), False) if number % checkpoint.SLICE_LOOKS == 5 else None
+            yield [(0, StateChange("n", b"%d" % number, b"v"), False)] if number % most == 5 else None
 
     driver.store.parts.checkpointer._source = type("Source", (), {"snapshot": staticmethod(source)})()
     snapshot_now(driver)
-    assert max(turns.values()) <= checkpoint.SLICE_LOOKS
+    assert max(turns.values()) <= most + 1
     assert sum(frames(driver)) == 5
 
 
@@ -93,6 +107,54 @@ def test_the_deletion_of_a_topic_is_behind_the_last_checkpoint_and_a_later_topic
         assert len(found.killed().store.parts.ledger.tables) == 1
 
 
+def test_the_tables_and_queues_of_a_deleted_topic_are_forgotten_in_slices() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    for number in range(0, MANY, 100):
+        assert isinstance(driver.append([Message("t", b"1", b"", queue_id=at) for at in range(number, number + 100)]), list)
+        places = [("t", at, 1) for at in range(number, number + 100)]
+        assert driver.call(driver.store.positions.commit, "g", places) is None
+    parts = driver.store.parts
+    tables, index = parts.ledger.tables, parts.index
+    assert (len(tables.live), len(tables), index.tail_rows) == (MANY, MANY, MANY)
+    driver.store.metadata.delete_topic("t", lambda _: None)
+    assert len(tables) == 0
+    assert len(tables.live) >= MANY - 2 * rows.CHUNK_ROWS, "of two chunks at once"
+    assert index.tail_rows >= MANY - FORGET_QUEUES, "of some queues at once"
+    assert tables.floor(("g", "t", 13)) == -1
+    assert index.queue("t", 13) is None
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    driver.send("t", b"2", queue_id=MANY - 1)
+    assert driver.call(driver.store.positions.commit, "g", [("t", MANY - 1, 0)]) is None
+    kept = tables.live["g", "t", MANY - 1]
+    driver.clock.run_for(5_000)
+    assert not tables.removals
+    assert not index.deleted
+    assert list(tables.live.values()) == [kept]
+    assert (len(tables), index.tail_rows) == (1, 1)
+    for found in (driver.killed(), driver.powered_off()):
+        assert found.store.parts.ledger.tables.places() == [("g", "t", MANY - 1)]
+        assert found.bodies("t", MANY - 1) == [b"2"]
+        assert found.bodies("t", 13) == []
+
+
+def test_a_table_of_a_deleted_topic_is_never_journaled_again() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    places = [("t", number, 0) for number in range(MANY)]
+    assert driver.call(driver.store.positions.commit, "g", places) is None
+    assert isinstance(driver.append([Message("t", b"1", b"", queue_id=MANY // 2)]), list)
+    assert len(driver.lease("g", "t", queue_id=MANY // 2, invisible_ms=100).messages) == 1
+    ledger = driver.store.parts.ledger
+    held = ledger.tables.live["g", "t", MANY // 2]
+    driver.store.positions.commit("g", [("t", MANY // 2 + 1, 0)], None)
+    driver.store.metadata.delete_topic("t", lambda _: None)
+    assert not held.dropped, "it is not forgotten yet"
+    ledger.changed(held)
+    driver.clock.run_for(20_000)
+    assert len(driver.killed().store.parts.ledger.tables) == 0
+
+
 def test_live_leases_of_a_deleted_topic_end() -> None:
     driver = Driver(LARGE)
     driver.topic("t", read_queues=40, write_queues=40)
@@ -105,6 +167,25 @@ def test_live_leases_of_a_deleted_topic_end() -> None:
     driver.clock.run_for(20_000)
     assert driver.store.parts.ledger.leased() == 0
     assert driver.killed().store.parts.ledger.leased() == 0
+
+
+def test_the_deletion_of_a_group_looks_at_a_bounded_number_of_tables_in_a_turn() -> None:
+    driver = Driver(LARGE)
+    for topic in ("t", "u"):
+        many_positions(driver, topic, "g")
+    many_positions(driver, "v", "h")
+    tables = driver.store.parts.ledger.tables
+    answers: list[object] = []
+    driver.store.positions.drop_group("g", answers.append)
+    seen = [len(tables)]
+    while not answers:
+        driver.clock.run_for(1)
+        seen.append(len(tables))
+    assert answers == [None]
+    assert max(before - after for before, after in itertools.pairwise(seen)) <= COST_MAX // DROP_COST + rows.CHUNK_ROWS
+    assert len(seen) > 3
+    assert len(tables) == MANY
+    assert len(driver.killed().store.parts.ledger.tables) == MANY
 
 
 def test_the_deletion_of_a_group_leaves_other_groups_alone() -> None:

@@ -1,4 +1,4 @@
-"""Ordered keys, anchors, the codec of changes, topics and groups as state."""
+"""Ordered keys, what old segments hold, the codec of changes, topics and groups as state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.config import StoreConfig
 from store.state import change, metadata
-from store.state.anchors import Anchors
 from store.state.keys import SortedKeys
 from store.state.view import StateView
 from tests.store.driver import Driver
@@ -49,19 +48,22 @@ def test_keys_stay_in_order(numbers: list[int], since: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=60))
-def test_anchors_tell_what_an_old_segment_still_holds(steps: list[tuple[int, bool]]) -> None:
-    anchors: Anchors[int] = Anchors()
-    naive: dict[int, int] = {}
+def test_the_view_tells_what_an_old_segment_still_holds(steps: list[tuple[int, bool]]) -> None:
+    view = StateView()
+    naive: dict[bytes, int] = {}
     base = 0
     for thing, forget in steps:
+        key = b"%d" % thing
         if forget:
-            anchors.forget(thing)
-            naive.pop(thing, None)
+            view.apply(StateChange("a", key, None), base)
+            naive.pop(key, None)
         else:
             base += thing % 2
-            anchors.touch(thing, base)
-            naive[thing] = base
-    assert sorted(anchors.below(base)) == sorted(thing for thing, at in naive.items() if at < base)
+            view.apply(StateChange("a", key, b"v"), base)
+            naive[key] = base
+    found = [item.key for some in view.anchored_below(base) for item in some]
+    assert found == sorted(key for key, at in naive.items() if at < base)
+    assert sorted((item.key, at) for some in view.snapshot() for at, item, _ in some or ()) == sorted(naive.items())
 
 
 @settings(max_examples=50, deadline=None)

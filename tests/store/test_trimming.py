@@ -10,7 +10,6 @@ import pytest
 
 from domain.message import Message
 from domain.record import Record
-from domain.topic import Topic
 from store.config import StoreConfig
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -276,7 +275,8 @@ def test_topics_with_a_retention_of_their_own_are_listed() -> None:
     driver = Driver(LOOK)
     driver.topic("t", retention_bytes=5)
     entry = driver.store.parts.index.own_retention["t"]
-    assert isinstance(entry.topic, Topic)
+    assert entry.settings is not None
+    assert entry.settings.topic.retention_bytes == 5
     assert entry is driver.store.parts.index.topics["t"]
 
 

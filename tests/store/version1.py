@@ -26,10 +26,10 @@ CONFIG: Final = StoreConfig(
 )
 
 
-def files() -> dict[str, bytes]:
-    """Name -> content of the files of the data directory."""
+def files(path: Path = ARCHIVE) -> dict[str, bytes]:
+    """Name -> content of the files of a data directory."""
     found: dict[str, bytes] = {}
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(path) as archive:
         for member in archive:
             content = archive.extractfile(member)
             assert content is not None

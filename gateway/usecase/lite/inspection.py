@@ -65,7 +65,7 @@ class LiteInspection:
 
     def _node(self, connection: ClientConnection, command: QueryLiteNode) -> None:
         ready = sum(len(each.ready) for each in self._subscriptions.all())
-        topics = {each.name: _minutes(each) for each in self._metadata.topics() if each.type == "LITE"}
+        topics = {each.name: _minutes(each) for each in self._metadata.lite_topics()}
         connection.answer(
             LiteNode(
                 command.ticket, self._queues.count(""), self._subscriptions.count, self._queues.positions(), ready, topics,

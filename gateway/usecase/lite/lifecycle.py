@@ -38,7 +38,7 @@ class LiteLifecycle:
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def _sweep(self) -> None:
-        topics = [each for each in self._metadata.topics() if each.type == "LITE" and configuration.expiration_ms(each)]
+        topics = [each for each in self._metadata.lite_topics() if configuration.expiration_ms(each)]
         self._slice(iter([(topic, self._queues.names(topic.name)) for topic in topics]), None)
 
     def _slice(self, topics: Iterator[tuple[Topic, Iterator[str]]], current: tuple[Topic, Iterator[str]] | None) -> None:

@@ -79,11 +79,8 @@ class CatchUp:
         """Every queue that may hold messages for the session above AT_MOST_ONCE."""
         subscriptions = [subscription for subscription in session.subscriptions.values() if subscription.level > AT_MOST_ONCE]
         names = {topic_of_filter(subscription.pattern) for subscription in subscriptions}
-        topics = (
-            [topic for topic in self._metadata.topics() if is_routed(topic.name)]
-            if "" in names
-            else [topic for name in sorted(names) if (topic := self._metadata.topic(name)) is not None]
-        )
+        wanted = filter(is_routed, self._metadata.topic_names()) if "" in names else iter(sorted(names))
+        topics = (topic for name in wanted if (topic := self._metadata.topic(name)) is not None)
         return ((topic.name, at) for topic in topics for at in range(max(topic.read_queues, topic.write_queues)))
 
     def _find_lag(self, session: MqttSession, epoch: int, queues: Iterator[QueueKey]) -> None:

@@ -106,7 +106,7 @@ class SharedSubscriptions:
         """Existing topics that may have messages for `pattern`."""
         name = topic_of_filter(pattern)
         if name == "":
-            return [topic.name for topic in self._metadata.topics() if is_routed(topic.name)]
+            return [each for each in self._metadata.topic_names() if is_routed(each)]
         return [name] if self._metadata.topic(name) is not None else []
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
