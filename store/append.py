@@ -188,8 +188,7 @@ class Appender:
         return entry.queues.get(queue_id) or self._new_queue(entry, queue_id)
 
     def _new_queue(self, entry: TopicEntry, queue_id: int) -> Queue:
-        queue = entry.queues[queue_id] = Queue(entry, queue_id, self._empty_at(entry.name, queue_id))
-        return queue
+        return self._index.new_queue(entry, queue_id, self._empty_at(entry.name, queue_id))
 
     def _lite_queues_wait(self, entry: TopicEntry, message: Message) -> bool:
         """True when earlier messages of a lite queue of `message` wait for a sync."""

@@ -384,9 +384,7 @@ class Checkpointer:
     def _finish(self, point: Point) -> None:
         serial, file = self._create(_checkpoint_name)
         point = point._replace(serial=serial)
-        facts = (point.position, point.index_end, point.state, point.snapshot, point.index_first, point.table)
-        data = _POINT.pack(*facts)
-        file.append(_FRONT.pack(MAGIC, zlib.crc32(data)) + data)
+        file.append(_encoded(point))
 
         def synced(error: OSError | None) -> None:
             if error is not None:
@@ -417,6 +415,12 @@ class Checkpointer:
         for name in self._disk.names(SNAPSHOT_FOLDER):
             if name.isdigit() and int(name) not in [point.snapshot for point in kept if point.state]:
                 self._disk.remove(f"{SNAPSHOT_FOLDER}/{name}")
+
+
+def _encoded(point: Point) -> bytes:
+    """The content of the file of a checkpoint."""
+    data = _POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first, point.table)
+    return _FRONT.pack(MAGIC, zlib.crc32(data)) + data
 
 
 def _checkpoint_name(serial: int) -> str:

@@ -23,7 +23,7 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "log_broken": 0 if commit.broken is None else 1,
         "disk_used_ratio": 1.0 - parts.admission.free_ratio,
         "disk_reads_total": parts.reader.disk_reads,
-        "queues": parts.census.queues(),
+        "queues": parts.index.queue_count,
         "index_tail_rows": parts.index.tail_rows,
         "index_blocks": parts.index.blocks,
         "key_rows_in_memory": parts.keys.memory_rows,

@@ -216,7 +216,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     once.load()
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, Census(index, ledger), once, events, recovered,
+        retention, Census(ledger), once, events, recovered,
     )  # fmt: skip
     backups = HeldBackups(held_disk, clock, segments, commit, checkpointer, index, keys, events)
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)

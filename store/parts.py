@@ -44,7 +44,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
-    census               counts of queues and leases
+    census               counts of leases
     once                 keys of appends that are carried out once
     events               what the store tells its owner
     recovered            what opening has read of the log

@@ -231,7 +231,7 @@ class LogRecovery:
         offset = record.queue_offset
         queue = entry.queues.get(record.queue_id)
         if queue is None:
-            queue = entry.queues[record.queue_id] = Queue(entry, record.queue_id, offset)
+            queue = self._index.new_queue(entry, record.queue_id, offset)
         if offset < queue.next:
             return
         self._step_to(queue, offset, position)
@@ -299,7 +299,7 @@ class LogRecovery:
                 continue
             entry = self._index.entry(topic)
             if int(queue_id) not in entry.queues:
-                entry.queues[int(queue_id)] = Queue(entry, int(queue_id), int(value))
+                self._index.new_queue(entry, int(queue_id), int(value))
 
 
 def _mib(size: int) -> int:

@@ -10,6 +10,10 @@ from domain.ports import Clock, Timer
 COST_MAX: Final = 4_096
 """Cost of the steps of one turn, in rows read or items visited: about a millisecond."""
 _PAUSE_NS: Final = 1_000_000
+SLICE_NS: Final = 2_000_000
+"""Time after which a turn ends though its steps have not cost as much: what is not in the processor's caches takes longer."""
+_LOOK_COST: Final = 256
+"""Cost between two looks at the clock."""
 
 
 @final
@@ -31,11 +35,16 @@ class Turns:
             return
         self._timer = None
         self.busy = True
-        cost = 0
+        cost, looked = 0, 0
+        end_ns = self._clock.monotonic_ns() + SLICE_NS
         try:
             for each in steps:
                 cost += each
-                if cost >= COST_MAX:
+                late = False
+                if cost - looked >= _LOOK_COST:
+                    looked = cost
+                    late = self._clock.monotonic_ns() >= end_ns
+                if late or cost >= COST_MAX:
                     again = self._clock.monotonic_ns() + _PAUSE_NS
                     self._timer = self._clock.call_at(again, lambda: self.run(steps, done, failed))
                     return

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 from typing import Any, Final
 
-YOUNG: Final = 4_000
+YOUNG: Final = 3_000
 """Objects allocated and not freed before the youngest are searched. Python's 700 cost 4 to 10 % of a message's time."""
-YOUNG_SEARCHES: Final = 2
-"""Searches of the youngest before those are searched that survived one. Together they bound a search to 12,000 objects."""
+YOUNG_SEARCHES: Final = 1
+"""Searches of the youngest before those are searched that survived one. Together they bound a search to 6,000 objects."""
 KEPT_MAX: Final = 10_000
 """Objects of the oldest generation, after a search of it, above which they are frozen."""
 

@@ -15,6 +15,7 @@ class TopicEntries:
     own_retention    name -> entry of topics with a retention time or size of their own
     lite_topics      name -> entry of topics that are or were of type LITE
     configured       number of topics with a configuration
+    queue_count      number of queues, without lite queues
     """
 
     def __init__(self, flushed_default: bool) -> None:
@@ -22,6 +23,7 @@ class TopicEntries:
         self._flushed_default = flushed_default
         self.topics = TopicMap()
         self.configured = 0
+        self.queue_count = 0
         self.own_retention: dict[str, TopicEntry] = {}
         self.lite_topics: dict[str, TopicEntry] = {}
 
@@ -68,6 +70,12 @@ class TopicEntries:
         """True when answers about the queue of this name have to wait for a sync."""
         entry = self.topics.get(name) or self.topics.get(lite.topic_of(name))
         return entry is None or entry.flushed
+
+    def new_queue(self, entry: TopicEntry, queue_id: int, first: int) -> Queue:
+        """Create a queue of a topic that begins at offset `first`."""
+        queue = entry.queues[queue_id] = Queue(entry, queue_id, first)
+        self.queue_count += 1
+        return queue
 
     def new_lite_queue(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
         """Create a lite queue that begins at offset `first`."""

@@ -301,6 +301,7 @@ class QueueIndex(TopicEntries):
         self.topics[topic] = TopicEntry(topic, self._flushed_default, epoch)
         if old is not None:
             self.configured -= old.settings is not None
+            self.queue_count -= len(old.queues)
             self.configure(topic, old.settings, old.created_ms, old.anchor)
             self.deleted.append(old)
             next(self.forget_deleted(), 0)
@@ -322,7 +323,8 @@ class QueueIndex(TopicEntries):
         self.forget_tail(queue)
         self.blocks -= queue.block_count()
         if not queue.lite:
-            queue.entry.queues.pop(queue.id, None)
+            if queue.entry.queues.pop(queue.id, None) is not None:
+                self.queue_count -= 1
         elif queue.entry.lite_queues is not None:
             queue.entry.lite_queues.pop(queue.lite, None)
 
@@ -436,5 +438,5 @@ def _queue_of(index: QueueIndex, found: block.Block, entry: TopicEntry) -> Queue
         return index.lite_queue(found.topic) or index.new_lite_queue(entry, lite_topic, found.first)
     queue = entry.queues.get(found.queue_id)
     if queue is None:
-        queue = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
+        queue = index.new_queue(entry, found.queue_id, found.first)
     return queue

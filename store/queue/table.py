@@ -137,10 +137,7 @@ def load_queues(index: TopicEntries, body: bytes, files_first: int) -> int:
             continue
         entry.epoch = epoch
         first = firsts[row]
-        if lite_topic:
-            queue = index.new_lite_queue(entry, lite_topic, first)
-        else:
-            queue = entry.queues[queue_id] = Queue(entry, queue_id, first)
+        queue = index.new_lite_queue(entry, lite_topic, first) if lite_topic else index.new_queue(entry, queue_id, first)
         queue.next = queue.visible = queue.tail_first = nexts[row]
         queue.last_record = lasts[row]
         while begin < at and 0 <= places[begin] < files_first:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from store.turns import COST_MAX, Turns
+from store.turns import COST_MAX, SLICE_NS, Turns
 from tests.store.clock import VirtualClock
 
 FAULT = OSError(errno.EIO, "Input/output error")
@@ -32,6 +32,22 @@ class Stage:
                 raise error
 
         self.turns.run(steps(), lambda: self.log.append("done"), lambda failed: self.log.append(str(failed)))
+
+
+def test_work_that_takes_longer_than_it_costs_pauses_too() -> None:
+    stage = Stage()
+    runs: list[int] = []
+
+    def steps() -> Iterator[int]:
+        for number in range(8):
+            runs.append(number)
+            stage.clock._now_ns += SLICE_NS // 2
+            yield COST_MAX // 16
+
+    stage.turns.run(steps(), lambda: runs.append(-1), lambda _: None)
+    assert runs == [0, 1]
+    stage.clock.run_for(1_000)
+    assert runs == [*range(8), -1]
 
 
 def test_cheap_work_ends_in_its_first_turn() -> None:

@@ -7,9 +7,7 @@ Only pure modules can be patched: run with HEADGATE_PURE=1, in a process of its 
 
 from __future__ import annotations
 
-import struct
 import sys
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -98,9 +96,8 @@ def _checkpoint_behind_a_torn_one() -> None:
 
     def finish(self: Any, point: Point) -> None:
         point = point._replace(serial=self.last.serial + 1)
-        data = checkpoint._POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first)
         file = self._disk.open(f"{checkpoint.FOLDER}/{point.serial:020d}")
-        file.append(struct.pack(">II", checkpoint.MAGIC, zlib.crc32(data)) + data)
+        file.append(checkpoint._encoded(point))
 
         def synced(error: OSError | None) -> None:
             file.close()
@@ -132,7 +129,6 @@ def _a_deletion_is_read_twice() -> None:
         if item.space == DROPPED and item.value is not None:
             topic = item.key.decode()
             self._index.drop_topic(topic, int(item.value.split(b" ")[0]))
-            self._index.configure(topic, self._metadata.topic(topic))
 
     StateEffects.recovered = recovered  # type: ignore[method-assign]
 
