@@ -309,6 +309,7 @@ class Node:
             counters["held_off_total"] = throttle.held_off
         counters["watch_dropped_total"] = self.parts.watches.dropped
         counters["uploads_held_bytes"] = self.parts.uploads.bytes_held
+        counters["admin_refused_total"] = 0 if self._admin is None else self._admin.bounds.refused
         counters["uploads_refused_total"] = self.parts.uploads.refused
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import logging
 import socket
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
@@ -28,35 +29,69 @@ REQUEST_S: Final = 10.0
 REQUEST_BYTES_MAX: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 128
 """Connections open at once."""
+LOG_INTERVAL_S: Final = 60.0
+"""Seconds between two lines in the log about too many connections."""
 _OWN: Final = frozenset(("same-origin", "none"))
 _OPEN: Final = frozenset(("/healthz", "/readyz"))
 """What balancers and supervisors ask, without credentials."""
+
+log = logging.getLogger("headgate.admin")
+
+
+@final
+class AdminBounds:
+    """The open connections of the admin port, oldest first, and how many were closed by its bounds.
+
+    refused   connections that were closed: too many at once, or a request that is too large or too slow
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[Any, AdminConnection] = {}
+        self.refused = 0
+        self._logged_s = -LOG_INTERVAL_S
+
+    def enter(self, inner: Any, connection: AdminConnection) -> None:
+        """A new connection. With CONNECTIONS_MAX open ones, the oldest of them is closed."""
+        if len(self.open) >= CONNECTIONS_MAX:
+            self.refuse(next(iter(self.open.values())))
+            now_s = asyncio.get_running_loop().time()
+            if now_s - self._logged_s >= LOG_INTERVAL_S:
+                self._logged_s = now_s
+                log.warning(
+                    "admin: %d connections at once; the oldest is closed for each new one (%d closed by a bound so far)",
+                    CONNECTIONS_MAX,
+                    self.refused,
+                )
+        self.open[inner] = connection
+
+    def refuse(self, connection: AdminConnection) -> None:
+        """Close a connection at once, and count it."""
+        self.refused += 1
+        connection.abort()
 
 
 @final
 class AdminConnection(asyncio.Protocol):
     """One connection: bounds its time and its bytes, and passes all else to aiohttp."""
 
-    def __init__(self, inner: Any, connections: dict[Any, AdminConnection]) -> None:
+    def __init__(self, inner: Any, bounds: AdminBounds) -> None:
         self._inner = inner
-        self._connections = connections
+        self._bounds = bounds
         self._size = 0
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the time of the request. With CONNECTIONS_MAX open ones, the oldest of them is closed."""
+        """Begin the time of the request."""
         # uvloop's transports do not inherit from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._inner.connection_made(transport)
-        if len(self._connections) >= CONNECTIONS_MAX:
-            next(iter(self._connections.values())).abort()
-        self._connections[self._inner] = self
+        self._bounds.enter(self._inner, self)
         self.restart()
 
     def abort(self) -> None:
         """Close at once."""
-        self._connections.pop(self._inner, None)
+        self._bounds.open.pop(self._inner, None)
         if self._transport is not None:
             self._transport.abort()
 
@@ -65,13 +100,13 @@ class AdminConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         if self._transport is not None:
-            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._transport.abort)
+            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._bounds.refuse, self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the request."""
         self._size += len(data)
-        if self._size > REQUEST_BYTES_MAX and self._transport is not None:
-            self._transport.abort()
+        if self._size > REQUEST_BYTES_MAX:
+            self._bounds.refuse(self)
             return
         self._inner.data_received(data)
 
@@ -93,7 +128,7 @@ class AdminConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._transport = None
-        self._connections.pop(self._inner, None)
+        self._bounds.open.pop(self._inner, None)
         self._inner.connection_lost(exc)
 
 
@@ -132,7 +167,7 @@ class Admin:
         self._hosts = hosts
         self._authority = authority
         self._may_watch = may_watch
-        self._connections: dict[Any, AdminConnection] = {}
+        self.bounds = AdminBounds()
         self._server: asyncio.AbstractServer | None = None
         self._health = health
         self._loaded = loaded
@@ -170,7 +205,7 @@ class Admin:
 
         async def last(request: web.Request, response: web.StreamResponse) -> None:
             response.force_close()
-            connection = self._connections.get(request.protocol)
+            connection = self.bounds.open.get(request.protocol)
             if connection is not None:
                 connection.restart()
 
@@ -185,7 +220,7 @@ class Admin:
         await self._runner.setup()
         serve: Any = self._runner.server
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: AdminConnection(serve(), self._connections), sock=bound)
+        self._server = await loop.create_server(lambda: AdminConnection(serve(), self.bounds), sock=bound)
 
     async def _begin_backup(self, _: web.Request) -> web.Response:
         from aiohttp import web

@@ -22,7 +22,7 @@ class WebSocketAdapter:
     """The stream adapter (`protocols.adapter.Adapter`) and the HTTP/2 application (`ApplicationFactory`) of WebSocket.
 
     inside    path -> adapter, read for each connection; the adapter's name is the sub-protocol to be negotiated
-    refused   counts refused HTTP/2 streams, as `Setting.refused`
+    refused   counts refused HTTP/2 streams and frames above the limit, as `Setting.refused`
     """
 
     name = "websocket"
@@ -41,7 +41,7 @@ class WebSocketAdapter:
 
     def connect(self, peer: Peer, now: int) -> WebSocketConnection:
         """A new connection; its opening handshake must be complete within 10 s."""
-        return WebSocketConnection(self._inside, self._config, self._hosts, peer, now)
+        return WebSocketConnection(self._inside, self._config, self._hosts, peer, now, self._refused)
 
     def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
         """The WebSocket streams of a new HTTP/2 connection."""

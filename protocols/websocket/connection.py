@@ -11,7 +11,7 @@ Payloads of binary frames are passed on as they arrive, whole or in pieces: fram
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from wsproto import ConnectionType, WSConnection
@@ -31,7 +31,7 @@ from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import HANDSHAKE_NS
 from domain.refusal import Ending
-from protocols.adapter import Adapter, Connection, Peer
+from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.frame import FrameOutline
@@ -45,6 +45,7 @@ NOT_BINARY: Final = 1003
 REFUSED: Final = "websocket-refused"
 HANDSHAKE_DEADLINE: Final = "websocket-handshake"
 CUT_SHORT: Final = "websocket-cut-short"
+FRAME_TOO_LARGE: Final = "websocket-frame-too-large"
 
 
 @final
@@ -53,10 +54,19 @@ class WebSocketConnection:
 
     __slots__ = (
         "_close_sent", "_config", "_ended", "_head", "_hosts", "_inner", "_inside", "_later", "_opened", "_out", "_outline",
-        "_peer", "_socket", "closed", "reading",
+        "_peer", "_refused", "_socket", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, hosts: Hosts, peer: Peer, now: int) -> None:
+    def __init__(
+        self,
+        inside: Mapping[str, Adapter],
+        config: WebSocketConfig,
+        hosts: Hosts,
+        peer: Peer,
+        now: int,
+        refused: Callable[[str, str], None] = ignore_refusal,
+    ) -> None:
+        self._refused = refused
         self._config = config
         self._hosts = hosts
         self._inside = inside
@@ -127,6 +137,7 @@ class WebSocketConnection:
         """Decode the frames of one turn; close behind the last ones when a frame is too large."""
         commands = self._decode(self._later.popleft(), now) if self._later else ()
         if self._outline.fault and not self._later and not self.closed:
+            self._refused("websocket", FRAME_TOO_LARGE)
             commands = [*commands, *self._close(TOO_LARGE, now)]
         self._copy_state()
         return commands

@@ -25,7 +25,7 @@ from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
-from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
+from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.frame import FrameOutline
 
 HELD_BYTES_PER_TURN: Final = 64 * 1024
@@ -276,6 +276,7 @@ class WebSocketStreams:
             spent = HELD_BYTES_PER_TURN if last else spent + len(piece)
             commands += self._read(stream_id, stream, piece, now)
         if not stream.held and stream.outline.fault and not stream.over:
+            self._refused("websocket", FRAME_TOO_LARGE)
             return [*commands, *self._wrap(stream_id, self._close(stream_id, stream, TOO_LARGE, now))]
         if stream.reading and not stream.over and not stream.held:
             stream.paused = False

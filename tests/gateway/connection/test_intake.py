@@ -33,6 +33,7 @@ class CostlyConnection(ScriptedConnection):
         super().__init__()
         self._room = room
         self._command = command
+        self.pump: Pump
         self.ns_per_byte = 0
         self.ns_to_expire = 0
 
@@ -74,6 +75,7 @@ class Room:
 
         pump = Pump(self.context, "test", connect)
         pump.connection_made(transport)
+        connection.pump = pump
         self.clock.turn()
         return pump, connection, transport
 
@@ -101,8 +103,7 @@ def test_a_large_read_is_handled_in_slices_and_nothing_is_read_meanwhile() -> No
     pump, connection, transport = room.enter()
     connection.ns_per_byte = 500
     pump.data_received(body(SLICE_BYTES_MAX))
-    assert connection.received == []
-    assert not transport.reading
+    assert (connection.received, transport.reading) == ([], False)
     room.turns(100)
     assert b"".join(connection.received) == body(SLICE_BYTES_MAX)
     assert max(map(len, connection.received)) <= 2 * SLICE_BYTES_FIRST
@@ -111,14 +112,12 @@ def test_a_large_read_is_handled_in_slices_and_nothing_is_read_meanwhile() -> No
 
 def test_slices_that_take_long_become_small_and_cheap_ones_become_large() -> None:
     room = Room()
-    pump, connection, _ = room.enter()
-    connection.ns_per_byte = 1_000
-    pump.data_received(body(SLICE_BYTES_MAX))
+    connection = room.flood(1_000)
     room.turns(100)
     assert SLICE_NS // 2 < len(connection.received[-2]) * connection.ns_per_byte <= SLICE_NS
     connection.ns_per_byte = 0
     for _ in range(20):
-        pump.data_received(body(SLICE_BYTES_MAX))
+        connection.pump.data_received(body(SLICE_BYTES_MAX))
         room.turns(100)
     assert len(connection.received[-1]) == SLICE_BYTES_MAX
 

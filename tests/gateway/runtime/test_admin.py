@@ -156,7 +156,7 @@ def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: p
         assert not got or said.startswith(b"POST")
 
 
-def test_half_requests_leave_the_port_to_who_asks() -> None:
+def test_half_requests_leave_the_port_to_who_asks(caplog: pytest.LogCaptureFixture) -> None:
     async def crowd(port: Port) -> bytes:
         address = port.bound.getsockname()
         half = [await asyncio.open_connection(*address) for _ in range(CONNECTIONS_MAX + 20)]
@@ -169,6 +169,8 @@ def test_half_requests_leave_the_port_to_who_asks() -> None:
 
     with opened() as (port, runner):
         assert runner.run(crowd(port)).startswith(b"HTTP/1.1 200")
+        assert port.admin.bounds.refused == 21
+        assert sum("connections at once" in line.message for line in caplog.records) == 1
 
 
 def test_one_thread_at_a_time_renders_metrics(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,18 +244,24 @@ def test_half_a_frame_ends_after_ten_seconds(engine: EngineFactory) -> None:
     assert 11 * SECOND <= at <= 13 * SECOND
 
 
-@both_engines
-def test_settings_that_are_never_acknowledged_end_the_connection_after_ten_seconds(engine: EngineFactory) -> None:
-    server = Http2Connection(engine, [Notebooks()], PEER, 0)
-    server.receive(PREFACE + EMPTY_SETTINGS + headers(1), 0)
-    server.outgoing()
+def until_closed(server: Http2Connection, dribble: bytes) -> tuple[list[Command], int]:
+    """Send `dribble` twice a second until the connection is closed -> (its commands, ns of the close)."""
     commands: list[Command] = []
     at = 0
     while not server.closed:
         at = max(server.deadline() or 0, at + SECOND // 2)
         commands += server.expire(at)
         if not server.closed:
-            server.receive(frame(6, 0, 0, bytes(8)), at)
+            server.receive(dribble, at)
+    return commands, at
+
+
+@both_engines
+def test_settings_that_are_never_acknowledged_end_the_connection_after_ten_seconds(engine: EngineFactory) -> None:
+    server = Http2Connection(engine, [Notebooks()], PEER, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS + headers(1), 0)
+    server.outgoing()
+    commands, at = until_closed(server, frame(6, 0, 0, bytes(8)))
     assert reason(commands) == "handshake-timeout"
     assert goodbye(server) == SETTINGS_TIMEOUT
     assert at <= 11 * SECOND
@@ -291,13 +297,7 @@ def test_request_that_never_ends_is_reset_and_costs_only_itself(engine: EngineFa
 def test_connection_whose_only_request_never_ends_is_closed(engine: EngineFactory) -> None:
     server, notes = fresh(engine)
     server.receive(headers(1, 0x4), 0)
-    commands: list[Command] = []
-    at = 0
-    while not server.closed:
-        at = max(server.deadline() or 0, at + SECOND // 2)
-        commands += server.expire(at)
-        if not server.closed:
-            server.receive(frame(0, 0, 1, b"x"), at)
+    commands, at = until_closed(server, frame(0, 0, 1, b"x"))
     assert notes.told[-1] == ("cancelled", 1)
     assert reason(commands) == "handshake-timeout"
     assert at <= 12 * SECOND

@@ -80,7 +80,9 @@ class Visitor:
 
     def __init__(self, target: str = "/mqtt", subprotocols: Sequence[str] = ("echo",), now: int = 0) -> None:
         self.inner = Echo()
-        self.connection: WebSocketConnection = WebSocketAdapter({"/mqtt": self.inner}, WebSocketConfig()).connect(PEER, now)
+        self.refused: list[tuple[str, str]] = []
+        adapter = WebSocketAdapter({"/mqtt": self.inner}, WebSocketConfig(), lambda *refusal: self.refused.append(refusal))
+        self.connection: WebSocketConnection = adapter.connect(PEER, now)
         self.socket = WSConnection(ConnectionType.CLIENT)
         self.commands: list[Command] = []
         self.first = self.say(Request("localhost", target, subprotocols=list(subprotocols)))
@@ -294,6 +296,7 @@ def test_a_frame_that_is_too_large_is_answered_1009(length: int) -> None:
     assert isinstance(closed, CloseConnection)
     assert closed.code == 1009
     assert visitor.connection.closed
+    assert visitor.refused == [("websocket", "websocket-frame-too-large")]
 
 
 def test_a_flood_of_pings_is_answered_over_turns() -> None:
