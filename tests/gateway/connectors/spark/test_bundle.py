@@ -16,9 +16,11 @@ import pytest
 
 from gateway.connectors.spark import bundle
 from tests.gateway.client.fake_broker import FakeBroker
-from tests.gateway.connectors.spark.session import ROOT, environment
+from tests.gateway.connectors.spark.session import ROOT, SETTINGS, environment
 
 pytestmark = pytest.mark.slow
+RUN_S = 600
+"""For what takes seconds: two Java machines and five interpreters start, on a machine that others load."""
 PROJECT = ("domain", "gateway", "headgate", "nameserver", "protocols", "pyspark_headgate", "store", "__editable__")
 """How the names of the project's files in site-packages begin."""
 
@@ -82,11 +84,11 @@ def test_the_bundle_alone_makes_the_source_known_to_driver_and_workers(tmp_path:
         broker.put("orders", b"a")
         broker.put("orders", b"b")
         submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--py-files", str(target)]
-        settings = ["--master", "local[2]", "--driver-memory", "512m", "--conf", "spark.ui.enabled=false"]
-        command = [*submit, *settings, str(script), broker.address, "orders", way]
+        settings = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
+        command = [*submit, "--master", "local[2]", *settings, str(script), broker.address, "orders", way]
         if way == "PYTHONPATH":
             around[way] = str(target)
-        done = subprocess.run(command, cwd=tmp_path, env=around, capture_output=True, text=True, timeout=180, check=False)
+        done = subprocess.run(command, cwd=tmp_path, env=around, capture_output=True, text=True, timeout=RUN_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     bodies, source = json.loads(done.stdout.splitlines()[-1])
     assert bodies == ["a", "b"]
