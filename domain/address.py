@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from domain import limits
+
+HOSTS_KEPT: Final = 1_024
+"""Hosts whose bytes are remembered: most connections come from few."""
 
 TEMPLATE_TOPIC: Final = "TBW102"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
@@ -157,12 +161,17 @@ def is_path(path: str) -> bool:
 
 def host_bytes(host: str, port: int) -> bytes:
     """An address in bytes: `10.0.0.1`, 10911 -> 8 bytes, an IPv6 literal -> 20. Any other text counts as 127.0.0.1."""
+    return _ip_bytes(host) + port.to_bytes(4, "big")
+
+
+@lru_cache(HOSTS_KEPT)
+def _ip_bytes(host: str) -> bytes:
     if ":" in host:
-        return _v6(host.partition("%")[0]) + port.to_bytes(4, "big")
+        return _v6(host.partition("%")[0])
     parts = host.split(".")
     if len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts):
-        return bytes(int(part) for part in parts) + port.to_bytes(4, "big")
-    return b"\x7f\x00\x00\x01" + port.to_bytes(4, "big")
+        return bytes(int(part) for part in parts)
+    return b"\x7f\x00\x00\x01"
 
 
 def _v6(host: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -165,7 +164,7 @@ class TlsConnection:
     ) -> None:
         self._recogniser = recogniser
         self._adapters = adapters
-        self._peer = dataclasses.replace(peer, tls=True)
+        self._peer = peer._replace(tls=True)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -189,7 +188,7 @@ class TlsConnection:
         try:
             if self._inner is None:
                 self._tls.do_handshake()
-                self._peer = dataclasses.replace(self._peer, principal=common_name(self._tls))
+                self._peer = self._peer._replace(principal=common_name(self._tls))
                 self._inner = Opening(self._recogniser, self._allowed(), None, self._peer, now)
             return self._read(self._inner, now)
         except ssl.SSLWantReadError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Protocol, final
 
@@ -123,4 +122,4 @@ def _peer_of(proxy: Peer, header: Header) -> Peer:
     host, port = header.source
     local_host, local_port = header.destination
     born_host = host_bytes(host, port)
-    return dataclasses.replace(proxy, host=host, port=port, born_host=born_host, local_host=local_host, local_port=local_port)
+    return proxy._replace(host=host, port=port, born_host=born_host, local_host=local_host, local_port=local_port)
