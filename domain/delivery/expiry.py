@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.property import HG_BYTES, HG_EXPIRE_MS_START, find
+from domain.octets import uint32
+from domain.property import HG_BYTES, HG_EXPIRE_MS_START, find, has
 from domain.record import Record
 
 SMALL_BYTES: Final = 2_048
@@ -35,8 +36,8 @@ def unexpired(records: Sequence[bytes], wall_ms: int) -> tuple[list[bytes], bool
     marked = False
     for data in records:
         # Properties are last in a record. The length of its body is at byte 84 when hosts have 4 bytes.
-        start = 88 + int.from_bytes(data[84:88], "big") if data[39] & 0x30 == 0 else 0
-        if data.find(HG_BYTES, start) >= 0:
+        start = 88 + uint32(data, 84) if data[39] & 0x30 == 0 else 0
+        if has(data[start:], HG_BYTES):
             if has_expired(data, wall_ms):
                 continue
             marked = True

@@ -42,6 +42,9 @@ _FIXED = struct.Struct(">hBhiii")
 _FIXED_ZERO = struct.Struct(">hBhiiii")
 _SHORT = struct.Struct(">H")
 _INT = struct.Struct(">i")
+_SHORTS: Final = [_SHORT.pack(size) for size in range(256)]
+_INTS: Final = [_INT.pack(size) for size in range(256)]
+"""Lengths of most names and values, encoded."""
 _LANGUAGE_OF: Final[dict[str, int]] = {name: at for at, name in enumerate(LANGUAGES)}
 _WIDENED: Final[dict[int, int]] = {code & 0xFFFF: code for code in (*range(200050, 200057), *range(200070, 200080), 200151)}
 
@@ -210,9 +213,9 @@ def encode_ext(fields: Mapping[str, str]) -> bytes:
         key = name.encode()
         value = text.encode()
         if key and value:
-            out.append(_SHORT.pack(len(key)))
+            out.append(_SHORTS[len(key)] if len(key) < 256 else _SHORT.pack(len(key)))
             out.append(key)
-            out.append(_INT.pack(len(value)))
+            out.append(_INTS[len(value)] if len(value) < 256 else _INT.pack(len(value)))
             out.append(value)
     return b"".join(out)
 

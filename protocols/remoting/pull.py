@@ -109,7 +109,9 @@ def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
     records = event.records
     if not event.unmarked and not ticket.request_data:
         records = [without_origin(record) for record in records]
-    size = sum(map(len, records))
+    size = 0
+    for record in records:
+        size += len(record)
     return b"".join((head(code, ticket.opaque, size, fields, FLAG_RESPONSE, remark, ticket.serialize), *records))
 
 
@@ -122,7 +124,7 @@ def without_origin(record: bytes) -> bytes:
     start = 0
     if record[39] & 0x30 == 0:
         start = 88 + uint32(record, 84)
-    if record.find(properties.HG_BYTES, start) < 0:
+    if not properties.has(record[start:], properties.HG_BYTES):
         return record
     stored = Record(record).properties
     if not properties.has(stored, properties.HG_BYTES):

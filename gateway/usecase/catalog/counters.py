@@ -184,10 +184,9 @@ class MessageCounters:
     def freed(self, group: str, topic: str) -> None:
         """Do nothing: leases are not counted."""
 
-    def pulled(self, group: str, topic: str, records: Sequence[bytes]) -> None:
-        """Count messages that `group` has pulled."""
-        count = len(records)
-        self._delivered(group, topic, count, len(records[0]) if count == 1 else sum(map(len, records)))
+    def pulled(self, group: str, topic: str, count: int, size: int) -> None:
+        """Count `count` messages of `size` bytes together, which `group` has pulled."""
+        self._delivered(group, topic, count, size)
 
     def received(self, group: str, topic: str, messages: Sequence[Leased]) -> None:
         """Count messages that `group` has received."""

@@ -233,7 +233,10 @@ class PullPoll:
         self._is_answered = True
         context = self._context
         if isinstance(event, Pulled) and event.records:
-            context.counters.pulled(self.command.group, self.command.topic, event.records)
+            size = 0
+            for record in event.records:
+                size += len(record)
+            context.counters.pulled(self.command.group, self.command.topic, len(event.records), size)
         if self._place is not None:
             context.parked.leave(self.command, self._place)
             if self.abandon in self.connection.on_close:
