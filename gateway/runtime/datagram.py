@@ -168,9 +168,8 @@ class DatagramPump:
             self._direct += len(read)
             self._receive(read)
             return
-        for data, address in read:
-            if not inbox.add(data, address):
-                self._counters.refused("datagram-flood")
+        for _ in range(inbox.add_all(read)):
+            self._counters.refused("datagram-flood")
         if not self._working:
             self._work()
 
@@ -178,7 +177,7 @@ class DatagramPump:
         """Handle the next datagrams of the inbox, and go on in the next turn of the loop."""
         self._working = False
         inbox = self._inbox
-        self._receive([inbox.take() for _ in range(min(DATAGRAMS_PER_TURN, inbox.count))])
+        self._receive(inbox.take_some(DATAGRAMS_PER_TURN))
         if inbox.count and self._open:
             self._working = True
             self._clock.call_at(self._clock.monotonic_ns(), self._work)

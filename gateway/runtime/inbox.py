@@ -19,14 +19,15 @@ NEWCOMERS_MAX: Final = 2_048
 class Inbox:
     """Waiting datagrams. What is dropped when there is no room is the newest of who sends most.
 
-    count   datagrams that wait
-    bytes   their bytes
+    count    datagrams that wait
+    bytes    their bytes
+    _hosts   host -> address -> what waits of it, a lone datagram as it is
     """
 
     __slots__ = ("_hosts", "bytes", "count")
 
     def __init__(self) -> None:
-        self._hosts: dict[str, dict[Address, deque[bytes]]] = {}
+        self._hosts: dict[str, dict[Address, bytes | deque[bytes]]] = {}
         self.bytes = 0
         self.count = 0
 
@@ -41,30 +42,49 @@ class Inbox:
             return False
         waiting = ports.get(address)
         if waiting is None:
-            waiting = ports[address] = deque()
+            ports[address] = data
+        elif isinstance(waiting, bytes):
+            ports[address] = deque((waiting, data))
         elif len(waiting) >= OF_ADDRESS_MAX:
             return False
-        waiting.append(data)
+        else:
+            waiting.append(data)
         self.count += 1
         self.bytes += len(data)
         return True
 
+    def add_all(self, datagrams: list[tuple[bytes, Address]]) -> int:
+        """Append datagrams. Returns the number of those for which there is no room."""
+        dropped = 0
+        for data, address in datagrams:
+            if not self.add(data, address):
+                dropped += 1
+        return dropped
+
     def take(self) -> tuple[bytes, Address]:
         """The next datagram, of the host and the address whose turn it is. `count` is not 0."""
         hosts = self._hosts
-        host, ports = next(iter(hosts.items()))
-        address, waiting = next(iter(ports.items()))
-        data = waiting.popleft()
+        host = next(iter(hosts))
+        ports = hosts[host]
+        address = next(iter(ports))
+        waiting = ports[address]
+        if isinstance(waiting, bytes):
+            data = waiting
+            del ports[address]
+        else:
+            data = waiting.popleft()
+            del ports[address]
+            if waiting:
+                ports[address] = waiting
         self.count -= 1
         self.bytes -= len(data)
-        if not waiting:
-            del ports[address]
-        elif len(ports) > 1:
-            del ports[address]
-            ports[address] = waiting
         if not ports:
             del hosts[host]
         elif len(hosts) > 1:
             del hosts[host]
             hosts[host] = ports
         return data, address
+
+    def take_some(self, most: int) -> list[tuple[bytes, Address]]:
+        """The next datagrams, at most `most`."""
+        return [self.take() for _ in range(min(most, self.count))]

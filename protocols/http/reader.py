@@ -196,7 +196,7 @@ class Reader:
             if found >= 0:
                 self._tail = b""
                 return at + found + 4 - len(tail)
-        found = data.find(_HEAD_END, at)
+        found = data.find(_HEAD_END, at) if at else data.find(_HEAD_END)
         if found >= 0:
             self._tail = b""
             return found + 4
