@@ -1,6 +1,6 @@
 """Goodput under overload, beside the best that the server reaches: sends on every protocol, and MQTT to its subscribers.
 
-    python -m benchmarks.overload                       every load; mosquitto too if it is installed; some two minutes
+    python -m benchmarks.overload                       every load; mosquitto too if it is installed; some five minutes
     python -m benchmarks.overload mqtt --scale 3        the loads whose name contains "mqtt", with three times the messages
 
 The generator sends with a window, before and after the overload: the better run is the best. In between senders do not wait
@@ -33,10 +33,8 @@ TIMES = 2
 KEPT_MIN = 0.9
 SECONDS = 4.0
 """Length of the overload at scale 1, as the best says it."""
-HEAD = (
-    "| Server | Load | Best | Offered | Answered | Kept | Refused | Lost | CPU us, best | CPU us, overload | MB |\n|"
-    + "---|" * 11
-)
+COLUMNS = "Server | Load | Best | Offered | Answered | Kept | Kept, by CPU | Refused | Lost | CPU us a message | MB"
+HEAD = f"| {COLUMNS} |\n|" + "---|" * 11
 
 
 @dataclass(frozen=True)
