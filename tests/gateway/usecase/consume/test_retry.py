@@ -149,6 +149,8 @@ class Breaking:
             if self.is_failing:
                 done(Failure(ErrorCode.STORE_UNAVAILABLE, "no room"))
             else:
+                if self.held:
+                    pytest.fail("one dead letter is being stored already")  # no Exception, which the store would log
                 self.held.append(partial(self._append, messages, done, changes))
         else:
             self._append(messages, done, changes)
@@ -200,6 +202,29 @@ def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_ordering_key_onl
     store.held.pop()()
     bench.clock.run_for(100)
     assert bodies_in(recorder.take()) == [[b"next"]], "the letter is stored first; what it held back has not lost an attempt"
+
+
+def test_a_receive_with_an_attempt_id_stores_a_dead_letter_once(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_max=0)))
+    for name in ("t", "%DLQ%g"):
+        bench.ask(PutTopic(1, Topic(name, 1, 1)))
+    bench.handler.sending.submit([Message("t", b"poison", b"", queue_id=0)], None)
+    bench.clock.run_for(20)
+    first = Receive(1, "g", "t", 1, 100, from_first=True)
+    [event] = bench.ask(first)
+    assert isinstance(event, Received)
+    bench.clock.run_for(200)
+    store = Breaking(bench)
+    store.is_failing = False
+    recorder = EventRecorder()
+    waiting = Receive(2, "g", "t", 32, 60_000, 2_000, from_first=True, attempt_id="attempt")
+    assert bench.ask(waiting, recorder, ms=500) == []
+    assert len(store.held) == 1, "what the attempt holds is not moved again while its dead letter is being stored"
+    store.held.pop()()
+    bench.clock.run_for(2_500)
+    assert store.held == []
+    assert bodies_in(recorder.take()) == [[]]
+    assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
 
 
 def retried(bench: Bench, times: int, most: int = -1) -> None:
