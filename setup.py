@@ -40,7 +40,7 @@ FOLDERS = {
         "replier", "resource", "responder", "status", "translate", "transmitter", "upload", "wellknown",
     ),
     "protocols/grpc": (
-        "application", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
+        "application", "backlog", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
     ),
     "protocols/http": (
         "batch", "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem",

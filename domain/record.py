@@ -65,6 +65,17 @@ def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: 
     return b"".join((head, body, name, _SHORT.pack(len(properties)), properties))
 
 
+def is_compressed(data: bytes) -> bool:
+    """True when the body of the record is stored compressed."""
+    return data[39] & 0x1 != 0
+
+
+def beside_body(data: bytes) -> int:
+    """Bytes of the record without its body: topic, properties and some hundred others."""
+    at = _reconsume_at(data) + 12
+    return len(data) - int.from_bytes(data[at : at + 4], "big")
+
+
 def _reconsume_at(data: bytes) -> int:
     sys_flag = data[39]
     return 48 + (20 if sys_flag & 0x10 else 8) + 8 + (20 if sys_flag & 0x20 else 8)

@@ -1,16 +1,19 @@
-"""Bytes of requests that are not complete yet: one bound for all connections, shared fairly between the hosts of peers."""
+"""Bytes that peers make the node hold: one bound for all connections, shared fairly between the hosts of peers.
+
+There is one for requests that are not complete yet, and one for answers that are not read yet.
+"""
 
 from __future__ import annotations
 
 from typing import Final, final
 
 UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together."""
+"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together; and of unread answers of HTTP/2."""
 
 
 @final
 class Uploads:
-    """The bytes that unfinished requests hold.
+    """The bytes that unfinished requests, or unread answers, hold.
 
     A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
     of the bound, and there is always room for another one.
@@ -35,6 +38,10 @@ class Uploads:
         self._hosts[host] = held
         self.bytes_held += size
         return True
+
+    def room(self, host: str) -> int:
+        """Bytes that `host` may still take at once."""
+        return (self.bytes_max - self.bytes_held - self._hosts.get(host, 0)) // 2
 
     def give(self, host: str, size: int) -> None:
         """Return `size` bytes of `host`."""
@@ -63,6 +70,11 @@ class UploadShare:
             return False
         self.held += size
         return True
+
+    @property
+    def room(self) -> int:
+        """Bytes that can still be taken at once."""
+        return self._uploads.room(self._host)
 
     def give(self, size: int) -> None:
         """Return `size` bytes."""

@@ -84,7 +84,7 @@ class Reading:
         found: list[bytes] = []
         size = scanned = 0
         offset, limit, max_bytes = request.offset, request.limit, request.max_bytes
-        stop = min(queue.visible, offset + SCAN_ROWS_MAX)
+        stop = min(queue.visible, offset + max(1, SCAN_ROWS_MAX // wanted.cost))
         hashes = wanted.hashes
         while offset < stop and len(found) < limit and scanned < SCAN_BYTES_MAX:
             rows = self._index.rows(queue, offset, min(256, stop - offset))

@@ -12,5 +12,9 @@ class Filter(Protocol):
     def hashes(self) -> frozenset[int] | None:
         """Tag hashes of messages that can match; None: the properties of every message have to be read."""
 
+    @property
+    def cost(self) -> int:
+        """How much `matches` does for one message, at most; 1: it looks up one property."""
+
     def matches(self, stored_properties: bytes) -> bool:
         """True when a message with these properties (domain.property) matches. Never raises."""

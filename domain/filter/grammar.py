@@ -34,13 +34,13 @@ Made = TypeVar("Made", bound=Term)
 class Grammar:
     """The parser of one expression. Every method raises ExpressionError."""
 
-    __slots__ = ("_at", "_depth", "_terms", "_tokens")
+    __slots__ = ("_at", "_depth", "_tokens", "terms")
 
     def __init__(self, tokens: list[FilterToken]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
-        self._terms = 0
+        self.terms = 0
 
     def whole(self) -> Term:
         """The tree of the whole expression, a condition."""
@@ -125,7 +125,7 @@ class Grammar:
         self._expect(SIGN, "(", "(")
         texts = {self._text()}
         while self._accept(SIGN, ","):
-            self._terms += 1
+            self.terms += 1
             texts.add(self._text())
         self._expect(SIGN, ")", ") or a comma")
         return terms.OneOf(left, frozenset(texts), negated)
@@ -191,9 +191,9 @@ class Grammar:
         raise ExpressionError(begin.column, "this is a value where a condition is needed; compare it with something")
 
     def _made(self, found: Made) -> Made:
-        self._terms += 1
+        self.terms += 1
         token = self._tokens[min(self._at, len(self._tokens) - 1)]
-        if self._terms > TERMS_MAX:
+        if self.terms > TERMS_MAX:
             raise ExpressionError(token.column, f"an expression has at most {TERMS_MAX} terms")
         if found.depth > DEPTH_MAX:
             raise ExpressionError(token.column, f"terms stand inside each other more than {DEPTH_MAX} deep")

@@ -20,11 +20,12 @@ EXPRESSION_CHARS_MAX: Final = 8_192
 class SqlFilter:
     """A compiled expression. `hashes` is None: the properties of every message have to be read."""
 
-    __slots__ = ("_condition", "hashes")
+    __slots__ = ("_condition", "cost", "hashes")
 
-    def __init__(self, condition: Term) -> None:
+    def __init__(self, condition: Term, terms: int) -> None:
         self._condition = condition
         self.hashes: frozenset[int] | None = None
+        self.cost: int = 1 + terms
 
     def matches(self, stored_properties: bytes) -> bool:
         """True when the expression is TRUE. Never raises, whatever the bytes."""
@@ -37,7 +38,8 @@ def parse(expression: str) -> SqlFilter | Failure:
         text = f"a SQL92 filter has at most {EXPRESSION_CHARS_MAX} characters, this one has {len(expression)}"
         return Failure(ErrorCode.FILTER_ILLEGAL, text)
     try:
-        return SqlFilter(Grammar(tokens(expression)).whole())
+        grammar = Grammar(tokens(expression))
+        return SqlFilter(grammar.whole(), grammar.terms)
     except ExpressionError as fault:
         # Clients can write half of a surrogate pair, which no answer could carry.
         text = fault.text.encode("utf-8", "replace").decode()

@@ -17,7 +17,7 @@ from domain.ports import Clock
 SLICE_NS: Final = 2 * MILLISECOND_NS
 """Time that one slice of a connection should take."""
 SLICE_BYTES_MIN: Final = 1024
-SLICE_BYTES_FIRST: Final = 4 * 1024
+SLICE_BYTES_FIRST: Final = 1024
 SLICE_BYTES_MAX: Final = 64 * 1024
 TURN_NS: Final = 6 * MILLISECOND_NS
 """Time in which one turn handles received bytes."""

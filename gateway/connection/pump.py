@@ -188,7 +188,7 @@ class Pump:
         self._intake.used(took, now)
         if took > SLICE_NS:
             self._slice_bytes = max(SLICE_BYTES_MIN, min(size, self._slice_bytes) * SLICE_NS // took)
-        elif size == self._slice_bytes and size < SLICE_BYTES_MAX:
+        elif size == self._slice_bytes and size < SLICE_BYTES_MAX and 2 * took <= SLICE_NS:
             self._slice_bytes = min(SLICE_BYTES_MAX, 2 * size)
 
     def _queue(self) -> None:
@@ -419,7 +419,8 @@ class Pump:
         """The deadline timer has fired: do what is due now if this turn has time, else in a later turn."""
         if self._finished:
             return
-        if self._intake.open:
+        waits = self.sends and self._connection.deadline() == 0 and not self._intake.may_send()
+        if self._intake.open and not waits:
             self._expire()
         else:
             self._expiring = True

@@ -25,6 +25,11 @@ class PathFilter:
         self._cache: dict[bytes, bool] = {}
 
     @property
+    def cost(self) -> int:
+        """1: most paths are known."""
+        return 1
+
+    @property
     def hashes(self) -> frozenset[int] | None:
         """None: tags say nothing about the path."""
         return None

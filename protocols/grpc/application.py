@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, final
 
 from google.protobuf.message import DecodeError
 
-from domain import limits
 from domain import property as properties
 from domain.command import Command
 from domain.errors import Failure
@@ -17,9 +17,10 @@ from domain.principal import GATEWAY
 from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
+from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction, wire
 from protocols.grpc.access import Authenticator
-from protocols.grpc.call import Call, Method
+from protocols.grpc.backlog import Backlog, Step
+from protocols.grpc.call import OTHER_BYTES_MAX, Call, Method
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -29,9 +30,13 @@ from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
 from protocols.uploads import UploadShare
 
-MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
-"""Bytes of one request message: bodies of 4 MiB in total, and 512 KiB for the other fields."""
+UNCHECKED_BYTES_MAX: Final = 4 * 1024
+"""A request of this size is read without counting its fields first."""
+COMMANDS_AT_ONCE: Final = 16
+"""Commands of one request that are carried out in one turn of the loop."""
 CLIENT_ID_BYTES_MAX: Final = 1024
+TEXT_CHARS_MAX: Final = 512
+"""Characters of the text of a refusal: it may quote what the client has sent."""
 
 METHODS: Final[dict[bytes, Method]] = {
     f"/apache.rocketmq.v2.MessagingService/{method.name}".encode(): method
@@ -58,6 +63,7 @@ class GrpcApplication:
     peer           address and certificate of the client
     sessions       clients of all connections, by client id
     renewals       leases of this connection that are renewed
+    backlog        the work of this turn of the loop, and what waits for a later one
     inquiries      inquiries of tools that clients of this connection have not answered
     _authenticator authenticates calls; None without access control
     _calls         stream id -> a call that is not answered
@@ -70,7 +76,8 @@ class GrpcApplication:
     """
 
     __slots__ = (
-        "_authenticator", "_calls", "_client_id", "_client_raw", "_not_posts", "_origin", "_queued", "_reply", "inquiries",
+        "_authenticator", "_calls", "_client_id", "_client_raw", "_not_posts", "_origin", "_queued", "_reply", "backlog",
+        "inquiries",
         "peer", "renewals", "sessions", "setting",
     )  # fmt: skip
 
@@ -80,6 +87,7 @@ class GrpcApplication:
         self.peer = peer
         self._authenticator = None if setting.authority is None else Authenticator(setting.authority, peer)
         self.renewals = Renewals(self)
+        self.backlog = Backlog()
         self.inquiries = Inquiries()
         self._reply = reply
         self._calls: dict[int, Call] = {}
@@ -124,7 +132,7 @@ class GrpcApplication:
             self._client_id,
             self._origin,
             now + wait if wait >= 0 else -1,
-            Messages(encoding == b"gzip", MESSAGE_BYTES_MAX),
+            Messages(encoding == b"gzip", method.bytes_max),
         )
         self._calls[stream_id] = call
         space = fields.get(b"x-mq-namespace")
@@ -148,33 +156,68 @@ class GrpcApplication:
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
-        """A part of a request. Messages of a streaming call are handled when they are complete."""
+        """A part of a request. Messages of a streaming call are handled as they are complete, in turns."""
         call = self._calls.get(stream_id)
         if call is None:
             return ()
+        messages = call.messages
+        messages.feed(data)
+        if call.waits:
+            self._hold(call)
+            return ()
         try:
-            messages = call.messages.feed(data)
-            if not call.method.streaming:
-                if messages:
-                    if call.request is not None or len(messages) > 1:
-                        raise FramingError(framing.INVALID_ARGUMENT, "a unary call has one request message")
-                    call.request = messages[0]
-                return ()
-            if (call.messages.held or call.share is not None) and not self._hold(call):
-                return ()
-            commands: list[Command] = []
-            for message in messages:
-                if self._calls.get(stream_id) is call:
-                    commands += _with_principal(call, call.method.begin(self, call, message, now))
-            return commands
+            ready = messages.ready()
         except FramingError as error:
             self.fail(call, error.status, str(error))
-        except DecodeError:
-            self.fail(call, framing.INTERNAL, "a request message cannot be read")
-        return ()
+            return ()
+        if not call.method.streaming:
+            if ready and messages.follows():
+                self.fail(call, framing.INVALID_ARGUMENT, "a unary call has one request message")
+            return ()
+        return self._continue(call, ready, now)
+
+    def _continue(self, call: Call, ready: bool, now: int) -> Sequence[Command]:
+        """Handle the messages of a streaming call that are there; with too many for this turn, the others wait for the next."""
+        commands: list[Command] = []
+        while ready and self.backlog.is_open(now):
+            commands += self._begin(call, now)
+            if self.is_closed(call):
+                return commands
+            try:
+                ready = call.messages.ready()
+            except FramingError as error:
+                self.fail(call, error.status, str(error))
+                return commands
+        if ready and not call.waits:
+            call.waits = True
+            self._reply.pause(call.stream_id)
+            self.backlog.add(partial(self._continue_later, call))
+        if (call.messages.held or call.share is not None) and not self._hold(call):
+            return commands
+        if call.half_closed and not ready:
+            self._close_stream(call)
+        return commands
+
+    def _continue_later(self, call: Call, now: int) -> Sequence[Command]:
+        """`_continue` in a later turn, with one message at least."""
+        if self.is_closed(call):
+            return ()
+        commands = list(self._begin(call, now))
+        if self.is_closed(call):
+            return commands
+        call.waits = False
+        try:
+            ready = call.messages.ready()
+        except FramingError as error:
+            self.fail(call, error.status, str(error))
+            return commands
+        commands += self._continue(call, ready, now)
+        if not call.waits:
+            self._reply.resume(call.stream_id)
+        return commands
 
     def _hold(self, call: Call) -> bool:
-        """Count the incomplete message of a streaming call; False, and the call ends, when there is no room for it."""
+        """Count the bytes of a streaming call that are not handled; False, and the call ends, when they find no room."""
         share = call.share
         if share is None:
             share = call.share = UploadShare(self.setting.uploads, self.peer.host)
@@ -197,21 +240,92 @@ class GrpcApplication:
                 self._not_posts.remove(stream_id)
                 self._reply.respond(stream_id, _NOT_POST, True)
             return ()
+        if call.method.streaming:
+            call.half_closed = True
+            if not call.waits:
+                self._close_stream(call)
+            return ()
+        size = call.messages.held
+        if size == 0:
+            self.fail(call, framing.INTERNAL, "the request has no message")
+        elif not call.messages.ready() or call.messages.follows():
+            self.fail(call, framing.INTERNAL, "the request ends inside a message")
+        elif self.backlog.is_open(now):
+            return self._begin(call, now)
+        else:
+            self._reply.hold(size)
+            self.backlog.add(partial(self._begin_later, call, size))
+        return ()
+
+    def _begin_later(self, call: Call, size: int, now: int) -> Sequence[Command]:
+        """Handle the request of a unary call whose turn has come."""
+        self._reply.hold(-size)
+        return () if self.is_closed(call) else self._begin(call, now)
+
+    def _begin(self, call: Call, now: int) -> Sequence[Command]:
+        """Handle the next message of a call. A malformed one ends the call."""
+        method = call.method
+        try:
+            message = call.messages.take()
+            size = len(message)
+            if size > UNCHECKED_BYTES_MAX and not self._may_read(call, message):
+                return ()
+            self.backlog.charge(method.weight + (size >> 16))
+            commands = method.begin(self, call, message, now)
+        except FramingError as error:
+            self.fail(call, error.status, str(error))
+            return ()
+        except DecodeError:
+            self.fail(call, framing.INTERNAL, "a request message cannot be read")
+            return ()
+        if len(commands) <= COMMANDS_AT_ONCE:
+            return _with_principal(call, commands)
+        return self._some(call, commands, 0, now)
+
+    def _may_read(self, call: Call, message: bytes) -> bool:
+        """False, and the call is refused, for a message with more fields than its method allows.
+
+        They are counted before an object is made for each of them.
+        """
+        method = call.method
+        places = wire.contents(message, method.bulk, method.fields_max)
+        beside = len(message)
+        if places is not None:
+            beside -= sum(places[1::2]) - sum(places[::2])
+            if method.bulk_inside:
+                for at in range(0, len(places), 2):
+                    inner = wire.contents(message, method.bulk_inside, method.fields_max, places[at], places[at + 1])
+                    if inner is None:
+                        places = None
+                        break
+                    beside += places[at + 1] - places[at] - sum(inner[1::2]) + sum(inner[::2])
+        if places is None:
+            text = f"{method.name}: a request has at most {method.fields_max} messages, entries or names"
+        elif beside > OTHER_BYTES_MAX:
+            text = f"{method.name}: {beside} bytes beside the bodies, {OTHER_BYTES_MAX} are allowed"
+        else:
+            return True
+        if method.streaming:
+            self.fail(call, framing.INVALID_ARGUMENT, text)
+        else:
+            self.refuse(call, pb.BAD_REQUEST, text)
+        return False
+
+    def _some(self, call: Call, commands: Sequence[Command], at: int, now: int) -> Sequence[Command]:
+        """The next commands of a request with many of them; the others wait, and are carried out even if the call ends."""
+        end = at + COMMANDS_AT_ONCE
+        if end < len(commands):
+            self.backlog.go_on(partial(self._some, call, commands, end))
+        self.backlog.charge(8 * COMMANDS_AT_ONCE)
+        return _with_principal(call, commands[at:end])
+
+    def _close_stream(self, call: Call) -> None:
+        """The client has half-closed a streaming call, and its messages are handled."""
         if call.messages.held:
             self.fail(call, framing.INTERNAL, "the request ends inside a message")
-            return ()
-        if call.method.streaming:
+        elif not call.state:
             self.close(call)
-            return ()
-        request, call.request = call.request, None
-        if request is None:
-            self.fail(call, framing.INTERNAL, "the request has no message")
-            return ()
-        try:
-            return _with_principal(call, call.method.begin(self, call, request, now))
-        except DecodeError:
-            self.fail(call, framing.INTERNAL, "the request message cannot be read")
-            return ()
+        # Else with the answer to the last settings.
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """The client has reset the stream. A command in progress continues; messages leased by it are released in `finish`."""
@@ -262,12 +376,13 @@ class GrpcApplication:
         return ()
 
     def deadline(self) -> int | None:
-        """Monotonic ns at which the next lease has to be renewed; 0 while commands are queued; None for never."""
-        return 0 if self._queued else self.renewals.due_at
+        """Monotonic ns at which the next lease has to be renewed; 0 while commands or steps wait; None for never."""
+        return 0 if self._queued or self.backlog.waits else self.renewals.due_at
 
     def expire(self, now: int) -> Sequence[Command]:
-        """The queued commands, and extensions of the leases that are due."""
+        """The queued commands, the next steps of the backlog, and extensions of the leases that are due."""
         commands, self._queued = self._queued, []
+        begun = self.backlog.run(now) if self.backlog.waits else None
         due_at = self.renewals.due_at
         if due_at is not None and due_at <= now:
             commands += self.renewals.expire(now)
@@ -276,6 +391,8 @@ class GrpcApplication:
                 # Renewals, releases and departures follow from authorised calls, so they need no rights of their own.
                 if getattr(command, "principal", None) is None:
                     command.principal = GATEWAY
+        if begun is not None:
+            commands += begun  # each has the principal of its call
         return commands
 
     # Called by the methods
@@ -292,6 +409,10 @@ class GrpcApplication:
         """Bytes of answers, over all calls of the connection, that have not been sent."""
         return self._reply.pending(0)
 
+    def is_full(self) -> bool:
+        """True when too many bytes of answers wait for this client to read."""
+        return self._reply.is_full()
+
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client on this connection, None when it has none."""
         for call in self._calls.values():
@@ -302,6 +423,18 @@ class GrpcApplication:
     def enqueue(self, command: Command) -> None:
         """Queue `command` for the next `expire`; `deadline` is 0 until then."""
         self._queued.append(command)
+
+    def later(self, step: Step) -> None:
+        """Run `step` in a later turn of the loop."""
+        self.backlog.add(step)
+
+    def go_on(self, step: Step) -> None:
+        """Run `step` in the next turn of the loop, before what waits already."""
+        self.backlog.go_on(step)
+
+    def charge(self, weight: int) -> None:
+        """Count work of a call in this turn: what follows may have to wait for the next one."""
+        self.backlog.charge(weight)
 
     def reply(self, call: Call, message: bytes) -> None:
         """Send the message of a unary call, and the trailers."""
@@ -319,7 +452,7 @@ class GrpcApplication:
     def refuse(self, call: Call, code: int, text: str) -> None:
         """Answer with a Status alone, and count the refusal."""
         self.setting.refused("grpc", status.REFUSALS[code])
-        self.reply(call, status.status(code, text))
+        self.reply(call, status.status(code, text[:TEXT_CHARS_MAX]))
 
     def reply_failure(self, call: Call, failure: Failure) -> None:
         """Answer with a Status alone, for a refusal that the gateway has counted."""
@@ -380,4 +513,4 @@ def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command
 
 
 def _trailers(grpc_status: int, text: str) -> Headers:
-    return [(b"grpc-status", b"%d" % grpc_status), (b"grpc-message", framing.percent_encode(text))]
+    return [(b"grpc-status", b"%d" % grpc_status), (b"grpc-message", framing.percent_encode(text[:TEXT_CHARS_MAX]))]

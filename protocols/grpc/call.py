@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, final
 
+from domain import limits
 from domain.address import in_namespace
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer
+from protocols.grpc.backlog import Step
 from protocols.grpc.framing import Messages
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -18,6 +20,13 @@ from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 from protocols.setting import Setting
 from protocols.uploads import UploadShare
+
+OTHER_BYTES_MAX: Final = 512 * 1024
+"""Bytes of one request message without its bodies."""
+MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + OTHER_BYTES_MAX
+"""Bytes of one request message with bodies, or with the stacks of a client."""
+FIELDS_MAX: Final = 512
+"""Fields at the top of one request message, so also its messages, entries or names."""
 
 
 @final
@@ -34,25 +43,27 @@ class Call:
     principal   the authenticated caller; None without access control
     deadline    monotonic ns from grpc-timeout; -1: none
     messages    collects the parts of the request
-    request     the message of a unary call that has not ended
-    share       bytes of an incomplete message of a streaming call; None: there was none
+    waits       True: messages of a streaming call wait for a later turn
+    half_closed True: a streaming call gets no more messages
+    share       bytes of a streaming call that are not handled; None: there were none
     state       what the method keeps from the request for the answer
     """
 
     __slots__ = (
         "client_id",
         "deadline",
+        "half_closed",
         "language",
         "messages",
         "method",
         "namespace",
         "origin",
         "principal",
-        "request",
         "share",
         "state",
         "stream_id",
         "version",
+        "waits",
     )  # fmt: skip
 
     def __init__(
@@ -68,7 +79,8 @@ class Call:
         self.version = ""
         self.namespace = ""
         self.principal: Principal | None = None
-        self.request: bytes | None = None
+        self.waits = False
+        self.half_closed = False
         self.share: UploadShare | None = None
         self.state: object = None
 
@@ -118,11 +130,23 @@ class CallContext(Protocol):
     def unsent_bytes(self) -> int:
         """Bytes of answers, over all calls of the connection, that its client has not read yet."""
 
+    def is_full(self) -> bool:
+        """True when no more large answers should be made: too many bytes of them wait for this client to read."""
+
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client on this connection, None when it has none."""
 
     def enqueue(self, command: Command) -> None:
         """Send a command that an event has made necessary, at the next opportunity."""
+
+    def later(self, step: Step) -> None:
+        """Run `step` in a later turn of the loop. It finds out itself whether its call has ended."""
+
+    def go_on(self, step: Step) -> None:
+        """Run `step`, which goes on with what is half done, in the next turn of the loop: before what waits already."""
+
+    def charge(self, weight: int) -> None:
+        """Count work of a call in this turn, in units of `backlog.TURN_WEIGHT_MAX`."""
 
 
 class Method(NamedTuple):
@@ -132,9 +156,19 @@ class Method(NamedTuple):
     begin       one complete request message -> commands. Raises google.protobuf's DecodeError for malformed bytes
     finish      handles the event of a command
     streaming   requests are handled as they arrive, and the response headers are sent at once
+    weight      least work of a call, in units of `backlog.TURN_WEIGHT_MAX`
+    fields_max  fields of a request message
+    bytes_max   bytes of a request message
+    bulk        field number whose content does not count to OTHER_BYTES_MAX; 0: none
+    bulk_inside field number inside `bulk`, of which this is true instead; 0: none
     """
 
     name: str
     begin: Callable[[CallContext, Call, bytes, int], Sequence[Command]]
     finish: Callable[[CallContext, Call, Event, int], None]
     streaming: bool = False
+    weight: int = 2
+    fields_max: int = FIELDS_MAX
+    bytes_max: int = OTHER_BYTES_MAX
+    bulk: int = 0
+    bulk_inside: int = 0

@@ -9,17 +9,28 @@ from domain.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Command, Extend
 from domain.event import Done, Event, Refused
+from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.membership import Leave
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.receive import filter_of
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
 
 SETTINGS_BYTES_MAX: Final = 256 * 1024
+TOPICS_MAX: Final = 2_048
+"""Topics of one producer's settings."""
+SUBSCRIPTIONS_MAX: Final = 1_024
+"""Subscriptions of one consumer's settings."""
+SQL_MAX: Final = 128
+"""Subscriptions with a SQL92 expression."""
+SQL_CHARS_MAX: Final = EXPRESSION_CHARS_MAX
+"""Characters of all SQL92 expressions of one client's settings, as many as one expression may have."""
 SERVED: Final = (pb.PRODUCER, pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
+STACKS_FIELD: Final = 3
+"""Number of TelemetryCommand.thread_stack_trace."""
 GIVE_BACK_MS: Final = 1_000
 
 _CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
@@ -42,6 +53,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     if refusal is not None:
         context.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
+    context.charge(_weight(sent))
     client = Client(call, sent, now, context.setting.wall_ms(), f"{context.peer.host}:{context.peer.port}")
     asked: tuple[Command, ...] = ()
     if context.setting.authority is not None:
@@ -92,11 +104,13 @@ def finish_telemetry(context: CallContext, call: Call, event: Event, now: int) -
         return
     if isinstance(event, Done):
         context.push(call, _settings_command(settings.for_producer(sent)))
-        return
-    group: Group = event.group
-    client.fifo = group.orderly
-    client.retry = group.retry
-    context.push(call, _settings_command(settings.for_consumer(sent, group)))
+    else:
+        group: Group = event.group
+        client.fifo = group.orderly
+        client.retry = group.retry
+        context.push(call, _settings_command(settings.for_consumer(sent, group)))
+    if call.half_closed and not waiting and not call.waits:
+        context.close(call)
 
 
 def _settings_command(merged: pb.Settings) -> bytes:
@@ -114,17 +128,32 @@ def _refusal(context: CallContext, call: Call, sent: pb.Settings, kind: str | No
     if sent.client_type not in SERVED or (sent.client_type in _CONSUMERS) != (kind == "subscription"):
         return Refusal(pb.UNRECOGNIZED_CLIENT_TYPE, f"client type {sent.client_type} with {kind} is not served")
     if kind == "publishing":
+        if len(sent.publishing.topics) > TOPICS_MAX:
+            text = f"settings of {len(sent.publishing.topics)} topics, {TOPICS_MAX} are allowed"
+            return Refusal(pb.BAD_REQUEST, text)
         for topic in sent.publishing.topics:
             refusal = translate_in.topic_of(call.named(topic))
             if refusal is not None:
                 return refusal
         return None
+    listed = sent.subscription.subscriptions
+    if len(listed) > SUBSCRIPTIONS_MAX:
+        return Refusal(pb.BAD_REQUEST, f"settings of {len(listed)} subscriptions, {SUBSCRIPTIONS_MAX} are allowed")
+    sql = [len(each.expression.expression) for each in listed if each.expression.type == pb.SQL]
+    if len(sql) > SQL_MAX or sum(sql) > SQL_CHARS_MAX:
+        text = f"{len(sql)} SQL92 expressions of {sum(sql)} characters, {SQL_MAX} of {SQL_CHARS_MAX} are allowed"
+        return Refusal(pb.BAD_REQUEST, text)
     for entry in sent.subscription.subscriptions:
         refusal = translate_in.topic_of(call.named(entry.topic))
         found = filter_of(context, entry.expression)
         if refusal is not None or isinstance(found, Refusal):
             return refusal or cast(Refusal, found)
     return translate_in.group_of(call.named(sent.subscription.group))
+
+
+def _weight(sent: pb.Settings) -> int:
+    """The work of settings beside their expressions, in units of the backlog."""
+    return (len(sent.publishing.topics) + len(sent.subscription.subscriptions)) >> 1
 
 
 def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
@@ -135,6 +164,7 @@ def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> 
         context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     client.seen_ns = now
+    context.charge((len(client.topics) + len(client.subscriptions)) >> 1)
     beat = client.heartbeat(context.ticket(call), wait=True)
     if beat.producers and context.telemetry(call.client_id) is None:
         beat.producers = []  # checks and inquiries need the producer's Telemetry stream, which is on another connection
@@ -167,6 +197,8 @@ def finish_done(context: CallContext, call: Call, event: Event, now: int) -> Non
         context.reply(call, status.STATUS_OK)
 
 
-TELEMETRY: Method = Method("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
+TELEMETRY: Method = Method(
+    "Telemetry", begin_telemetry, finish_telemetry, streaming=True, weight=8, bytes_max=MESSAGE_BYTES_MAX, bulk=STACKS_FIELD
+)
 HEARTBEAT: Method = Method("Heartbeat", begin_heartbeat, finish_done)
 NOTIFY_CLIENT_TERMINATION: Method = Method("NotifyClientTermination", begin_termination, finish_done)

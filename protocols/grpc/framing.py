@@ -8,6 +8,8 @@ from typing import Final
 from domain.octets import uint32
 
 PREFIX_BYTES: Final = 5
+KEPT_BYTES_MAX: Final = 64 * 1024
+"""Bytes of taken messages that are kept at most, together with as many bytes that are not taken."""
 OK: Final = 0
 CANCELLED: Final = 1
 INVALID_ARGUMENT: Final = 3
@@ -73,52 +75,68 @@ def open_message(flag: int, body: bytes, gzip: bool, limit: int) -> bytes:
 
 
 class Messages:
-    """Collects the parts of one request stream and splits them into messages of at most `limit` bytes."""
+    """Collects the parts of one request stream, and gives its messages of at most `limit` bytes, one at a time.
 
-    __slots__ = ("_gzip", "_limit", "_need", "_parts", "_size")
+    A message stays compressed until it is taken.
+    """
+
+    __slots__ = ("_at", "_gzip", "_length", "_limit", "_parts", "held")
 
     def __init__(self, gzip: bool, limit: int) -> None:
+        self.held = 0
+        """Bytes that have not been taken."""
         self._gzip = gzip
         self._limit = limit
         self._parts: list[bytes] = []
-        self._size = 0
-        self._need = PREFIX_BYTES
+        self._at = 0  # where the next message begins in the first part
+        self._length = -1  # of the next message; -1: not known
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The messages that `data` completes. Raises FramingError."""
-        size = len(data)
-        if self._size == 0 and size >= 5 and data[0] == 0 and size == 5 + uint32(data, 1) <= 5 + self._limit:
-            return [data[5:]]
+    def feed(self, data: bytes) -> None:
+        """Add the next part of the stream."""
         self._parts.append(data)
-        self._size += size
-        if self._size < self._need:
-            return []
-        return self._cut()
+        self.held += len(data)
 
-    @property
-    def held(self) -> int:
-        """Bytes of an incomplete message."""
-        return self._size
-
-    def _cut(self) -> list[bytes]:
-        data = b"".join(self._parts)
-        out: list[bytes] = []
-        at = 0
-        need = PREFIX_BYTES
-        while len(data) - at >= PREFIX_BYTES:
+    def ready(self) -> bool:
+        """True when a whole message is there. Raises FramingError for one that is announced with more than `limit` bytes."""
+        if self._length < 0:
+            if self.held < PREFIX_BYTES:
+                return False
+            data, at = self._whole(PREFIX_BYTES), self._at
             length = uint32(data, at + 1)
             if length > self._limit:
                 raise FramingError(RESOURCE_EXHAUSTED, f"a message has {length} bytes, {self._limit} are allowed")
-            need = PREFIX_BYTES + length
-            if len(data) - at < need:
-                break
-            out.append(open_message(data[at], data[at + 5 : at + need], self._gzip, self._limit))
-            at += need
-            need = PREFIX_BYTES
-        self._parts = [data[at:]] if at < len(data) else []
-        self._size = len(data) - at
-        self._need = need
-        return out
+            self._length = length
+        return self.held >= PREFIX_BYTES + self._length
+
+    def follows(self) -> bool:
+        """True when there are bytes behind the next message, which is `ready`."""
+        return self.held > PREFIX_BYTES + self._length
+
+    def take(self) -> bytes:
+        """The next message, which is `ready`, decompressed. Raises FramingError."""
+        size = PREFIX_BYTES + self._length
+        data, at = self._whole(size), self._at
+        end = at + size
+        self.held -= size
+        self._length = -1
+        if end == len(data):
+            del self._parts[0]
+            self._at = 0
+        elif end > KEPT_BYTES_MAX and 2 * end > len(data):
+            self._parts[0] = data[end:]
+            self._at = 0
+        else:
+            self._at = end
+        return open_message(data[at], data[at + PREFIX_BYTES : end], self._gzip, self._limit)
+
+    def _whole(self, size: int) -> bytes:
+        """The first part, with at least `size` bytes of the next message."""
+        parts = self._parts
+        if len(parts[0]) - self._at < size:
+            parts[0] = parts[0][self._at :]
+            self._at = 0
+            self._parts = parts = [b"".join(parts)]
+        return parts[0]
 
 
 def percent_encode(text: str) -> bytes:

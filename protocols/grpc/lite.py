@@ -6,7 +6,7 @@ RocketMQ's ClientActivity.syncLiteSubscription, ReceiveMessageActivity and Notif
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from domain import lite
 from domain.command import Command, Receive
@@ -15,13 +15,15 @@ from domain.event import Event, Leased, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.record import Record
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import MESSAGE_BYTES_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
 
-NAMES_MAX: Final = 100_000
+NAMES_MAX: Final = 4_096
 """Lite topics in one request."""
+NAMES_AT_ONCE: Final = 16
+"""Lite topics that one command adds or removes: a position may have to be set for each."""
 UNACKED_MAX: Final = 100
 """Unacknowledged messages at which a lite push consumer's polls are refused (ProxyConfig.maxLiteRenewNumPerChannel)."""
 
@@ -45,6 +47,7 @@ def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Seque
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
     action = _ACTIONS.get(request.action)
     names = list(request.lite_topic_set)
+    context.charge(len(names) >> 2)
     if refusal is None and (action is None or len(names) > NAMES_MAX):
         refusal = Refusal(pb.BAD_REQUEST, f"action {request.action} with {len(names)} lite topics")
     if refusal is None and action is LiteAction.PARTIAL_ADD:
@@ -53,7 +56,11 @@ def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Seque
         context.refuse(call, *(refusal or Refusal(pb.BAD_REQUEST, "")))
         return ()
     start = _start(request.offset_option) if action is LiteAction.PARTIAL_ADD and request.HasField("offset_option") else None
-    return (SyncSubscription(context.ticket(call), call.client_id, group, topic, action, names, start),)
+    at_once = NAMES_AT_ONCE if action in (LiteAction.PARTIAL_ADD, LiteAction.PARTIAL_REMOVE) else NAMES_MAX
+    parts = [names[at : at + at_once] for at in range(0, len(names), at_once)] or [names]
+    call.state = len(parts)
+    ticket = context.ticket(call)
+    return [SyncSubscription(ticket, call.client_id, group, topic, action, part, start) for part in parts]
 
 
 def _start(option: pb.OffsetOption) -> OffsetOption | None:
@@ -68,12 +75,13 @@ def _start(option: pb.OffsetOption) -> OffsetOption | None:
 
 
 def finish_sync(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Done -> OK."""
+    """Done -> OK, when all parts are done. The first one that is refused is the answer."""
     if context.is_closed(call):
         return
+    left = call.state = cast(int, call.state) - 1
     if isinstance(event, Refused):
         context.reply(call, status.status(*_refused(event.failure)))
-    else:
+    elif left == 0:
         context.reply(call, status.STATUS_OK)
 
 
@@ -117,4 +125,6 @@ def unsubscribe_command(event: LiteTaken) -> bytes:
     return status.STATUS_OK + wire.text(b"\x4a", wire.text(b"\x0a", event.lite.encode()))
 
 
-SYNC_LITE_SUBSCRIPTION = Method("SyncLiteSubscription", begin_sync, finish_sync)
+SYNC_LITE_SUBSCRIPTION = Method(
+    "SyncLiteSubscription", begin_sync, finish_sync, weight=8, fields_max=NAMES_MAX + 8, bytes_max=MESSAGE_BYTES_MAX
+)

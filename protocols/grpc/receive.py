@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, cast, final
 
 from domain import limits
@@ -13,7 +14,9 @@ from domain.errors import Failure
 from domain.event import Event, Leased, Received, Refused
 from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
+from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.receipt import Receipt
+from domain.record import beside_body
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -26,6 +29,8 @@ POLLING_MAX_NS: Final = 20 * limits.SECOND_NS
 MARGIN_NS: Final = 100 * limits.MILLISECOND_NS
 """Time from the answer to the caller's deadline, so that an empty answer arrives before the deadline."""
 INVISIBLE_MS_MIN: Final = 10_000
+WEIGHT_AT_ONCE: Final = 256
+"""Work after which the other messages of an answer wait for the next turn of the loop."""
 
 _FILTER_TYPES: Final = {pb.FILTER_TYPE_UNSPECIFIED: TAG, pb.TAG: TAG, pb.SQL: SQL92}
 
@@ -134,14 +139,14 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     if context.is_closed(call):
         _release(context, call, poll, messages)
         return
-    unsent = context.unsent_bytes()
-    if unsent > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
-        # Concurrent polls may all be answered in one moment. SDKs poll again within a second.
-        _release(context, call, poll, messages)
-        context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unsent} bytes of answers wait for this client to read them: ask again")
+    if context.is_full() and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
+        _refuse_unread(context, call, poll, messages)
         return
     if not messages:
         context.reply_frames(call, _NONE + _delivery_timestamp(context))
+        return
+    if translate_out.is_dear(messages):
+        context.later(partial(_answer_dear, context, call, messages, [], 0))
         return
     frames = [_OK]
     for leased in messages:
@@ -152,6 +157,51 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
             context.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
     frames.append(_delivery_timestamp(context))
     context.reply_frames(call, b"".join(frames))
+
+
+def _answer_dear(
+    context: CallContext, call: Call, messages: Sequence[Leased], frames: list[bytes], size: int, now: int
+) -> Sequence[Command]:
+    """Encode the next messages of an answer; its turns are those of the backlog.
+
+    Compressed bodies become up to a thousand times larger: the answer ends with the message that reaches RECEIVE_BYTES_MAX,
+    and the others are released.
+    """
+    poll = cast(_Poll, call.state)
+    if context.is_closed(call):
+        _release(context, call, poll, messages)
+        return ()
+    if not frames and context.is_full():
+        _refuse_unread(context, call, poll, messages)
+        return ()
+    weight = 0
+    while len(frames) < len(messages) and size < limits.RECEIVE_BYTES_MAX:
+        if weight >= WEIGHT_AT_ONCE:
+            context.charge(weight)
+            context.go_on(partial(_answer_dear, context, call, messages, frames, size))
+            return ()
+        leased = messages[len(frames)]
+        message = translate_out.message(poll.topic_field, leased, leased.receipt.text(), _HOSTS)
+        size += len(message)
+        weight += 1 + (beside_body(leased.record) >> 7) + (len(message) >> 14)
+        frames.append(framing.frame(wire.text(b"\x12", message)))
+    context.charge(weight)
+    sent = messages[: len(frames)]
+    if len(sent) < len(messages):
+        _release(context, call, poll, messages[len(frames) :])
+    if poll.renew and poll.client is not None:
+        for leased in sent:
+            context.renewals.add(poll.client, leased.receipt.text(), leased, poll.receive.group, poll.queue(leased), now)
+    context.reply_frames(call, b"".join([_OK, *frames, _delivery_timestamp(context)]))
+    return ()
+
+
+def _refuse_unread(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+    """Answer a poll without its messages: many may be answered in one moment. SDKs poll again within a second."""
+    _release(context, call, poll, messages)
+    unsent = context.unsent_bytes()
+    text = f"{unsent} bytes of answers, and those of other connections, wait to be read: read them, and ask again"
+    context.refuse(call, pb.TOO_MANY_REQUESTS, text)
 
 
 def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
@@ -166,7 +216,11 @@ def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[L
 def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
     """The filter of an expression, None when it matches everything. An expression without a type is of type TAG."""
     kind = _FILTER_TYPES.get(expression.type) or f"number {expression.type}"
-    found = context.sessions.filters.compile(kind, expression.expression)
+    text = expression.expression
+    if len(text) > EXPRESSION_CHARS_MAX:
+        return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, f"a filter of {len(text)} characters, {EXPRESSION_CHARS_MAX} are allowed")
+    context.charge(len(text) >> 3)
+    found = context.sessions.filters.compile(kind, text)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 
 
@@ -191,4 +245,4 @@ def _delivery_timestamp(context: CallContext) -> bytes:
     return framing.frame(wire.timestamp(b"\x1a", context.setting.wall_ms()))
 
 
-RECEIVE_MESSAGE = Method("ReceiveMessage", begin, finish)
+RECEIVE_MESSAGE = Method("ReceiveMessage", begin, finish, weight=128)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from functools import partial
+from typing import Final, cast, final
 
+from domain import limits
 from domain.admin.group import GroupFound, QueryGroup
 from domain.admin.topic import QueryTopic, TopicFound
 from domain.command import Command
 from domain.event import Event, Refused
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
-from protocols.grpc import translate_in
+from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.translate_in import Refusal
 
+ENDPOINTS_BYTES_MAX: Final = 4 * 1024
+"""Bytes of the endpoints that a request names; the answer repeats them for each queue."""
+ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+QUEUES_AT_ONCE: Final = 32
+"""Queues of an answer that is made at once."""
+QUEUES_PER_TURN: Final = 2_048
+"""Queues of a longer answer that are encoded in one turn of the loop."""
 MASTER: Final = 0
 ANY_QUEUE: Final = -1
 
@@ -34,7 +44,7 @@ def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequ
     """One QueryTopic, which creates the topic where the policy allows."""
     request = pb.QueryRouteRequest.FromString(body)
     topic = call.named(request.topic)
-    refusal = translate_in.topic_of(topic)
+    refusal = translate_in.topic_of(topic) or _endpoints(request.endpoints)
     if refusal is not None:
         context.refuse(call, *refusal)
         return ()
@@ -49,19 +59,9 @@ def finish_route(context: CallContext, call: Call, event: Event, now: int) -> No
         return
     topic = cast(TopicFound, event).topic
     request = cast(pb.QueryRouteRequest, call.state)
-    answer = pb.QueryRouteResponse()
-    answer.status.code = pb.OK
-    answer.status.message = "OK"
     queue = _message_queue(context, request.topic, request.endpoints)
     queue.accept_message_types.extend(_accepted(topic))
-    queue_id = 0
-    for permission, count in _split(topic):
-        queue.permission = permission
-        for _ in range(count):
-            queue.id = queue_id
-            answer.message_queues.add().CopyFrom(queue)
-            queue_id += 1
-    context.reply(call, answer.SerializeToString())
+    _answer(context, call, _Queues(queue, _split(topic)))
 
 
 def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
@@ -102,6 +102,98 @@ def _message_queue(context: CallContext, topic: pb.Resource, endpoints: pb.Endpo
     return queue
 
 
+@final
+class _Queues:
+    """The queues of an answer: they differ in their id and permission only.
+
+    count      number of queues; 0: one entry, for any queue
+    encoded    the entries so far
+    _ends      permission -> id at which the queues with it end; the first ones begin at 0
+    _inside    tag of the field of an entry that holds the queue; b"": the entry is the queue
+    _next      id of the next queue
+    """
+
+    __slots__ = ("_ends", "_head", "_inside", "_next", "_queue", "count", "encoded")
+
+    def __init__(self, queue: pb.MessageQueue, parts: list[tuple[pb.Permission, int]], inside: bytes = b"") -> None:
+        self._head = wire.text(b"\x0a", queue.topic.SerializeToString())
+        queue.ClearField("topic")
+        self._queue = queue
+        self._inside = inside
+        self._ends: list[tuple[pb.Permission, int]] = []
+        self._next = 0
+        self.count = 0
+        self.encoded: list[bytes] = []
+        for permission, count in parts:
+            self.count += count
+            self._ends.append((permission, self.count))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answer, about."""
+        entry = len(self._head) + len(self._queue.SerializeToString()) + 16
+        return max(1, self.count) * entry
+
+    def encode(self, most: int) -> bool:
+        """Encode the next `most` queues; True when they were the last."""
+        if self.count == 0:
+            self._queue.permission = self._ends[0][0]
+            self.encoded.append(self._entry(ANY_QUEUE, self._queue.SerializeToString()))
+            return True
+        for permission, end in self._ends:
+            stop = min(end, self._next + most)
+            if stop > self._next:
+                self._queue.permission = permission
+                tail = self._queue.SerializeToString()
+                self.encoded += [self._entry(queue_id, tail) for queue_id in range(self._next, stop)]
+                most -= stop - self._next
+                self._next = stop
+        return self._next == self.count
+
+    def _entry(self, queue_id: int, tail: bytes) -> bytes:
+        number = b"\x10" + wire.varint(queue_id & 0xFFFF_FFFF_FFFF_FFFF) if queue_id else b""
+        queue = self._head + number + tail
+        return wire.text(b"\x12", wire.text(self._inside, queue) if self._inside else queue)
+
+
+def _answer(context: CallContext, call: Call, queues: _Queues) -> None:
+    """Answer with a list of queues; a long one over several turns of the loop."""
+    unsent = context.unsent_bytes()
+    if queues.size > ANSWER_BYTES_MAX:
+        text = f"{queues.count} queues with these endpoints are more than {ANSWER_BYTES_MAX} bytes"
+        context.refuse(call, pb.PAYLOAD_TOO_LARGE, text)
+    elif queues.size > limits.SMALL_ANSWER_BYTES and context.is_full():
+        context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unsent} bytes of answers wait for this client to read them: ask again")
+    elif queues.count <= QUEUES_AT_ONCE:
+        queues.encode(QUEUES_AT_ONCE)
+        context.reply(call, status.STATUS_OK + b"".join(queues.encoded))
+    else:
+        context.later(partial(_encode, context, call, queues))
+
+
+def _encode(context: CallContext, call: Call, queues: _Queues, now: int) -> Sequence[Command]:
+    """Encode the next queues of a long answer."""
+    if context.is_closed(call):
+        return ()
+    if not queues.encoded and context.is_full():
+        _answer(context, call, queues)
+        return ()
+    context.charge(QUEUES_PER_TURN >> 3)
+    if queues.encode(QUEUES_PER_TURN):
+        context.reply(call, status.STATUS_OK + b"".join(queues.encoded))
+    else:
+        context.go_on(partial(_encode, context, call, queues))
+    return ()
+
+
+def _endpoints(endpoints: pb.Endpoints) -> Refusal | None:
+    """Check the endpoints that a client has used."""
+    size = len(endpoints.SerializeToString())
+    if size > ENDPOINTS_BYTES_MAX:
+        return Refusal(pb.BAD_REQUEST, f"the endpoints have {size} bytes, {ENDPOINTS_BYTES_MAX} are allowed")
+    return None
+
+
 class _Assignment:
     """A request, and the two events that its answer needs.
 
@@ -122,7 +214,7 @@ def begin_assignment(context: CallContext, call: Call, body: bytes, now: int) ->
     """QueryTopic and QueryGroup."""
     request = pb.QueryAssignmentRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
+    refusal = translate_in.topic_of(topic) or translate_in.group_of(group) or _endpoints(request.endpoints)
     if refusal is not None:
         context.refuse(call, *refusal)
         return ()
@@ -149,15 +241,10 @@ def finish_assignment(context: CallContext, call: Call, event: Event, now: int) 
     if not found.topic.perm & PERM_READ or found.topic.read_queues == 0:
         context.refuse(call, pb.FORBIDDEN, "no readable queue")
         return
-    answer = pb.QueryAssignmentResponse()
-    answer.status.code = pb.OK
-    answer.status.message = "OK"
     queue = _message_queue(context, found.request.topic, found.request.endpoints)
-    queue.permission = pb.READ_WRITE if found.topic.perm & PERM_WRITE else pb.READ
-    for queue_id in range(found.topic.read_queues) if found.group.orderly else (ANY_QUEUE,):
-        queue.id = queue_id
-        answer.assignments.add().message_queue.CopyFrom(queue)
-    context.reply(call, answer.SerializeToString())
+    permission = pb.READ_WRITE if found.topic.perm & PERM_WRITE else pb.READ
+    count = found.topic.read_queues if found.group.orderly else 0
+    _answer(context, call, _Queues(queue, [(permission, count)], inside=b"\x0a"))
 
 
 QUERY_ROUTE = Method("QueryRoute", begin_route, finish_route)

@@ -11,7 +11,7 @@ from domain.event import Event, Extended, Refused, Settled
 from domain.lite import SuspendLite, split
 from domain.receipt import Receipt
 from protocols.grpc import lite, status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Method
+from protocols.grpc.call import FIELDS_MAX, Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 
 _UNREADABLE = "INVALID_RECEIPT_HANDLE: the receipt handle cannot be read, or has expired"
@@ -76,6 +76,10 @@ def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
     topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(context, call, topic, group):
         return ()
+    if len(request.entries) > FIELDS_MAX:
+        context.refuse(call, pb.BAD_REQUEST, f"the request has {len(request.entries)} entries, {FIELDS_MAX} are allowed")
+        return ()
+    context.charge(len(request.entries))
     acks = call.state = _Acks()
     wall_ms = context.setting.wall_ms()
     for entry in request.entries:
@@ -118,7 +122,7 @@ def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
     rest = {queue: iter(outcomes) for queue, outcomes in acks.outcomes.items()}
     codes: set[int] = set()
     top = b""
-    answer = b""
+    answer: list[bytes] = []
     for message_id, handle, queue in acks.entries:
         outcome = next(rest[queue]) if queue else (pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         if outcome is None:
@@ -129,10 +133,10 @@ def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
             codes.add(outcome[0])
             top = status.status(*outcome)
             status_field = wire.text(b"\x1a", status.content(*outcome))
-        answer += wire.text(b"\x12", wire.text(b"\x0a", message_id) + wire.text(b"\x12", handle) + status_field)
+        answer.append(wire.text(b"\x12", wire.text(b"\x0a", message_id) + wire.text(b"\x12", handle) + status_field))
     if len(codes) > 1:
         top = status.status(pb.MULTIPLE_RESULTS)
-    context.reply(call, top + answer)
+    context.reply(call, top + b"".join(answer))
 
 
 def begin_change(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:

@@ -62,17 +62,23 @@ def lite_of(name: str) -> Refusal | None:
     return Refusal(pb.ILLEGAL_LITE_TOPIC, f"lite topic {name[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of a-z A-Z 0-9 _ -")
 
 
-def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: int) -> Message | Refusal:
-    """One message of a topic whose name has been checked.
+def message(
+    topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: int, room: int = limits.BATCH_BYTES_MAX
+) -> tuple[Message, int] | Refusal:
+    """One message of a topic whose name has been checked, and the bytes of its body, decompressed.
 
     `origin`: stored properties of protocol and client. `wall_ms`: the current time, for the check of the delivery time.
+    `room`: bytes that the bodies of the request may still have together, decompressed.
     """
     system = sent.system_properties
     body = sent.body
+    size = len(body)
     if not body:
         return Refusal(pb.MESSAGE_BODY_EMPTY, "the message has no body")
-    if len(body) > limits.BODY_BYTES_MAX:
-        return Refusal(pb.MESSAGE_BODY_TOO_LARGE, f"the body has {len(body)} bytes, 4,194,304 are allowed")
+    if size > limits.BODY_BYTES_MAX:
+        return Refusal(pb.MESSAGE_BODY_TOO_LARGE, f"the body has {size} bytes, 4,194,304 are allowed")
+    if size > room:
+        return Refusal(pb.PAYLOAD_TOO_LARGE, "the bodies have more than 4,194,304 bytes together")
     message_id: str = system.message_id
     if not message_id.isalnum() and (not message_id.strip() or _CONTROL.search(message_id)):
         return Refusal(pb.ILLEGAL_MESSAGE_ID, "the message has no usable id")
@@ -95,15 +101,18 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
             stored += f"{properties.CHECK_IMMUNITY}\x01{immune_s}\x02"
         sys_flag = SYS_PREPARED
     if system.body_encoding == pb.GZIP:
-        opened = compression.inflate(body, limits.BODY_BYTES_MAX)
+        opened = compression.inflate(body, room)
+        if opened is None and room < limits.BODY_BYTES_MAX:
+            return Refusal(pb.PAYLOAD_TOO_LARGE, "a GZIP body is corrupt, or the bodies have more than 4,194,304 bytes")
         if opened is None:
             return Refusal(pb.MESSAGE_CORRUPTED, "the GZIP body is corrupt, or larger than 4,194,304 bytes inside")
+        size = len(opened)
         if body.startswith(compression.GZIP_MAGIC):
             body = opened  # the stored flag means zlib, not gzip
         else:
             sys_flag |= SYS_ZLIB
     born = system.born_timestamp
-    return Message(
+    made = Message(
         topic,
         body,
         stored.encode() + origin,
@@ -112,6 +121,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         born_ms=max(born.seconds * 1000 + born.nanos // 1_000_000, 0),
         born_host=peer.born_host,
     )
+    return made, size
 
 
 def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> str | Refusal:
@@ -130,10 +140,12 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
         out += f"{properties.TAGS}\x01{tag}\x02"
         size += len(tag.encode())
     if system.keys:
+        if len(system.keys) > USER_BYTES_MAX:
+            return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(system.keys)} keys have more than 16,384 bytes")
         keys = [key for key in system.keys if key]
-        if any(not key.strip() or _CONTROL.search(key) for key in keys):
-            return Refusal(pb.ILLEGAL_MESSAGE_KEY, "a key is blank, or has a control character")
         joined = " ".join(keys)
+        if not all(map(str.strip, keys)) or _CONTROL.search(joined):
+            return Refusal(pb.ILLEGAL_MESSAGE_KEY, "a key is blank, or has a control character")
         out += f"{properties.KEYS}\x01{joined}\x02" if joined else ""
         size += len(joined.encode()) - joined.count(" ")
     if size > USER_BYTES_MAX:

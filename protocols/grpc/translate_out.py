@@ -6,6 +6,7 @@ Field numbers are those of messages/messaging.proto; RocketMQ's proxy fills the 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 from domain import limits
@@ -13,7 +14,7 @@ from domain import property as properties
 from domain.address import host_text
 from domain.event import Leased
 from domain.message import SYS_COMPRESSED
-from domain.record import Record
+from domain.record import Record, beside_body, is_compressed
 from protocols import compression, marks
 from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -21,6 +22,8 @@ from protocols.grpc.messages import messaging_pb2 as pb
 HOSTS_MAX: Final = 1024
 _MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START)
 """Properties of the gateway that are told as user properties."""
+CHEAP_BESIDE_BYTES_MAX: Final = 16 * 1024
+"""Bytes beside the bodies of an answer's messages that cost little: 512 for each of 32 messages."""
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
 _TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04", b"\x30\x05", b"\x30\x06")
@@ -72,6 +75,16 @@ def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
         b"\x80\x01" + wire.varint(leased.attempt),
     ]
     return b"".join((topic, user, wire.text(b"\x1a", b"".join(parts)), wire.text(b"\x22", body)))
+
+
+def is_dear(messages: Sequence[Leased]) -> bool:
+    """True when `message` may take long for these: a body is compressed, or they have many bytes of properties."""
+    beside = 0
+    for leased in messages:
+        if is_compressed(leased.record):
+            return True
+        beside += beside_body(leased.record)
+    return beside > CHEAP_BESIDE_BYTES_MAX
 
 
 def _body(record: Record) -> tuple[bytes, bytes]:

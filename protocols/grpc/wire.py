@@ -27,6 +27,53 @@ def varint(value: int) -> bytes:
     return _varint(value)
 
 
+def contents(message: bytes, number: int, most: int, start: int = 0, end: int = -1) -> list[int] | None:
+    """Where the contents of the length-delimited fields `number` are in an encoded message: start, end, start, end, …
+
+    None when the message has more than `most` fields, or cannot be split into fields. It is for large messages of strangers:
+    an empty field has 2 bytes, of which reading it with the generated classes makes an object of some hundred.
+    `start` and `end` are those of a message inside of another one.
+    """
+    at = start
+    if end < 0:
+        end = len(message)
+    found: list[int] = []
+    while at < end:
+        most -= 1
+        if most < 0:
+            return None
+        tag = shift = 0
+        while at < end and message[at] > 0x7F and shift < 63:
+            tag |= (message[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+        if at >= end:
+            return None
+        tag |= message[at] << shift
+        at += 1
+        kind = tag & 7
+        if kind in (1, 5):
+            at += 4 if kind == 5 else 8
+            continue
+        if kind not in (0, 2):
+            return None
+        value = shift = 0
+        while at < end and message[at] > 0x7F and shift < 63:
+            value |= (message[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+        if at >= end:
+            return None
+        value |= message[at] << shift
+        at += 1
+        if kind == 2:
+            if tag >> 3 == number:
+                found.append(at)
+                found.append(at + value)
+            at += value
+    return found if at == end else None
+
+
 def text(tag: bytes, value: bytes) -> bytes:
     """A length-delimited field: tag, length, bytes."""
     size = len(value)

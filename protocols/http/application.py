@@ -246,7 +246,7 @@ class HttpApplication:
         if not stream.reset:
             response = handler.finish(event)
             held = self._reply.pending(0)
-            full = handler.repeatable and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
+            full = handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES and self._reply.is_full()
             self._respond(ticket[1], unsent_answers(held) if full else response, stream)
             undo = handler.undo(event, ticket) if full else handler.left_out(ticket)
         else:

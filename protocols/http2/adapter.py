@@ -22,12 +22,13 @@ class Http2Adapter:
     def __init__(self, setting: Setting, _config: NoSettings) -> None:
         self._applications = setting.applications
         self._uploads = setting.uploads
+        self._unread = setting.unread
         self._refused = setting.refused
         self.engine, self._session = choose()
 
     def connect(self, peer: Peer, now: int) -> Connection:
         """A new connection."""
-        return Http2Connection(self._session, self._applications, peer, now, self._uploads, self._refused)
+        return Http2Connection(self._session, self._applications, peer, now, self._uploads, self._refused, self._unread)
 
 
 PROTOCOL: Final = Declaration(

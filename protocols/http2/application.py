@@ -21,8 +21,8 @@ Headers = list[tuple[bytes, bytes]]
 """Header fields in order, names in lower case, pseudo-header fields (`:method`, `:path`, …) first."""
 
 
-class Reply(Protocol):
-    """How an application answers. Calls for a stream that has ended are ignored."""
+class StreamReply(Protocol):
+    """How streams are answered. Calls for a stream that has ended are ignored."""
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
         """Send the response header fields, `:status` first. `end`: the response has no body and no trailers."""
@@ -44,6 +44,19 @@ class Reply(Protocol):
 
     def resume(self, stream_id: int) -> None:
         """Return the window withheld since `pause`; without `pause` it does nothing."""
+
+
+class Reply(StreamReply, Protocol):
+    """How an application answers."""
+
+    def is_full(self) -> bool:
+        """True when no more large answers should be made: too many bytes of them wait for this peer to read."""
+
+    def hold(self, size: int) -> None:
+        """Count `size` more bytes of complete requests that wait for their turn of the loop; `size` below 0: fewer.
+
+        Nothing is read while there are any, and they share the bound of the incomplete ones (protocols.uploads).
+        """
 
 
 class Application(Protocol):

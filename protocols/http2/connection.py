@@ -39,6 +39,10 @@ OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of answers queued since the last `outgoing` at which reading stops."""
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of answers held back by the peer's windows at which new streams are refused."""
+UNCOUNTED_BYTES_MAX: Final = 64 * 1024
+"""Unread bytes of answers of one connection that do not count to the bound for all."""
+LARGE_ANSWER_BYTES: Final = 8 * 1024 * 1024
+"""Room for one more large answer: records of 4 MiB, the last of which may exceed that."""
 
 TICK_NS: Final = limits.SECOND_NS
 REQUEST_NS: Final = 10 * limits.SECOND_NS
@@ -60,10 +64,10 @@ class Http2Connection:
     """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
-        "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway", "_heard_at",
-        "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at", "_outline",
-        "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams", "_tick_at",
-        "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
+        "_answers", "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway",
+        "_heard_at", "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at",
+        "_outline", "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams",
+        "_tick_at", "_uploads_bytes", "_waiting_bytes", "_work_base", "_written", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +78,7 @@ class Http2Connection:
         now: int,
         uploads: Uploads | None = None,
         refused: Callable[[str, str], None] = ignore_refusal,
+        unread: Uploads | None = None,
     ) -> None:
         self.reading = True  # False while too many answers are queued
         self.closed = False
@@ -91,8 +96,11 @@ class Http2Connection:
         self._last_stream = 0  # the last stream that was opened
         self._eof = False  # True: the peer has sent all its bytes
         self._queued = self._sent = 0
-        self._uploads_bytes = 0  # bytes of incomplete, unanswered requests
+        self._uploads_bytes = 0  # bytes of incomplete, unanswered requests, and of those that wait for their turn
+        self._waiting_bytes = 0  # bytes of requests that wait for their turn
         self._share = UploadShare(Uploads() if uploads is None else uploads, peer.host)  # holds them from turn to turn
+        self._answers = UploadShare(Uploads() if unread is None else unread, peer.host)  # unread bytes of answers
+        self._written = 0  # bytes of the last `outgoing`, which the peer may not have read
         self._refused = refused
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
@@ -208,7 +216,10 @@ class Http2Connection:
         if self._goaway:
             data, self._goaway = data + self._goaway, b""
         self._queued = 0
-        self.reading = not self._later
+        self._written = len(data)
+        if self._answers.held:
+            self._count_unread()
+        self.reading = not self._later and not self._waiting_bytes
         if self._engine.held and self._tick_at > self._now + TICK_NS:
             self._tick_at = self._now + TICK_NS
         self._sent += len(data)
@@ -275,6 +286,8 @@ class Http2Connection:
         if self._queued > OUTPUT_BYTES_MAX:
             self.reading = False
         self._engine.send(stream_id, data, end)
+        if self._engine.held > UNCOUNTED_BYTES_MAX:
+            self._count_unread()
         if end:
             self._finish(stream_id)
 
@@ -302,6 +315,25 @@ class Http2Connection:
     def resume(self, stream_id: int) -> None:
         """Return the window withheld since `pause`."""
         self._engine.resume(stream_id)
+
+    def is_full(self) -> bool:
+        """True when the unread answers of this peer's host leave no room for a large one."""
+        return self._engine.held > HELD_BYTES_MAX or self._answers.room < LARGE_ANSWER_BYTES
+
+    def _count_unread(self) -> None:
+        """Count the bytes that the peer has not read. They were made when there was room, and may exceed it a little."""
+        growth = self._engine.held + self._written - self._answers.held
+        if growth > 0:
+            self._answers.take(growth)
+        else:
+            self._answers.give(-growth)
+
+    def hold(self, size: int) -> None:
+        """Count bytes of complete requests that wait for their turn."""
+        self._waiting_bytes += size
+        self._uploads_bytes += size
+        if self._waiting_bytes:
+            self.reading = False
 
     # Streams
 
@@ -353,6 +385,7 @@ class Http2Connection:
             self._engine.goaway(code)
         self.closed = True
         self._share.release()
+        self._answers.release()
         self._later.clear()
         streams, self._streams = self._streams, {}
         for stream_id, stream in streams.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Headers, StreamReply
 
 EVENT_HEADERS: Final = 1
 """(EVENT_HEADERS, stream, header fields, True when the request ends with them)"""
@@ -38,7 +38,7 @@ CONNECTION_WINDOW_BYTES: Final = 8 * 1024 * 1024
 HEADER_LIST_BYTES_MAX: Final = 64 * 1024
 
 
-class Engine(Reply, Protocol):
+class Engine(StreamReply, Protocol):
     """One connection. Its methods never raise for bytes of a peer; calls for a stream that has ended are ignored.
 
     Received bytes are returned to the peer's windows at once. For a paused stream the window of the stream is withheld, and

@@ -21,7 +21,7 @@ from store.readable import readable
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Index rows, and bytes of rejected records, after which a call ends `unfinished`."""
+"""Index rows, each times the cost of the filter, and bytes of rejected records, after which a call ends `unfinished`."""
 READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
 UNREADABLE_MS: Final = 30_000
@@ -66,7 +66,7 @@ class LeaseCall:
     unfinished     True when the call has ended at SCAN_ROWS_MAX or SCAN_BYTES_MAX
     revive_queue   the revive queue id of receipts: ORDERED_REVIVE_QUEUE in ordered calls
     error          why a record could not be read, None when all could
-    _rows          index rows scanned so far
+    _rows          index rows scanned so far, each of them times the cost of the filter
     _bytes         bytes of rejected records read so far
     _leased_bytes  bytes of the messages leased so far
     _broker        broker name of receipts
@@ -164,11 +164,17 @@ class LeaseCall:
     def _redeliver(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
         """Lease free `offsets` again; True when there were any. `attempt` counts a delivery.
 
-        `may_move` moves messages that block the floor to the retry topic instead.
+        Without it the client had been given them, whatever its filter says now. `may_move` moves messages that block the floor
+        to the retry topic instead.
         """
         for offset in offsets:
             if self._leased_bytes >= limits.RECEIVE_BYTES_MAX:
                 break
+            if attempt and self.wanted is not None:
+                if self._rows >= SCAN_ROWS_MAX:
+                    self.unfinished = True
+                    break
+                self._rows += self.wanted.cost
             rows = self._index.rows(queue, offset, 1)
             records = self._readable(rows)
             if len(records) < len(rows):
@@ -176,7 +182,7 @@ class LeaseCall:
                     break  # of an ordered group: nothing may overtake it
                 self._hide(table, offset)
                 continue
-            if not records or not self._wants(records[0]):
+            if not records or not (self._wants(records[0]) if attempt else records[0]):
                 table.skip(offset)
                 continue
             if may_move and table.blocks_floor(offset, self.now):
@@ -210,7 +216,9 @@ class LeaseCall:
             if self._rows >= SCAN_ROWS_MAX or self._bytes >= SCAN_BYTES_MAX:
                 self.unfinished = True
                 break
-            step = room if self.wanted is None else max(room, 256)
+            step = room
+            if self.wanted is not None:
+                step = max(1, min(max(room, 256), (SCAN_ROWS_MAX - self._rows) // self.wanted.cost))
             rows = self._index.rows(queue, offset, min(step, queue.visible - offset))
             if not rows:
                 break
@@ -246,7 +254,7 @@ class LeaseCall:
                 self._lease_record(table, queue, offset + at, record)
             else:
                 self._bytes += len(record)
-        self._rows += last
+        self._rows += last * wanted.cost
         table.skip_to(offset + last)
         if len(records) < len(picked) and last == picked[len(records)]:
             self._hide(table, table.head)

@@ -106,6 +106,7 @@ class OrderedCall(LeaseCall):
         """Lease from the head on; defers messages whose key is in `out`. `deferred` is how many are deferred already."""
         began = table.head
         most = limits.LEASES_PER_QUEUE_MAX
+        cost = 1 if self.wanted is None else self.wanted.cost
         while len(self.messages) < self.limit and table.head < queue.visible and len(table.leases) < most:
             if deferred >= DEFERRED_MAX or (b"" in out and table.keys.get(table.head) == b""):
                 break
@@ -118,9 +119,9 @@ class OrderedCall(LeaseCall):
             chosen = rows_within(rows, READ_BYTES_MAX)
             records = self._readable(chosen)
             for record in records:
-                if len(self.messages) >= self.limit or deferred >= DEFERRED_MAX:
+                if len(self.messages) >= self.limit or deferred >= DEFERRED_MAX or self._rows >= SCAN_ROWS_MAX:
                     break
-                self._rows += 1
+                self._rows += cost
                 self._bytes += len(record)
                 if not self._wants(record):
                     table.skip(table.head)

@@ -146,9 +146,10 @@ class PullCall:
         """Lease from the head on; the next offset."""
         table, queue = self._table, self._queue
         began = table.head
+        cost = 1 if self._wanted is None else self._wanted.cost
         while (
             len(self._records) < self._limit and table.head < queue.visible
-            and table.head - began < limits.LEASES_PER_QUEUE_MAX
+            and (table.head - began) * cost < limits.LEASES_PER_QUEUE_MAX
         ):  # fmt: skip
             if len(table.leases) >= limits.LEASES_PER_QUEUE_MAX:
                 break
@@ -158,7 +159,7 @@ class PullCall:
             chosen = rows_within(rows, READ_BYTES_MAX)
             records = self._readable(chosen)
             for record in records:
-                if len(self._records) >= self._limit:
+                if len(self._records) >= self._limit or (table.head - began) * cost >= limits.LEASES_PER_QUEUE_MAX:
                     break
                 if not self._wants(record):
                     self._skip(table.head)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import StreamEnded
+from h2.events import DataReceived, StreamEnded
 
 from protocols.coap.message import CON, GET, join
 from protocols.coap.message import encode as coap
@@ -112,7 +112,9 @@ class GrpcAsker(Asker):
         stream.send(self._http.data_to_send())
 
     def ask(self) -> None:
-        """Make one call."""
+        """Make one call, when the one before is answered."""
+        if not self._ended:
+            return
         request = pb.QueryRouteRequest()
         request.topic.name = "neighbour"
         payload = request.SerializeToString()
@@ -124,10 +126,12 @@ class GrpcAsker(Asker):
 
     def answered(self) -> bool:
         """True when the call has ended."""
-        events = self._http.receive_data(bytes(self.stream.received))
+        for event in self._http.receive_data(bytes(self.stream.received)):
+            if isinstance(event, DataReceived):
+                self._http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            self._ended = self._ended or isinstance(event, StreamEnded)
         self.stream.received.clear()
         self.stream.send(self._http.data_to_send())
-        self._ended = self._ended or any(isinstance(event, StreamEnded) for event in events)
         return self._ended
 
 

@@ -24,7 +24,7 @@ class PeerStream:
 
     reads        False: the peer does not read; the node's bytes stay in the kernel, and then with the node
     arriving     bytes that were sent and not read by the node yet
-    received     the last bytes that the peer has read, at most RECEIVED_BYTES_KEPT
+    received     the last bytes that the peer has read, at most `kept_bytes`
     taken        bytes that the peer has read
     closed       True: the connection has ended
     ended        True: the node has finished sending
@@ -44,6 +44,7 @@ class PeerStream:
         self._leaving = bytearray()
         self.reads = True
         self.received = bytearray()
+        self.kept_bytes = RECEIVED_BYTES_KEPT
         self.taken = 0
         self.closed = False
         self.ended = False
@@ -111,7 +112,7 @@ class PeerStream:
             del self._leaving[: len(data)]
             self.taken += len(data)
             self.received += data
-            del self.received[:-RECEIVED_BYTES_KEPT]
+            del self.received[: -self.kept_bytes]
             if self._stalled and self.unread == 0:
                 self._stalled = False
                 self._pump.resume_writing()

@@ -25,6 +25,7 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls
+from gateway.usecase.consume.search_turns import SearchTurns
 
 
 @final
@@ -40,11 +41,13 @@ class ReceiveContext:
     counters        counts the messages that groups receive
     priorities      chooses the queue of a receive from a topic of type PRIORITY
     long_polls      the calls that wait for messages
+    searches        the calls that look for wanted messages behind thousands that are not
     expired         messages that were settled instead of delivered, since their expiry was over
     """
 
     __slots__ = (
-        "clock", "counters", "dead_letters", "expired", "groups", "leases", "long_polls", "priorities", "rights", "topics",
+        "clock", "counters", "dead_letters", "expired", "groups", "leases", "long_polls", "priorities", "rights", "searches",
+        "topics",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +63,7 @@ class ReceiveContext:
         self.counters = counters
         self.priorities = PriorityReads(policy)
         self.long_polls = LongPolls(clock)
+        self.searches = SearchTurns(clock)
         self.expired = 0
 
 
@@ -253,7 +257,10 @@ class ReceiveCall:
         elif result.messages or result.unfinished or self._wake_count != self._context.long_polls.wake_count:
             # There may be messages behind those that were not for delivery, or messages arrived since the lease began:
             # no later wake would tell this call of them.
-            self._context.clock.call_soon(self.lease)
+            if result.unfinished:
+                self._context.searches.add(self.lease)
+            else:
+                self._context.clock.call_soon(self.lease)
         else:
             self._park()
 

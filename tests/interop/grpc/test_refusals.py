@@ -17,9 +17,10 @@ import grpc
 import pytest
 
 from domain import limits
+from protocols.grpc.call import FIELDS_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_TOPIC, ask, make_topic
-from tests.interop.grpc.test_stub import method
+from tests.interop.grpc.test_stub import METADATA, SERVICE, method
 from tests.interop.node import Node
 
 pytestmark = pytest.mark.interop
@@ -183,6 +184,78 @@ def test_a_batch_is_of_one_topic_and_not_empty(channel: grpc.Channel) -> None:
     assert code_of(channel, message(system()), message(system(), "all")) == "MESSAGE_CORRUPTED"
     assert code_of(channel, message(system()), message(system(tag="|"))) == "ILLEGAL_MESSAGE_TAG"
     assert code_of(channel, message(system(message_id="A")), message(system(message_id="B"))) == "OK"
+
+
+def test_a_batch_and_its_bodies_are_bounded(channel: grpc.Channel) -> None:
+    few = [message(system(message_id=f"ID{number}")) for number in range(FIELDS_MAX)]
+    assert code_of(channel, *few) == "OK"
+    assert code_of(channel, *few, message(system())) == "BAD_REQUEST"
+    zeros = [message(packed(gzip.compress(bytes(LIMIT // 2)))) for _ in range(3)]
+    assert code_of(channel, *zeros[:2]) == "OK"
+    assert code_of(channel, *zeros) == "PAYLOAD_TOO_LARGE"
+    assert code_of(channel, message(keys(*["k"] * 16_385))) == "MESSAGE_PROPERTIES_TOO_LARGE"
+    assert code_of(channel, message(lambda made: setattr(made.topic, "resource_namespace", "n" * 600_000))) == "BAD_REQUEST"
+
+
+def telemetry(channel: grpc.Channel, settings: pb.Settings) -> str:
+    """What a Telemetry stream answers to settings: `settings`, or its grpc-status."""
+    stream = channel.stream_stream(
+        SERVICE + "Telemetry",
+        request_serializer=lambda command: command.SerializeToString(),
+        response_deserializer=pb.TelemetryCommand.FromString,
+    )
+    try:
+        return str(next(stream(iter([pb.TelemetryCommand(settings=settings)]), metadata=METADATA)).WhichOneof("command"))
+    except grpc.RpcError as error:
+        return str(error.code().name)
+
+
+def consumer_of(count: int, expression: str = "") -> pb.Settings:
+    settings = pb.Settings(client_type=pb.SIMPLE_CONSUMER)
+    settings.subscription.group.name = "g"
+    for number in range(count):
+        entry = settings.subscription.subscriptions.add()
+        entry.topic.name = f"t{number}"
+        entry.expression.type = pb.SQL if expression else pb.TAG
+        entry.expression.expression = expression or "*"
+    return settings
+
+
+def producer_of(count: int) -> pb.Settings:
+    settings = pb.Settings(client_type=pb.PRODUCER)
+    settings.publishing.topics.extend([pb.Resource(name=f"t{number}") for number in range(count)])
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        (consumer_of(1_024), "settings"),
+        (consumer_of(1_025), "INVALID_ARGUMENT"),
+        (consumer_of(128, "a = 1"), "settings"),
+        (consumer_of(129, "a = 1"), "INVALID_ARGUMENT"),
+        (consumer_of(2, "a = '" + "x" * 4_000 + "'"), "settings"),
+        (consumer_of(3, "a = '" + "x" * 4_000 + "'"), "INVALID_ARGUMENT"),
+        (producer_of(2_048), "settings"),
+        (producer_of(2_049), "INVALID_ARGUMENT"),
+    ],
+)
+def test_settings_are_bounded(channel: grpc.Channel, settings: pb.Settings, answer: str) -> None:
+    assert telemetry(channel, settings) == answer
+
+
+def test_entries_and_names_of_a_request_are_bounded(channel: grpc.Channel) -> None:
+    acknowledgement = pb.AckMessageRequest(group=GROUP, topic=TOPIC, entries=[ENTRY] * 500)
+    assert call(channel, "AckMessage", acknowledgement) == pb.INVALID_RECEIPT_HANDLE
+    acknowledgement.entries.extend([ENTRY] * 100)
+    assert call(channel, "AckMessage", acknowledgement) == pb.BAD_REQUEST
+    names = [f"l{number}" for number in range(5_000)]
+    asked = pb.SyncLiteSubscriptionRequest(topic=pb.Resource(name="lights"), group=GROUP, lite_topic_set=names)
+    assert call(channel, "SyncLiteSubscription", asked) == pb.BAD_REQUEST
+    route = pb.QueryRouteRequest(topic=TOPIC)
+    for number in range(1_000):
+        route.endpoints.addresses.add(host=f"10.0.0.{number % 256}", port=8_081)
+    assert call(channel, "QueryRoute", route) == pb.BAD_REQUEST
 
 
 GROUP, TOPIC = pb.Resource(name="g"), pb.Resource(name="plain")

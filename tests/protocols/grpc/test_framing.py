@@ -58,7 +58,9 @@ def test_any_split_gives_the_same_messages(messages: list[bytes], packed: bool, 
     found: list[bytes] = []
     edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     for start, end in itertools.pairwise(edges):
-        found += collector.feed(data[start:end])
+        collector.feed(data[start:end])
+        while collector.ready():
+            found.append(collector.take())
     assert found == messages
     assert collector.held == 0
 
@@ -70,10 +72,26 @@ def test_garbage_raises_nothing_but_a_framing_error(pieces: list[bytes], packed:
     with contextlib.suppress(FramingError):
         for piece in pieces:
             collector.feed(piece)
+            while collector.ready():
+                collector.take()
 
 
 def test_message_beyond_the_limit_is_refused_by_its_prefix() -> None:
-    assert Messages(False, 10).feed(frame(bytes(10))) == [bytes(10)]
+    fits, larger = Messages(False, 10), Messages(False, 10)
+    fits.feed(frame(bytes(10)))
+    assert fits.ready()
+    assert fits.take() == bytes(10)
+    larger.feed(b"\x00\x00\x00\x00\x0b")
     with pytest.raises(FramingError) as caught:
-        Messages(False, 10).feed(b"\x00\x00\x00\x00\x0b")
+        larger.ready()
     assert caught.value.status == 8
+
+
+def test_taken_messages_are_not_kept() -> None:
+    collector = Messages(False, 10)
+    collector.feed(frame(b"x") * 100_000)
+    for left in range(100_000, 0, -1):
+        assert collector.held == 6 * left
+        assert collector.take() == b"x" if collector.ready() else None
+        assert sum(map(len, collector._parts)) <= max(2 * collector.held, collector.held + 70_000)
+    assert collector.held == 0

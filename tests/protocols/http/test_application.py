@@ -63,6 +63,14 @@ class Streams:
         """Not used by HTTP here."""
         raise AssertionError
 
+    def is_full(self) -> bool:
+        """Whether `held` is too much."""
+        return self.held > UNREAD_BYTES_MAX
+
+    def hold(self, size: int) -> None:
+        """Not used by HTTP here."""
+        raise AssertionError
+
     def status(self, stream_id: int) -> int:
         """The status of the last response."""
         return int(dict(self.heads[stream_id][-1])[b":status"])
