@@ -25,7 +25,7 @@ class SqlFilter:
     def __init__(self, condition: Term, terms: int) -> None:
         self._condition = condition
         self.hashes: frozenset[int] | None = None
-        self.cost: int = 1 + terms
+        self.cost: int = 2 + 2 * terms
 
     def matches(self, stored_properties: bytes) -> bool:
         """True when the expression is TRUE. Never raises, whatever the bytes."""

@@ -22,7 +22,7 @@ from protocols.grpc.translate_in import Refusal
 
 NAMES_MAX: Final = 4_096
 """Lite topics in one request."""
-NAMES_AT_ONCE: Final = 16
+NAMES_AT_ONCE: Final = 8
 """Lite topics that one command adds or removes: a position may have to be set for each."""
 UNACKED_MAX: Final = 100
 """Unacknowledged messages at which a lite push consumer's polls are refused (ProxyConfig.maxLiteRenewNumPerChannel)."""

@@ -95,7 +95,7 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
         if size >= INFLATED_BYTES_MIN and one.system_properties.body_encoding == pb.GZIP:
             weight += size >> 14
         batch.messages.append(message)
-    context.charge(weight)
+    context.charge(weight + count)
     call.state = [message.sys_flag & SYS_PREPARED for message in batch.messages]
     return (Send(context.ticket(call), batch.messages, typed=True),)
 
@@ -119,4 +119,4 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     context.reply(call, b"".join(answer))
 
 
-SEND_MESSAGE = Method("SendMessage", begin, finish, bytes_max=MESSAGE_BYTES_MAX, bulk=1, bulk_inside=4)
+SEND_MESSAGE = Method("SendMessage", begin, finish, weight=1, bytes_max=MESSAGE_BYTES_MAX, bulk=1, bulk_inside=4)
