@@ -49,7 +49,7 @@ FOLDERS = {
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (
-        "access", "connect", "connection", "handshake", "output", "packet", "property", "publish", "send",
+        "access", "connect", "connection", "handshake", "inflated", "output", "packet", "property", "publish", "send",
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),

@@ -8,6 +8,7 @@ from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connection import MqttConnection
+from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import LOSSES
 from protocols.mqtt.reasons import WORDS
 from protocols.mqtt.recognition import begins
@@ -26,11 +27,12 @@ class MqttAdapter:
     def __init__(self, setting: Setting, config: MqttConfig) -> None:
         self._setting = setting
         self._config = config
+        self._inflated = InflatedForms()
         self.lost = dict.fromkeys(LOSSES, 0)
 
     def connect(self, peer: Peer, now: int) -> MqttConnection:
         """A new connection."""
-        return MqttConnection(self._setting, self._config, peer, now, self._count_lost)
+        return MqttConnection(self._setting, self._config, peer, now, self._count_lost, self._inflated)
 
     def _count_lost(self, reason: str, number: int) -> None:
         self.lost[reason] += number

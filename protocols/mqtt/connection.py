@@ -37,6 +37,7 @@ from protocols.mqtt.access import ClientAuthentication, session_expiry_of
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.handshake import Terms
+from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
@@ -63,11 +64,19 @@ class MqttConnection:
 
     __slots__ = (
         "_authentication", "_born_host", "_config", "_decoder", "_inbound", "_incomplete_since_ns", "_last_packet_ns",
-        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_waiting", "_waiting_fault", "_wall_ms",
-        "closed", "reading",
+        "_more", "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_waiting", "_waiting_fault",
+        "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[str, int], None]) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        config: MqttConfig,
+        peer: Peer,
+        now: int,
+        lost: Callable[[str, int], None],
+        inflated: InflatedForms,
+    ) -> None:
         self._config = config
         self._wall_ms = setting.wall_ms
         self._refused_here = setting.refused
@@ -76,13 +85,14 @@ class MqttConnection:
         self._incomplete_since_ns = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
-        self._output = Output(config.output_bytes_max, lost)
+        self._output = Output(config.output_bytes_max, lost, inflated)
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
         self._waiting: list[Packet] = []
         self._waiting_fault: PacketError | None = None
         self._pending: list[Command] = []
+        self._more = False
         self.reading = True
         self.closed = False
 
@@ -114,9 +124,7 @@ class MqttConnection:
         inbound = self._inbound
         if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
-            if self._output.oversize:
-                self._pending.append(RejectDeliveries(self._output.oversize))
-                self._output.oversize = []
+            self._reject_oversize()
         elif isinstance(event, (Sent, Done)):
             if inbound is not None and isinstance(event.ticket, Run):
                 inbound.stored(event.ticket)
@@ -142,12 +150,22 @@ class MqttConnection:
             self._last_packet_ns, self._incomplete_since_ns = now, now if self._incomplete_since_ns else 0
 
     def outgoing(self) -> Sequence[bytes]:
-        """Take the bytes that are queued for the client."""
-        return self._output.drain()
+        """Take the bytes that are queued for the client, a part of them when compressed messages became large."""
+        output = self._output
+        if output.behind:
+            output.encode_more(self._wall_ms())
+            self._reject_oversize()
+            self._more = output.behind
+        return output.drain()
+
+    def _reject_oversize(self) -> None:
+        if self._output.oversize:
+            self._pending.append(RejectDeliveries(self._output.oversize))
+            self._output.oversize = []
 
     def deadline(self) -> int | None:
         """Monotonic ns of the handshake's limit, 1.5 keep-alives (3.1.2.10) or an incomplete packet's limit; 0: at once."""
-        if self._pending:
+        if self._pending or self._more:
             return 0
         if self._state < OPEN:
             return self._opened + HANDSHAKE_NS
@@ -159,6 +177,7 @@ class MqttConnection:
     def expire(self, now: int) -> Sequence[Command]:
         """Return pending commands and those of the packets that waited for Attached; end the connection after its deadline."""
         commands, self._pending = self._pending, []
+        self._more = False  # the bytes that follow are taken at the end of this turn, or when the client has read
         if self._state == ENDING:
             self.closed = True
             return commands

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
 from domain.mqtt_session import Delivery
-from protocols.mqtt.translate import parts
+from protocols.mqtt.inflated import InflatedForms
+from protocols.mqtt.translate import is_compressed, parts
 
 REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
 TOO_LARGE: Final = "too-large"
+INFLATED_BYTES: Final = 1024 * 1024
+"""Bytes that compressed messages inflate to, after which the deliveries behind them wait until these bytes are written."""
 LOSSES: Final = (REFUSED, SLOW, TOO_LARGE)
 """Why a QoS 0 message is lost: a refused PUBLISH, a receiver that does not read, a packet above the receiver's maximum."""
 
@@ -24,19 +28,29 @@ class Output:
     version            protocol version of the client: 3, 4 or 5
     lose               counts lost messages: called with one of LOSSES and a number
     oversize           QoS 1 and 2 deliveries that were too large or unreadable; the connection rejects them for the client
+    behind             True when deliveries wait for `encode_more`
+    _later             these deliveries: a compressed message, and all that came after it
+    _later_bytes       bytes of the stored records of those at QoS 0
+    _inflated_bytes    bytes that compressed messages have inflated to since the last `drain`; a bound of their own, so that
+                       a client that reads loses none of them
+    _inflated          what was inflated for other clients, too
     """
 
     __slots__ = (
-        "_aliases", "_bytes_max", "_qos0", "_qos0_bytes", "_ready", "alias_maximum", "lose", "oversize", "packet_bytes_max",
-        "version",
+        "_aliases", "_bytes_max", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0", "_qos0_bytes", "_ready",
+        "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max", "version",
     )  # fmt: skip
 
-    def __init__(self, bytes_max: int, lose: Callable[[str, int], None]) -> None:
+    def __init__(self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms) -> None:
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
         self._qos0: list[bytes] = []
         self._qos0_bytes = 0
         self._aliases: dict[str, int] = {}
+        self._inflated = inflated
+        self._inflated_bytes = self._later_bytes = 0
+        self._later: deque[Delivery] = deque()
+        self.behind = False
         self.alias_maximum = 0
         self.packet_bytes_max = 0
         self.version = 4
@@ -49,31 +63,61 @@ class Output:
 
     def deliver(self, items: list[Delivery], now_ms: int) -> None:
         """Append a PUBLISH for each delivery, in order. QoS 0 may be dropped; the in-flight window bounds QoS 1 and 2."""
-        ready = self._ready
-        version = self.version
-        most = self.packet_bytes_max
+        for at, item in enumerate(items):
+            if self.behind or self._inflated_bytes > INFLATED_BYTES:
+                self._postpone(items[at:])
+                return
+            self._encode(item, now_ms)
+
+    def encode_more(self, now_ms: int) -> None:
+        """Append the PUBLISH packets of deliveries that wait, as far as one `drain` may take them."""
+        later = self._later
+        while later and self._inflated_bytes <= INFLATED_BYTES:
+            item = later.popleft()
+            if item.level == 0:
+                self._later_bytes -= len(item.routed.record.data)
+            self._encode(item, now_ms)
+        self.behind = len(later) > 0
+
+    def _postpone(self, items: list[Delivery]) -> None:
+        """Keep deliveries for `encode_more`. At QoS 0 those that find no room are lost."""
         for item in items:
-            level = item.level
-            alias = 0 if self.alias_maximum == 0 else self._alias(item.routed.path)
-            form = parts(item.routed, version, level, item.retained, item.identifiers, now_ms, alias)
-            if form is None or (most and len(form[0]) + len(form[1]) + (2 if level else 0) > most):
-                self._skip(item, alias)
-                continue
-            head, tail = form
-            if level == 0 and alias <= 0:
-                self._qos0.append(head)
-                self._qos0_bytes += len(head)
-                if self._qos0_bytes > self._bytes_max:
-                    self._drop_oldest()
-            elif level == 0:
-                # This packet sets a topic alias: later packets depend on it, so it must not be dropped.
-                ready.append(head)
-            else:
-                if item.duplicate:
-                    head = bytes((head[0] | 8,)) + head[1:]
-                ready.append(head)
-                ready.append(item.slot.to_bytes(2, "big"))
-                ready.append(tail)
+            if item.level == 0:
+                size = len(item.routed.record.data)
+                if self._later_bytes + size > self._bytes_max:
+                    self.lose(SLOW, 1)
+                    continue
+                self._later_bytes += size
+            self._later.append(item)
+        self.behind = len(self._later) > 0
+
+    def _encode(self, item: Delivery, now_ms: int) -> None:
+        """Append one PUBLISH."""
+        level = item.level
+        routed = item.routed
+        alias = 0 if self.alias_maximum == 0 else self._alias(routed.path)
+        form = parts(routed, self.version, level, item.retained, item.identifiers, now_ms, alias, self._inflated)
+        most = self.packet_bytes_max
+        if form is None or (most and len(form[0]) + len(form[1]) + (2 if level else 0) > most):
+            self._skip(item, alias)
+            return
+        head, tail = form
+        if is_compressed(routed):
+            self._inflated_bytes += len(head) + len(tail)
+        if level == 0 and alias <= 0:
+            self._qos0.append(head)
+            self._qos0_bytes += len(head)
+            if self._qos0_bytes - self._inflated_bytes > self._bytes_max:
+                self._drop_oldest()
+        elif level == 0:
+            # This packet sets a topic alias: later packets depend on it, so it must not be dropped.
+            self._ready.append(head)
+        else:
+            if item.duplicate:
+                head = bytes((head[0] | 8,)) + head[1:]
+            self._ready.append(head)
+            self._ready.append(item.slot.to_bytes(2, "big"))
+            self._ready.append(tail)
 
     def _alias(self, path: str) -> int:
         """Topic alias of `path`: negative when the client knows it, positive when it is new, 0 when none is left."""
@@ -96,7 +140,7 @@ class Output:
     def _drop_oldest(self) -> None:
         low = self._qos0
         shed = 0
-        while self._qos0_bytes > self._bytes_max and shed < len(low) - 1:
+        while self._qos0_bytes - self._inflated_bytes > self._bytes_max and shed < len(low) - 1:
             self._qos0_bytes -= len(low[shed])
             shed += 1
         del low[:shed]
@@ -106,6 +150,7 @@ class Output:
         """Take all bytes: packets first, then the QoS 0 deliveries."""
         out = self._ready
         self._ready = []
+        self._inflated_bytes = 0
         if self._qos0:
             out.extend(self._qos0)
             self._qos0.clear()

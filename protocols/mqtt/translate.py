@@ -18,6 +18,7 @@ from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339
 from protocols.compression import plain
 from protocols.mqtt import cloudevent
 from protocols.mqtt import property as props
+from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import publish_parts
 from protocols.mqtt.wire import V5, PacketError, put_varint, text
@@ -31,6 +32,8 @@ TAG: Final = "mq-tag"
 """User properties with a meaning: the message group (ordering key), whose messages are in one queue, in order; the instant
 before which the message is not delivered, RFC 3339 or epoch ms; the keys, separated by spaces; the tag."""
 TAG_BYTES_MAX: Final = 127
+_BODY: Final = (0,)
+"""The key of a decompressed body in `InflatedForms`."""
 _FORBIDDEN: Final = ("\x01", "\x02")
 
 
@@ -207,22 +210,31 @@ def _check_due(due_ms: bytes, now_ms: int) -> None:
         raise PacketError(0x83, "the delivery time is no instant, or more than 366 days ahead")
 
 
-def body_of(routed: RoutedRecord) -> bytes | None:
-    """The payload, decompressed when an SDK compressed it (once for all receivers); None when that fails."""
-    record = routed.record
-    if not record.sys_flag & SYS_COMPRESSED:
-        return record.body
-    form = routed.forms.get((0,))
+def is_compressed(routed: RoutedRecord) -> bool:
+    """True when an SDK has compressed the body."""
+    return routed.record.sys_flag & SYS_COMPRESSED != 0
+
+
+def _inflated(routed: RoutedRecord, inflated: InflatedForms) -> bytes | None:
+    """The payload of a compressed message; None when it cannot be decompressed."""
+    form = inflated.get(routed, _BODY)
     if form is not None:
         return form[0]
-    body = plain(record, BODY_BYTES_MAX)
+    body = plain(routed.record, BODY_BYTES_MAX)
     if body is not None:
-        routed.forms[(0,)] = (body, b"")
+        inflated.put(routed, _BODY, (body, b""))
     return body
 
 
 def parts(
-    routed: RoutedRecord, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int, alias: int
+    routed: RoutedRecord,
+    version: int,
+    level: int,
+    retained: bool,
+    identifiers: tuple[int, ...],
+    now_ms: int,
+    alias: int,
+    inflated: InflatedForms,
 ) -> tuple[bytes, bytes] | None:
     """A PUBLISH as (bytes before the packet identifier, bytes after it), shared by all receivers of the same delivery.
 
@@ -232,6 +244,7 @@ def parts(
     identifiers   subscription identifiers of the receiver
     now_ms        wall clock, epoch ms: Message Expiry Interval is counted from it
     alias         topic alias (5.0). 0: none; positive: this packet sets it; negative: it replaces the topic name
+    inflated      where the encodings of compressed messages are kept; those of others are kept at their record
     """
     if version != V5:
         key: tuple[int, ...] = (4, level, retained)
@@ -240,7 +253,12 @@ def parts(
         key = (5, level, retained, left_s, alias, *identifiers)
     form = routed.forms.get(key)
     if form is None:
-        body = body_of(routed)
+        compressed = is_compressed(routed)
+        if compressed:
+            form = inflated.get(routed, key)
+            if form is not None:
+                return form
+        body = _inflated(routed, inflated) if compressed else routed.record.body
         if body is None:
             return None
         section = b""
@@ -253,7 +271,10 @@ def parts(
             section = _section(routed, left_s, identifiers, abs(alias), "" if text is None else text[0])
         head, tail = publish_parts(b"" if alias < 0 else routed.path.encode(), body, section, level, retained)
         form = (head, tail) if level else (head + tail, b"")
-        routed.forms[key] = form
+        if compressed:
+            inflated.put(routed, key, form)
+        else:
+            routed.forms[key] = form
     return form
 
 

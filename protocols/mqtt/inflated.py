@@ -1,0 +1,38 @@
+"""What was decompressed for subscribers, kept while others are likely to need it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, final
+
+from domain.mqtt_session import RoutedRecord
+
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes that are kept: a body of the greatest size, and its PUBLISH for two kinds of subscribers."""
+
+
+@final
+class InflatedForms:
+    """Bodies and encodings of compressed messages, the newest BYTES_MAX of them, for all connections of a node.
+
+    A subscriber that does not read keeps its deliveries, and with them what is kept at their records. Compressed records are
+    small, what they inflate to is not: 4 KB may become 4 MiB.
+    """
+
+    __slots__ = ("_bytes", "_forms")
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._forms: OrderedDict[tuple[RoutedRecord, tuple[int, ...]], tuple[bytes, bytes]] = OrderedDict()
+
+    def get(self, routed: RoutedRecord, key: tuple[int, ...]) -> tuple[bytes, bytes] | None:
+        """The encoding with this key; None when it is not kept."""
+        return self._forms.get((routed, key))
+
+    def put(self, routed: RoutedRecord, key: tuple[int, ...], form: tuple[bytes, bytes]) -> None:
+        """Keep an encoding that is not kept yet, and let the oldest go."""
+        self._forms[(routed, key)] = form
+        self._bytes += len(form[0]) + len(form[1])
+        while self._bytes > BYTES_MAX and len(self._forms) > 1:
+            _, (head, tail) = self._forms.popitem(last=False)
+            self._bytes -= len(head) + len(tail)
