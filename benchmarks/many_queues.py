@@ -102,7 +102,7 @@ class Trial:
         """Send a message to each."""
 
         def start(number: int, done: Callable[..., None]) -> None:
-            self.store.log.append([Message(name(number), b"x" * 100, b"")], done)
+            self.store.log.append([Message(name(number), b"x" * 100, b"", queue_id=0)], done)
 
         await self._many.run(self._queues, start)
 
@@ -205,7 +205,7 @@ class Trial:
             for _ in range(8):
                 number += 1
                 topic = name(number * 97 % min(self._queues, 20_000))
-                self.store.log.append([Message(topic, body, b"") for _ in range(32)], _ignored)
+                self.store.log.append([Message(topic, body, b"", queue_id=0) for _ in range(32)], _ignored)
             await asyncio.sleep(0)
 
     async def scrape(self) -> None:
