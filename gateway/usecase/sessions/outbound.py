@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, final
 
 from domain import property as properties
 from domain.delivery.expiry import has_expired
@@ -45,6 +45,9 @@ TURN_DELIVERIES: Final = 512
 TURN_OFFERS: Final = 512
 """Sessions to which messages are offered in one turn: one message to ten thousand subscribers takes twenty."""
 
+RUN_RECORDS: Final = 32
+"""Records that are offered together when they go to the same sessions."""
+
 CHECKPOINT_SESSIONS: Final = 256
 """Sessions whose progress is stored in one turn; the others follow a millisecond later."""
 
@@ -65,6 +68,25 @@ def is_from(stored: bytes, client_id: str) -> bool:
     )
 
 
+@final
+class OfferRun:
+    """Records for the same sessions, which get all of them in one write.
+
+    records    the records, with queue and offset of each; expired ones are left out
+    count      number of records with those
+    sessions   the sessions and their subscriptions
+    first      number of the session that is next
+    """
+
+    __slots__ = ("count", "first", "records", "sessions")
+
+    def __init__(self) -> None:
+        self.records: list[tuple[RoutedRecord, QueueKey, int]] = []
+        self.count = 0
+        self.sessions: list[MergedSubscription] = []
+        self.first = 0
+
+
 class OutboundDelivery:
     """Delivers messages to all connected sessions, with one Deliveries event for each session and loop turn.
 
@@ -79,7 +101,7 @@ class OutboundDelivery:
     waiting      deliveries that were left for the next turn
     _offers      offers that this turn may still make
     _arrivals    records that have not been offered to all sessions yet
-    _partly      the first of them, its sessions, and the number of those that it was offered to; None: it was offered to none
+    _run         the first of them, while they are offered; None: no session has been offered one
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
@@ -96,7 +118,7 @@ class OutboundDelivery:
         self.waiting = 0
         self._offers = TURN_OFFERS
         self._arrivals: deque[tuple[QueueKey, bytes]] = deque()
-        self._partly: tuple[RoutedRecord, list[MergedSubscription], int] | None = None
+        self._run: OfferRun | None = None
 
     @property
     def subscription_count(self) -> int:
@@ -136,51 +158,65 @@ class OutboundDelivery:
             return
         queue = (topic, queue_id)
         for at, data in enumerate(records):
-            if self._arrivals or not self._offer_to_all(queue, data):
+            if self._arrivals or not self._offer_now(queue, data):
                 if not self._arrivals:
                     self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
                 self._arrivals.extend([(queue, each) for each in records[at:]])
                 return
 
-    def _offer_to_all(self, queue: QueueKey, data: bytes) -> bool:
-        """Offer a record to the sessions whose subscriptions match its path. False: only to some; `_offer_on` goes on."""
+    def _offer_now(self, queue: QueueKey, data: bytes) -> bool:
+        """Offer a record to the sessions whose subscriptions match its path; False when these are too many for this turn."""
         record = Record(data)
         stored = record.properties
         path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+        if len(merged_subscriptions) > self._offers:
+            return False
         if merged_subscriptions and not self._has_expired(data, stored):
             routed = RoutedRecord(record, stored, path, level_of(stored))
-            if len(merged_subscriptions) > self._offers:
-                self._partly = (routed, merged_subscriptions, 0)
-                return self._offer_on(queue)
             self._offers -= len(merged_subscriptions)
             offset = uint64(data, 20)
             for merged in merged_subscriptions:
                 self._offer(merged, routed, queue, offset)
         return True
 
-    def _offer_on(self, queue: QueueKey) -> bool:
-        """Offer the record of `_partly` to further sessions, unless they have left since. True: all have it."""
-        assert self._partly is not None
-        routed, merged_subscriptions, first = self._partly
-        some = merged_subscriptions[first : first + self._offers]
-        self._offers -= len(some)
-        offset = uint64(routed.record.data, 20)
-        for merged in some:
-            if merged.session.connection is not None:
-                self._offer(merged, routed, queue, offset)
-        first += len(some)
-        self._partly = (routed, merged_subscriptions, first) if first < len(merged_subscriptions) else None
-        return self._partly is None
-
     def _go_on(self) -> None:
         """Offer what has arrived and waits, in its order."""
         self._offers = TURN_OFFERS
         while self._arrivals:
-            queue, data = self._arrivals[0]
-            if not (self._offer_to_all(queue, data) if self._partly is None else self._offer_on(queue)):
+            if self._offers <= 0:
                 self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
                 return
-            self._arrivals.popleft()
+            self._offer_run(self._run or self._begin_run())
+
+    def _begin_run(self) -> OfferRun:
+        """The first of the waiting records, with those behind it that go to the same sessions: one write for each session."""
+        run = self._run = OfferRun()
+        for queue, data in islice(self._arrivals, RUN_RECORDS):
+            record = Record(data)
+            stored = record.properties
+            path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+            if run.records and merged_subscriptions is not run.sessions:
+                break
+            run.count += 1
+            if merged_subscriptions and not self._has_expired(data, stored):
+                run.sessions = merged_subscriptions
+                run.records.append((RoutedRecord(record, stored, path, level_of(stored)), queue, uint64(data, 20)))
+        return run
+
+    def _offer_run(self, run: OfferRun) -> None:
+        """Offer the records of a run to further sessions, unless they have left since."""
+        number = max(1, self._offers // max(1, len(run.records)))
+        some = run.sessions[run.first : run.first + number] if run.records else []
+        self._offers -= max(1, len(some) * len(run.records))
+        for merged in some:
+            if merged.session.connection is not None:
+                for routed, queue, offset in run.records:
+                    self._offer(merged, routed, queue, offset)
+        run.first += len(some)
+        if not run.records or run.first >= len(run.sessions):
+            self._run = None
+            for _ in range(run.count):
+                self._arrivals.popleft()
 
     @property
     def arriving(self) -> int:
