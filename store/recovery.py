@@ -28,9 +28,11 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
 from store.state import change, rows
-from store.state.view import DROPPED, EMPTY, StateView
+from store.state.view import DROPPED, EMPTY, TOPIC, StateView
 
 ABORT: Final = "abort"
+_OF_TOPICS: Final = (TOPIC, DROPPED)
+"""Spaces of changes that a batch's messages depend on."""
 
 
 class Recovered(NamedTuple):
@@ -93,7 +95,9 @@ class LogRecovery:
             if header.position >= point.position:
                 break
             if header.state_at:
-                self._changes(data[header.state_at :], header.position + header.state_at)
+                changes, base = self._changes(data[header.state_at :], header.position + header.state_at)
+                for item in changes:
+                    self._apply(item, base)
             end = header.position + header.size
         end = segments.after(end)
         if end < point.position:
@@ -203,23 +207,35 @@ class LogRecovery:
         value = self._state.get(DROPPED, topic.encode())
         return 0 if value is None else int(value.split(b" ")[0])
 
-    def _changes(self, data: bytes, position: int) -> None:
+    def _changes(self, data: bytes, position: int) -> tuple[list[StateChange], int]:
+        """(changes, base of the segment) of the state record `data` at `position`."""
         segment = self._segments.at(position)
         assert segment is not None
         state = Record(data)
-        for item in change.decode(state.body, position + state.body_at):
-            self._apply(item, segment.base)
+        return list(change.decode(state.body, position + state.body_at)), segment.base
 
     def _batch(self, header: Header, data: bytes) -> None:
+        """Apply one batch: its topics, its messages, then all other changes.
+
+        A topic may have been deleted and made again between two messages of a batch: the epoch of the deletion tells which of
+        them belong to the later topic.
+        """
+        changes: list[StateChange] = []
+        base = 0
+        if header.state_at:
+            changes, base = self._changes(data[header.state_at :], header.position + header.state_at)
+        for item in changes:
+            if item.space in _OF_TOPICS:
+                self._apply(item, base)
         at = header.head
         while at < header.size:
             size = int.from_bytes(data[at : at + 4], "big")
-            record = data[at : at + size]
-            if at == header.state_at:
-                self._changes(record, header.position + at)
-            else:
-                self._row(Record(record), header.position + at, size)
+            if at != header.state_at:
+                self._row(Record(data[at : at + size]), header.position + at, size)
             at += size
+        for item in changes:
+            if item.space not in _OF_TOPICS:
+                self._apply(item, base)
 
     def _row(self, record: Record, position: int, size: int) -> None:
         topic = record.topic
