@@ -67,15 +67,16 @@ class Reader:
     _empty_lines      ends of heads since the last request that had none before them
     _content_max      most bytes of content of the current request
     _length           bytes of content of the current request by its Content-Length
+    _counting         True: llhttp counts the content of the current request by its Content-Length, too
     _chunks           decodes the content of the current request; None: it has a length
     _body             content so far
     _ended            True: the last request closes the connection; what follows is discarded
     """
 
     __slots__ = (
-        "_at", "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes",
-        "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done", "expects",
-        "share", "size", "stopped",
+        "_at", "_body", "_chunks", "_content_max", "_counting", "_empty_lines", "_ended", "_field_bytes", "_fields",
+        "_head_bytes", "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done",
+        "expects", "share", "size", "stopped",
     )  # fmt: skip
 
     # Callbacks of llhttp that are not wanted. A parser asks for them when it is made, and each absent one costs an exception.
@@ -98,6 +99,7 @@ class Reader:
         self._empty_lines = 0
         self._content_max = 0
         self._length = 0
+        self._counting = True
         self._chunks: ChunkReader | None = None
         self._body: bytes | bytearray = b""
         self.size = 0
@@ -151,7 +153,10 @@ class Reader:
                     break
             elif self.current is not None:
                 end = min(len(data), at + self._length - self.size)
-                self._add(data[at:end])
+                piece = data[at:end]
+                if self._counting:
+                    self._parser.feed_data(piece)
+                self._add(piece)
                 at = end
             else:
                 at = self._take_head(data, at)
@@ -163,11 +168,13 @@ class Reader:
         piece = data[at:end] if at or end < len(data) else data
         self._head_bytes += len(piece)
         parser = self._parser
+        self._counting = True
         try:
             parser.feed_data(piece)
         except HttpParserUpgrade:
             # Upgrade is declined by answering the request as HTTP/1.1 (RFC 9110, 7.8); llhttp has stopped after its head.
             self._parser = HttpRequestParser(self)
+            self._counting = False
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, _StopError):
                 raise
@@ -204,11 +211,14 @@ class Reader:
         return len(data)
 
     def _head_over(self, exchange: Exchange) -> None:
-        """Go on with the content: llhttp is not given it, and a request without content is complete."""
+        """Go on with the content. A request without content is complete.
+
+        llhttp passes over content that has a length, which is cheaper than a new parser. It is not given chunks.
+        """
         self._empty_lines = 0
-        if self._chunks is not None or self._length:
+        if self._chunks is not None:
             self._parser = HttpRequestParser(self)
-        else:
+        elif not self._length:
             self._complete(exchange)
 
     def _take_chunks(self, chunks: ChunkReader, data: bytes, at: int) -> int:
