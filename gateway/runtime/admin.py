@@ -19,6 +19,7 @@ from domain.errors import Failure
 from domain.principal import Principal
 from gateway.observe.health import Health
 from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
+from gateway.runtime.stream import BACKLOG
 from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class Admin:
         await self._runner.setup()
         serve: Any = self._runner.server
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: AdminConnection(serve(), self.bounds), sock=bound)
+        self._server = await loop.create_server(lambda: AdminConnection(serve(), self.bounds), sock=bound, backlog=BACKLOG)
 
     async def _begin_backup(self, _: web.Request) -> web.Response:
         from aiohttp import web

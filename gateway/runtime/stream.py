@@ -10,6 +10,7 @@ from typing import Final, final
 from gateway.connection.pump import Pump
 
 BACKLOG: Final = 1024
+"""Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
 
 
 def half_close(transport: asyncio.Transport) -> None:
