@@ -19,7 +19,6 @@ from domain.errors import Failure
 from domain.principal import Principal
 from gateway.observe.health import Health
 from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
-from gateway.runtime.stream import BACKLOG
 from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 REQUEST_S: Final = 10.0
 """Seconds for a request to arrive, and again for its response to be read."""
 REQUEST_BYTES_MAX: Final = 64 * 1024
+BACKLOG: Final = 1_024
+"""Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
 CONNECTIONS_MAX: Final = 128
 """Connections open at once."""
 LOG_INTERVAL_S: Final = 60.0
