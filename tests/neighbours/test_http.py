@@ -156,7 +156,7 @@ LATER = {
     "silent": (b"", 10, 0),
     "half heads": (AT_ONCE["half heads"], 10, 1),
     "long polls": (AT_ONCE["long polls"], 66, 1),
-    "streams": (HELLO + heads(1), 80, 300),
+    "streams": (HELLO + heads(1), 80, 250),
     "websocket handshakes": (UPGRADE, 10, 163),
 }
 """What each connection sends, seconds until the node has ended it, and the bytes that it has been sent by then."""

@@ -12,8 +12,9 @@ from domain.message import Message
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.topic import Group
+from gateway.runtime.compiled import in_use
 from store import compaction
-from store.compaction import Compaction
+from store.compaction import SLICE_CHANGES, Compaction
 from store.config import StoreConfig
 from store.log.open_batch import Done
 from store.log.segment import Segments
@@ -261,9 +262,10 @@ def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch
         driver.call(driver.store.positions.commit, "g", [("t3", 0, driver.bounds("busy")[1])])
         driver.call(driver.store.state.put, [StateChange("s", b"t5", b"%d" % driver.bounds("busy")[1])])
         driver.clock.run_for(900)
-    assert max(slices) <= 11
+    most = SLICE_CHANGES if in_use() else 11  # compiled code keeps its own constants
+    assert max(slices) <= most
     assert sum(slices) >= 400
-    assert max(journals) <= 11, "live lease tables"
+    assert max(journals) <= most, "live lease tables"
     assert sum(journals) >= 450, "150 positions, 150 leases, and these again"
     end = driver.bounds("busy")[1]
     for found in (driver, driver.killed(), driver.powered_off()):
