@@ -41,7 +41,7 @@ class CoapConfig:
     block_bytes: Literal[16, 32, 64, 128, 256, 512, 1024] = 1_024
     block1_bytes_max: Annotated[int, Meta(ge=1, le=limits.BODY_BYTES_MAX)] = limits.COAP_BLOCK1_BYTES_MAX
     block1_peer_bytes_max: Count = 4 * 1024 * 1024
-    block1_total_bytes_max: Count = 64 * 1024 * 1024
+    block1_total_bytes_max: Count = 24 * 1024 * 1024
     pinned_bytes_max: Count = 32 * 1024 * 1024
     answers_bytes_max: Count = 64 * 1024 * 1024
     peers_max: Count = 131_072
