@@ -139,7 +139,13 @@ final class Retries {
         consumer.start();
         Stage.until("the followers", 60, () -> seen.size() >= 5);
         Stage.check(List.copyOf(seen).equals(List.of("m0", "m1", "m2", "m3", "m4")), seen.toString());
-        buried(stage, letters(stage), "poison");
+        // The client itself sends the letter, and again when the answer is late: at most three times, with the same id.
+        Queue letters = letters(stage);
+        Stage.until("the dead letter", 90, () -> !letters.isEmpty());
+        Thread.sleep(500);
+        Stage.check(letters.size() <= 3, letters.size() + " dead letters");
+        Stage.check(letters.stream().map(MessageExt::getMsgId).distinct().count() == 1, letters.toString());
+        Stage.check(letters.stream().allMatch(each -> Stage.text(each).equals("poison")), letters.toString());
         attempted(attempts, RETRIES);
     }
 
