@@ -216,7 +216,7 @@ class Metadata(Protocol):
         """All, by name. With a million of them it takes seconds: ask for names where these are enough."""
 
     def topic_names(self) -> list[str]:
-        """The names of all, ascending."""
+        """The names of all topics, ascending."""
 
     def lite_topics(self) -> list[Topic]:
         """Those of type LITE, by name."""

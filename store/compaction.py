@@ -171,7 +171,9 @@ class Compaction:
 
 
 def _slices(steps: Iterable[list[StateChange] | None]) -> Iterator[list[StateChange] | None]:
-    """The changes of `steps` in lists bounded by SLICE_CHANGES and SLICE_BYTES. None asks for, and is, the end of a turn."""
+    """The changes of `steps` in lists bounded by SLICE_CHANGES and SLICE_BYTES. A None among
+    the steps ends a slice early; a slice without changes is yielded as None.
+    """
     slice_: list[StateChange] = []
     size = looks = 0
     for found in steps:

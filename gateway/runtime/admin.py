@@ -92,7 +92,7 @@ class AdminConnection(asyncio.Protocol):
         self.restart()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._bounds.open.pop(self._inner, None)
         if self._transport is not None:
             self._transport.abort()

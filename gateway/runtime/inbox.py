@@ -86,5 +86,5 @@ class Inbox:
         return data, address
 
     def take_some(self, most: int) -> list[tuple[bytes, Address]]:
-        """The next datagrams, at most `most`."""
+        """Take the datagrams whose turn it is, `most` of them or all."""
         return [self.take() for _ in range(min(most, self.count))]

@@ -30,7 +30,7 @@ class InflatedForms:
         return self._forms.get((routed, key))
 
     def put(self, routed: RoutedRecord, key: tuple[int, ...], form: tuple[bytes, bytes]) -> None:
-        """Keep an encoding that is not kept yet, and let the oldest go."""
+        """Add an encoding that is not kept yet. The oldest encodings are removed while all have more than BYTES_MAX."""
         self._forms[(routed, key)] = form
         self._bytes += len(form[0]) + len(form[1])
         while self._bytes > BYTES_MAX and len(self._forms) > 1:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import Final, final
 
 from store.columns import ColumnReader, pack, pack_names
+from store.state.keys import first_behind
 
 CHUNK_ROWS: Final = 512
 LIVE: Final = -1
@@ -91,7 +92,7 @@ class LeaseRows:
         self._firsts: list[bytes] = []
 
     def find(self, key: bytes) -> int:
-        """The place of a row, -1 when there is none."""
+        """The place of the row of `key`; -1 when `key` has no row."""
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
             return -1
@@ -194,7 +195,7 @@ class LeaseRows:
             low = bisect_left(keys, prefix)
             high = low
             if low < len(keys) and keys[low].startswith(prefix):
-                high = len(keys) if keys[-1].startswith(prefix) else _behind(keys, prefix, low)
+                high = len(keys) if keys[-1].startswith(prefix) else first_behind(keys, prefix, low)
             if high - low == len(keys):
                 taken.append(chunk)
             else:
@@ -234,10 +235,3 @@ class LeaseRows:
                 return chunk.part(begin, len(chunk.keys))
             at += 1
         return None
-
-
-def _behind(keys: list[bytes], prefix: bytes, low: int) -> int:
-    """The number of the first of the sorted `keys`, from `low` on, that does not begin with `prefix`."""
-    while low < len(keys) and keys[low].startswith(prefix):
-        low += 1
-    return low

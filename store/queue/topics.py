@@ -45,7 +45,7 @@ class TopicMap:
         part[name] = entry
 
     def get(self, name: str) -> TopicEntry | None:
-        """The entry of a name, None when there is none."""
+        """The entry of the topic `name`; None when the index has no such topic."""
         return self._parts[hash(name) & (_PARTS - 1)].get(name)
 
     def names(self) -> list[str]:

@@ -68,7 +68,7 @@ class SortedKeys:
             low = bisect_left(keys, prefix)
             high = low
             if low < len(keys) and keys[low].startswith(prefix):
-                high = len(keys) if keys[-1].startswith(prefix) else _after(keys, prefix, low)
+                high = len(keys) if keys[-1].startswith(prefix) else first_behind(keys, prefix, low)
             taken += keys[low:high]
             rest = keys[:low] + keys[high:]
             if rest:
@@ -98,7 +98,7 @@ class SortedKeys:
             yield from keys[bisect_left(keys, key) :] if index == at else keys
 
 
-def _after(keys: list[bytes], prefix: bytes, low: int) -> int:
+def first_behind(keys: list[bytes], prefix: bytes, low: int) -> int:
     """The place of the first of the sorted `keys`, from `low` on, that does not begin with `prefix`."""
     while low < len(keys) and keys[low].startswith(prefix):
         low += 1

@@ -224,7 +224,7 @@ class OutboundDelivery:
         return len(self._arrivals)
 
     def unoffered(self) -> set[QueueKey]:
-        """Queues with records that wait to be offered: sessions have not got all of them yet."""
+        """The queues whose newest records have not been offered to all sessions yet."""
         return {queue for queue, _ in self._arrivals}
 
     def _has_expired(self, data: bytes, stored: bytes) -> bool:
