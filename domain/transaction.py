@@ -161,7 +161,9 @@ class Timers(Protocol):
         """Cancel one, durably before `done`. Failure: MESSAGE_NOT_FOUND (unknown, or it is due)."""
 
     def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
-        """Ask `change` about each delayed message when it is delivered: its state change is in the commit of the delivery.
+        """Ask `change` about each delayed message when it is delivered, and each half message when its transaction commits.
+
+        Its state change is in the commit of the delivery.
 
         It may change the properties of the message, and is asked again when a delivery was refused. Called before the first
         turn of the loop.

@@ -1,7 +1,8 @@
-"""Content type and expiry of a message as properties of SDKs, whose protocols have no other place for them.
+"""Content type, expiry and retention of a message as properties of SDKs, whose protocols have no other place for them.
 
 `mq-content-type` is a media type, `mq-expires-at` an instant: RFC 3339 or epoch milliseconds. They are stored like those of the
-other protocols, as HG_CONTENT_TYPE and HG_EXPIRE_MS, and get these names again when an SDK receives the message.
+other protocols, as HG_CONTENT_TYPE and HG_EXPIRE_MS, and get these names again when an SDK receives the message. `mqttRetain`
+with the value `true` makes the message the latest value of its path; it is stored under this name, by every protocol.
 """
 
 from __future__ import annotations
@@ -9,15 +10,32 @@ from __future__ import annotations
 from typing import Final
 
 from domain import property as properties
+from domain.address import is_derived_topic, is_system_topic
+from domain.message import RETAIN_NONE, RETAIN_SET
 from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339, rfc3339_ms
 
 NAMES: Final = (properties.CONTENT_TYPE, properties.EXPIRES_AT)
+SDK_NAMES: Final = (*NAMES, properties.MQTT_RETAIN)
+"""Names of properties that SDKs set and get, and clients of other protocols do not."""
+_SET: Final = b"true"
 _PREFIX: Final = properties.MARK_PREFIX.encode()
 
 
 def may_have_marks(stored: bytes) -> bool:
     """False when no property of an SDK's message can be one that `stored_form` replaces; a cheap test."""
     return properties.has(stored, _PREFIX) or properties.has(stored, properties.CE_EXPIRYTIME_START)
+
+
+def retain_of(topic: str, stored: bytes) -> int:
+    """RETAIN_SET when an SDK's message to `topic` is to become the latest value of its path, else RETAIN_NONE.
+
+    Copies for retries and dead letters keep the properties of the message, and set nothing.
+    """
+    if not properties.has(stored, properties.MQTT_RETAIN_START):
+        return RETAIN_NONE
+    if properties.find(stored, properties.MQTT_RETAIN_START) != _SET or is_derived_topic(topic) or is_system_topic(topic):
+        return RETAIN_NONE
+    return RETAIN_SET
 
 
 def stored_form(stored: bytes) -> bytes:

@@ -180,7 +180,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     admission = WriteAdmission(commit, config, disk, events)
     writer = StoreWriter(appender, admission, commit, durability)
     wheel = Wheel(index, clock, reader, state, writer, partial(StateChange, TIMER), events)
-    transactions = OpenTransactions(index, clock, reader, state, writer, check_policy_of(config))
+    transactions = OpenTransactions(index, clock, reader, state, writer, check_policy_of(config), wheel.change_of)
     turn = TurnJournal(index, writer, events)
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)

@@ -57,7 +57,7 @@ class Outbox:
                     return parked
                 if not parking.is_parking_topic(parked.topic):
                     # Its time has come already: it is delivered now.
-                    change = self._wheel.change_with(parked)
+                    change = self._wheel.change_of(parked)
                     changes += [] if change is None else [change]
                 out.append(parked)
             else:

@@ -6,11 +6,12 @@ from typing import Final
 
 from domain import limits
 from domain import property as properties
-from domain.message import Message
+from domain.message import RETAIN_SET, Message
 from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
 from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339, rfc3339_ms
 
 _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"cloudevents\x02"
+_RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
 _JSON: Final = properties.HG_CONTENT_TYPE_START + b"application/json\x02"
 _TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
 """Extension attributes that are properties of the same names."""
@@ -39,6 +40,8 @@ def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: i
     parts = [_PROTOCOL]
     if path:
         parts += (properties.ORIGIN_MQTT_TOPIC_START, path.encode(), b"\x02")
+    if retain == RETAIN_SET:
+        parts.append(_RETAINED)
     stored = b"".join(parts) + stored_form(event, wall_ms)
     if len(stored) > ATTRIBUTES_BYTES_MAX:
         raise CloudEventError("", f"attributes and path are above {ATTRIBUTES_BYTES_MAX} bytes as stored", too_large=True)

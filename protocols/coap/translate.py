@@ -8,7 +8,7 @@ from typing import Final, final
 from domain import address, limits
 from domain import property as properties
 from domain import receipt as receipts
-from domain.message import Message
+from domain.message import RETAIN_SET, Message
 from domain.receipt import Receipt
 from domain.record import Record
 from protocols import compression
@@ -21,6 +21,7 @@ MAX_AGE_S: Final = 60
 INVISIBLE_MS: Final = 30_000
 LEASE_BYTES: Final = 160
 """Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""
+_RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
 _FORBIDDEN: Final = "/+#\x00\x01\x02"
 
 
@@ -67,6 +68,8 @@ class Publication:
     def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
         """The message with payload `body`. `wall_ms`: epoch ms that delay and expiry are counted from."""
         stored = self.properties
+        if retain == RETAIN_SET:
+            stored += _RETAINED
         if self.delay_ms or self.ttl_ms:
             if self.delay_ms:
                 stored += properties.entry(properties.TIMER_DELIVER_MS, str(wall_ms + self.delay_ms))

@@ -112,14 +112,16 @@ def message(
         else:
             sys_flag |= SYS_ZLIB
     born = system.born_timestamp
+    encoded = stored.encode()
     made = Message(
         topic,
         body,
-        stored.encode() + origin,
+        encoded + origin,
         message_id=message_id,
         sys_flag=sys_flag,
         born_ms=max(born.seconds * 1000 + born.nanos // 1_000_000, 0),
         born_host=peer.born_host,
+        retain=marks.retain_of(topic, encoded),
     )
     return made, size
 
@@ -174,7 +176,7 @@ def _user(pairs: dict[str, str]) -> str | Refusal:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(pairs)} properties, {USER_PROPERTIES_MAX} are allowed")
     out = ""
     for key, value in pairs.items():
-        is_reserved = properties.is_reserved(key) and key not in marks.NAMES
+        is_reserved = properties.is_reserved(key) and key not in marks.SDK_NAMES
         if is_reserved or key == "" or _CONTROL.search(key) or _CONTROL.search(value):
             return Refusal(pb.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property {key!r}: reserved, empty, or with a control character")
         if value:

@@ -20,8 +20,8 @@ from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 
 HOSTS_MAX: Final = 1024
-_MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START)
-"""Properties of the gateway that are told as user properties."""
+_MARKS: Final = (properties.HG_CONTENT_TYPE_START, properties.HG_EXPIRE_MS_START, properties.MQTT_RETAIN_START)
+"""Reserved properties that are told as user properties."""
 CHEAP_BESIDE_BYTES_MAX: Final = 16 * 1024
 """Bytes beside the bodies of an answer's messages that cost little: 512 for each of 32 messages."""
 _IDENTITY: Final = b"\x28\x01"
@@ -140,7 +140,7 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
                 out += b"\xb0\x01" + wire.varint(int(value))
                 kind = kind or _PRIORITY
-        elif start not in properties.RESERVED_STARTS and (not start.startswith(properties.HG_BYTES) or start in _MARKS):
+        elif start in _MARKS or (start not in properties.RESERVED_STARTS and not start.startswith(properties.HG_BYTES)):
             user = True
     dead_letter = properties.find(stored, properties.DLQ_ORIGIN_TOPIC_START)
     if dead_letter:
@@ -158,6 +158,8 @@ def _user(stored: bytes) -> bytes:
     out = b""
     pairs = properties.user(stored)
     pairs.update(properties.decode(marks.entries(stored)))
+    if properties.find(stored, properties.MQTT_RETAIN_START) == b"true":
+        pairs[properties.MQTT_RETAIN] = "true"
     for key, value in pairs.items():
         out += wire.text(b"\x12", wire.text(b"\x0a", key.encode()) + wire.text(b"\x12", value.encode()))
     return out

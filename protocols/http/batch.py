@@ -14,7 +14,7 @@ from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Event, Sent
-from domain.message import RETAIN_NONE, RETAIN_SET, Message
+from domain.message import Message
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents.event import CloudEventError
 from protocols.cloudevents.instant import instant_ms
@@ -162,7 +162,7 @@ class PostBatch(Handler):
         if "properties" in item:
             draft.user_all(item["properties"])
         draft.trace(request.trace())
-        retain = RETAIN_SET if item.get("retain", False) is True else RETAIN_NONE
+        retain = draft.retain(item.get("retain", False) is True)
         body = _body(item)
         return Message(self._match.topic, body, draft.stored(), born_host=request.peer.born_host, retain=retain)
 

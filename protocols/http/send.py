@@ -11,7 +11,7 @@ from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode
 from domain.event import Event, Sent
-from domain.message import RETAIN_NONE, RETAIN_SET, Message
+from domain.message import RETAIN_NONE, Message
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import flag, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
@@ -48,7 +48,7 @@ class PostMessage(Handler):
                 if name == b"mq-queue":
                     queue_id = number("mq-queue", decode(raw), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1)
                 elif name == b"mq-retain":
-                    retain = RETAIN_SET if flag("mq-retain", decode(raw)) else RETAIN_NONE
+                    retain = draft.retain(flag("mq-retain", decode(raw)))
                 else:
                     _field(draft, name, raw)
         draft.trace(request.trace())

@@ -8,6 +8,7 @@ from typing import Final, final
 from domain import limits
 from domain import property as properties
 from domain.errors import ErrorCode
+from domain.message import RETAIN_NONE, RETAIN_SET
 from protocols.http.problem import refuse
 
 _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"http\x02"
@@ -55,6 +56,12 @@ class Draft:
         if properties.is_reserved(name):
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"property {name} belongs to the gateway", property=name)
         self.put(name, value)
+
+    def retain(self, wanted: bool) -> int:
+        """Make the message the latest value of its path when `wanted`; returns the value of `Message.retain`."""
+        if wanted:
+            self.put(properties.MQTT_RETAIN, "true")
+        return RETAIN_SET if wanted else RETAIN_NONE
 
     def trace(self, context: list[tuple[str, str]]) -> None:
         """The trace context of the request; what the message names as its own user property goes before it."""

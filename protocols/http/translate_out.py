@@ -78,6 +78,8 @@ def document(record: Record) -> dict[str, object]:
     for name, ms in (("deliverAt", _due_ms(found)), ("expiresAt", found.get(properties.HG_EXPIRE_MS, ""))):
         if _is_instant(ms):
             out[name] = rfc3339(int(ms))
+    if found.get(properties.MQTT_RETAIN) == "true":
+        out["retain"] = True
     out["properties"] = {name: value for name, value in found.items() if not properties.is_reserved(name)}
     attributes = mapping.attributes_of(stored)
     if attributes:

@@ -119,6 +119,7 @@ def _finish(client: Client, message: Message) -> None:
         stored = _with_cluster(client, stored)
     message.properties = stored
     message.message_id = properties.text(stored, properties.UNIQ_KEY)
+    message.retain = marks.retain_of(message.topic, stored)
 
 
 def _with_cluster(client: Client, stored: bytes) -> bytes:
@@ -173,6 +174,7 @@ def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Sen
         sys_flag=prefix.sys_flag,
         born_ms=int(born),
         born_host=client.peer.born_host,
+        retain=marks.retain_of(prefix.topic, stored),
     )
     return Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, prefix.queues)
 
@@ -323,6 +325,7 @@ def _batch(common: Message) -> list[Message]:
                 flag=flag,
                 born_ms=common.born_ms,
                 born_host=common.born_host,
+                retain=marks.retain_of(common.topic, stored),
             )
         )
         at += total

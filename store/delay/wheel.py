@@ -60,7 +60,7 @@ class Wheel:
     levels              the delay levels and their progress
     paused              True between `pause` and `resume`: pending messages are being copied
     parked, delivered   messages parked and delivered since the start
-    change_with         the state change that goes with the delivery of a message (Timers.accompany)
+    change_with         the state change that goes with the delivery of a delayed or half message (Timers.accompany)
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
     _opened             buckets below this one are open: their new timers go to `_heap` directly
@@ -107,6 +107,10 @@ class Wheel:
         self._timer_ms = 0
         self.parked = self.delivered = 0
         self.change_with: Callable[[Message], StateChange | None] = _no_change
+
+    def change_of(self, message: Message) -> StateChange | None:
+        """The state change that goes with the delivery of `message`, which may lose a property."""
+        return self.change_with(message)
 
     def start(self) -> None:
         """Load the progress and the pending buckets, after recovery has read the log."""
@@ -317,7 +321,7 @@ class Wheel:
                 changes.append(self.levels.progress(level))
         messages = [parking.delivered(data) for data in self._records(rows) if data]
         messages = [message for message in messages if self._index.has_topic(message.topic)]
-        changes += [change for message in messages if (change := self.change_with(message)) is not None]
+        changes += [change for message in messages if (change := self.change_of(message)) is not None]
         return messages, changes
 
     def _records(self, rows: Sequence[Row]) -> list[bytes]:

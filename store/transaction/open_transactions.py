@@ -61,8 +61,11 @@ class OpenTransactions:
         state: StateView,
         writer: StoreWriter,
         check_policy: TransactionCheckPolicy,
+        change_with: Callable[[Message], StateChange | None],
     ) -> None:
+        """`change_with(message)`: the state change that goes with a message that is committed (Timers.accompany)."""
         self.check_policy = check_policy
+        self._change_with = change_with
         self._index = index
         self._clock = clock
         self._reader = reader
@@ -203,7 +206,8 @@ class OpenTransactions:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {messages[0].topic} is no more: the message was dropped")
             self._writer.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
             return
-        self._writer.put(messages, (self._end(at, wanted),), answer)
+        accompanied = [change for message in messages if (change := self._change_with(message)) is not None]
+        self._writer.put(messages, (*accompanied, self._end(at, wanted)), answer)
 
     def topic(self, group: str, message_id: str, offset: int) -> str:
         """Transactions.topic."""

@@ -147,7 +147,7 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
         about.ContentType = "text/csv"
         about.MessageExpiryInterval = 600
         about.UserProperty = [("traceparent", SDK_CONTEXT), ("tracestate", "a=b,c=d"), ("colour", "red"), ("mq-key", "k1 k2")]
-        sender.publish("model", b"1;2", 1, properties=about).wait_for_publish(20)
+        sender.publish("model", b"1;2", 1, retain=True, properties=about).wait_for_publish(20)
         sender.disconnect()
         sender.loop_stop()
         until(lambda: b"brief" not in [base64.b64decode(one["body"]) for one in read_queues(node, "model")], 20)
@@ -170,6 +170,7 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
         assert keys == "k1 k2"
         assert found == {
             "mq-content-type": "text/csv", "traceparent": SDK_CONTEXT, "tracestate": "a=b,c=d", "colour": "red",
+            "mqttRetain": "true",
         }  # fmt: skip
 
         heard = {message.payload: message for message in (back.next(), back.next())}
@@ -183,6 +184,10 @@ def test_java_gets_and_gives_all_of_a_message(echo: tuple[str, list[str]], tmp_p
         for message in (event, other):
             assert 600 - RUN_S <= vars(message.properties)["MessageExpiryInterval"] <= 600
         back.stop()
+        late = Listener(node, paho.MQTTv311, "again")
+        kept = late.next()
+        assert (kept.payload, kept.retain) == (b"1;2", True), "Java sent it with mqttRetain"
+        late.stop()
         told = {base64.b64decode(one["body"]): one for one in read_queues(node, "again")}
         assert told[b'{"a": 1}']["attributes"] == {**EVENT, "datacontenttype": "application/json", "expirytime": expires}
         assert (told[b"1;2"]["contentType"], told[b"1;2"]["key"]) == ("text/csv", "k1 k2")

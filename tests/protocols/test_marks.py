@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
+from domain.message import RETAIN_NONE, RETAIN_SET
 from protocols import marks
 
 AT_MS = 1_795_000_000_123
@@ -55,3 +56,20 @@ def test_an_event_expires_at_its_expirytime_and_tells_its_content_type_once() ->
 @pytest.mark.parametrize("value", ["x", "9" * 18])
 def test_a_stored_expiry_that_no_instant_can_have_is_not_told(value: str) -> None:
     assert marks.entries(stored(HG_EXPIRE_MS=value)) == b""
+
+
+@pytest.mark.parametrize(
+    ("topic", "stored", "retain"),
+    [
+        ("t", b"mqttRetain\x01true\x02", RETAIN_SET),
+        ("t", b"A\x01b\x02mqttRetain\x01true", RETAIN_SET),
+        ("t", b"mqttRetain\x01false\x02", RETAIN_NONE),
+        ("t", b"XmqttRetain\x01true\x02", RETAIN_NONE),
+        ("t", b"A\x01mqttRetain\x02", RETAIN_NONE),
+        ("%RETRY%g", b"mqttRetain\x01true\x02", RETAIN_NONE),
+        ("%DLQ%g", b"mqttRetain\x01true\x02", RETAIN_NONE),
+        ("SCHEDULE_TOPIC_XXXX", b"mqttRetain\x01true\x02", RETAIN_NONE),
+    ],
+)
+def test_a_property_makes_a_message_the_latest_value_of_a_topic_of_users(topic: str, stored: bytes, retain: int) -> None:
+    assert marks.retain_of(topic, stored) == retain

@@ -46,6 +46,9 @@ WAIT_MS = 1_000
 EXTENSIONS = ("partitionkey", "expirytime", "deliverytime", "traceparent", "tracestate")
 TYPE, EVENT, TRACE, USER = "content type", "attributes of an event", "trace context", "user properties"
 GROUP, EXPIRY, DELIVERY, PATH = "message group", "expiry", "delivery time", "path below the topic"
+LATEST = "latest value"
+QOS_1_AS_PUBLISHED = 1 | 8
+"""Options of a subscription: QoS 1, Retain As Published."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ def sdk_properties(said: Said) -> dict[str, str]:
         out[properties.CONTENT_TYPE] = said.get(TYPE)
     if said.get(EXPIRY):
         out[properties.EXPIRES_AT] = rfc3339(said.get(EXPIRY))
+    if said.get(LATEST):
+        out[properties.MQTT_RETAIN] = "true"
     return out
 
 
@@ -103,7 +108,9 @@ def from_sdk_properties(pairs: dict[str, str]) -> dict[str, Any]:
     pairs = dict(pairs)
     expires_at = pairs.pop(properties.EXPIRES_AT, "")
     kind = pairs.pop(properties.CONTENT_TYPE, "") or pairs.get(properties.CE_DATACONTENTTYPE, "")
-    return {**from_properties(pairs), **kept(content_type=kind, expiry=rfc3339_ms(expires_at.encode()) if expires_at else None)}
+    latest = pairs.pop(properties.MQTT_RETAIN, "") == "true" or None
+    expiry = rfc3339_ms(expires_at.encode()) if expires_at else None
+    return {**from_properties(pairs), **kept(content_type=kind, expiry=expiry, latest_value=latest)}
 
 
 def from_properties(pairs: dict[str, str]) -> dict[str, Any]:
@@ -200,7 +207,7 @@ class Remoting(Speaker):
         for record in records(answer.body) if answer.code == 0 else []:
             pairs = properties.decode(record.properties)
             due = pairs.get(properties.TIMER_DELIVER_MS)
-            user = {name: value for name, value in pairs.items() if name in marks.NAMES or not properties.is_reserved(name)}
+            user = {name: value for name, value in pairs.items() if name in marks.SDK_NAMES or not properties.is_reserved(name)}
             more = kept(
                 keys=pairs.get(properties.KEYS), tag=pairs.get(properties.TAGS),
                 message_group=pairs.get(properties.SHARDING_KEY),
@@ -263,7 +270,7 @@ class Mqtt(Speaker):
         self._link: Link | None = None
         world.dial("mqtt", self)
         self._ask(Connect(version, f"mqtt-{version}-{events}", True, 0, None, None, None, NONE), Connack)
-        self._ask(Subscribe(1, [(f"{TOPIC}/#", 1)]), Suback)
+        self._ask(Subscribe(1, [(f"{TOPIC}/#", QOS_1_AS_PUBLISHED if version == 5 else 1)]), Suback)
 
     def connected(self, link: Link) -> None:
         self._link = link
@@ -296,7 +303,7 @@ class Mqtt(Speaker):
             about = self._about(said)
         elif said.get(EVENT):
             body = json_event(said)
-        answer = self._ask(Publish(path_of(said).encode(), body, 1, False, False, self._serial, about), Ack)
+        answer = self._ask(Publish(path_of(said).encode(), body, 1, bool(said.get(LATEST)), False, self._serial, about), Ack)
         assert isinstance(answer, Ack)
         assert answer.code == 0, answer.code
 
@@ -325,7 +332,8 @@ class Mqtt(Speaker):
         return [self._said(packet, at_ms) for at_ms, packet in arrived]
 
     def _said(self, packet: Publish, at_ms: int) -> Said:
-        path = kept(path_below_the_topic=below(packet.topic.decode()))
+        latest = True if packet.retain and self._version == 5 else None
+        path = kept(path_below_the_topic=below(packet.topic.decode()), latest_value=latest)
         if self._version != 5:
             if b'"specversion"' in packet.body:
                 found = from_json_event(packet.body)
@@ -421,7 +429,8 @@ class Coap(Speaker):
         pairs += [(option.URI_QUERY, f"{name}={value}".encode()) for name, value in queries.items() if value]
         if said.get(TYPE):
             pairs.append((option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE)))))
-        assert self._ask(coap.POST, pairs, said.body).code == coap.CREATED
+        code, done = (coap.PUT, coap.CHANGED) if said.get(LATEST) else (coap.POST, coap.CREATED)
+        assert self._ask(code, pairs, said.body).code == done
 
     def heard(self) -> list[Said]:
         self._world.clock.run_for(50)
@@ -465,7 +474,7 @@ class Http(Speaker):
             "mq-key": said.get("keys"), "mq-tag": said.get("tag"), "mq-message-group": said.get(GROUP),
             "mq-deliver-at": rfc3339(said.get(DELIVERY)) if said.get(DELIVERY) else "",
             "mq-expires-at": rfc3339(said.get(EXPIRY)) if said.get(EXPIRY) else "",
-            "mq-properties": json.dumps(user) if user else "",
+            "mq-properties": json.dumps(user) if user else "", "mq-retain": "true" if said.get(LATEST) else "",
         }  # fmt: skip
         more = {name: urllib.parse.quote(value, safe="") for name, value in lines.items() if value}
         plain = {"traceparent": parent, "tracestate": state, "content-type": said.get(TYPE) or ""}
@@ -486,7 +495,8 @@ class Http(Speaker):
                  for name, key in (("delivery_time", "deliverAt"), ("expiry", "expiresAt"))}  # fmt: skip
         more = kept(
             keys=message.get("key"), tag=message.get("tag"), message_group=message.get("messageGroup"),
-            content_type=message.get("contentType"), path_below_the_topic=below(message["path"]), **times,
+            content_type=message.get("contentType"), path_below_the_topic=below(message["path"]),
+            latest_value=message.get("retain"), **times,
         )  # fmt: skip
         return Said(base64.b64decode(message["body"]), {**from_properties(message["properties"]), **more})
 
@@ -509,6 +519,8 @@ class HttpEvents(Speaker):
             body, more = said.body, {**more, **({"content-type": kind} if kind else {})}
         else:
             body, more = json_event(said), {"content-type": "application/cloudevents+json"}
+        if said.get(LATEST):
+            more["mq-retain"] = "true"
         status, _, answer = self._caller.ask("POST", f"/ce/{path}", body, more=more)
         assert status == 204, answer
 

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain import property as properties
+from domain.record import Record
 from tests.simulation.carried import table
-from tests.simulation.speakers import DELIVERY, EVENT, EXPIRY, Said, Speaker, speakers
+from tests.simulation.speakers import DELIVERY, EVENT, EXPIRY, LATEST, Said, Speaker, path_of, speakers
 from tests.simulation.world import World
 
 CARRIED = table()
@@ -62,6 +63,7 @@ def messages(draw: st.DrawFn, event: bool) -> tuple[bytes, dict[str, Any]]:
         "trace context": traces,
         "user properties": st.dictionaries(names, texts, min_size=1, max_size=3),
         "path below the topic": levels.map("/".join),
+        LATEST: st.just(True),
     }
     fields = draw(st.fixed_dictionaries({"content type": st.just(kind)}, optional=optional))
     if event:
@@ -85,7 +87,7 @@ def test_the_table_has_a_row_for_each_field_and_a_client_for_each_protocol(stage
     assert list(clients) == list(CARRIED)
     rows = {
         "body", "keys", "tag", "message group", "content type", "expiry", "delivery time", "trace context", "user properties",
-        "path below the topic", EVENT,
+        "path below the topic", LATEST, EVENT,
     }  # fmt: skip
     assert all(set(fields) == rows for fields in CARRIED.values())
 
@@ -111,6 +113,11 @@ def test_what_both_can_carry_comes_back(
         world.clock.run_for(1_500)
         (heard,) = clients[reader].heard()
         assert heard.body == said.body
+        assert world.parts is not None
+        value = world.parts.store.state.get("latest", path_of(said).encode())
+        if said.get(LATEST):
+            assert value is not None
+            assert Record(value).body == said.body or event
         for name in common:
             if name == EXPIRY or (name == DELIVERY and sender == "CoAP"):
                 assert abs(heard.get(name) - said.get(name)) <= SLACK_MS, name

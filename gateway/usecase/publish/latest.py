@@ -16,7 +16,7 @@ from domain.command import Command, DeleteLatest, QueryLatest
 from domain.delivery.expiry import has_expired, is_over
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
-from domain.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, Message
+from domain.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.ports import Clock
 from domain.store_ports import State, StateChange
 from gateway.connection.client_connection import ClientConnection
@@ -27,7 +27,7 @@ from gateway.usecase.handler import Verb
 SPACE: Final = "latest"
 _SET: Final = "set"
 _REMOVE: Final = "remove"
-"""Values of HG_LATEST, the mark of a delayed message that is to set or remove the latest value."""
+"""Values of HG_LATEST, the mark of a delayed or half message that is to set or remove the latest value."""
 
 
 def retain(message: Message) -> StateChange:
@@ -42,11 +42,11 @@ def retain(message: Message) -> StateChange:
 
 
 class LatestQuota:
-    """`retain` within the bounds of the policy, and at the delivery of delayed messages.
+    """`retain` within the bounds of the policy, also at the delivery of delayed messages and the commit of transactions.
 
     Values that are not stored yet are not counted, so the bounds may be exceeded by those of one commit.
 
-    refused   delayed messages that were delivered without becoming the latest value, since there was no room for it
+    refused   delayed or half messages that were delivered without becoming the latest value, since there was no room for it
     """
 
     def __init__(self, state: State, policy: NodePolicy, clock: Clock) -> None:
@@ -56,19 +56,25 @@ class LatestQuota:
         self.refused = 0
 
     def at_send(self, message: Message) -> StateChange | Failure | None:
-        """The state change that goes with the message; None for a delayed one, whose `retain` is kept until its delivery.
+        """The state change that goes with the message; None for one that is delayed, or half of a transaction.
+
+        A mark of such a message keeps its `retain` until it is delivered, or committed.
 
         Failure: QUOTA when there is no room for one more value.
         """
         change = self.change(message)
-        if isinstance(change, Failure) or not properties.has_delay(message.properties):
+        if isinstance(change, Failure):
+            return change
+        if not properties.has_delay(message.properties) and not message.sys_flag & SYS_PREPARED:
             return change
         mark = _REMOVE if message.retain == RETAIN_DELETE else _SET
         message.properties = properties.with_values(message.properties, {properties.HG_LATEST: mark})
         return None
 
     def at_delivery(self, message: Message) -> StateChange | None:
-        """The state change that goes with the delivery of a delayed message, whose mark of `at_send` is removed.
+        """The state change that goes with the delivery of a delayed message, or the commit of a half message.
+
+        The mark of `at_send` is removed.
 
         None when it has no mark, has expired, or finds no room.
         """

@@ -56,6 +56,7 @@ def test_batches(content_type: str, body: str) -> None:
         "__SHARDINGKEY": "g",
         "HG_CONTENT_TYPE": "a/b",
         "TIMER_DELIVER_MS": str(NOW_MS + 5),
+        "mqttRetain": "true",
     }
 
 
@@ -132,6 +133,7 @@ def test_a_large_message_has_all_its_members() -> None:
         "HG_CONTENT_TYPE": "a/b",
         "TIMER_DELIVER_MS": str(NOW_MS + 5),
         "HG_EXPIRE_MS": "7",
+        "mqttRetain": "true",
         "a": "é",
     }
 

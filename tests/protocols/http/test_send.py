@@ -60,6 +60,7 @@ def test_fields_become_properties() -> None:
         "B": "x",
         "colour": "red",
         "traceparent": "00-1-2-01",
+        "mqttRetain": "true",
     }
     assert (client.message().queue_id, client.message().retain) == (5, RETAIN_SET)
 

@@ -13,7 +13,7 @@ from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, LatestValue, Refused
 from domain.filter.path import matches
-from domain.message import RETAIN_DELETE, RETAIN_SET, Message
+from domain.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.ports import Timer
 from domain.record import Record, check
 from domain.store_ports import StateChange
@@ -184,6 +184,15 @@ def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, m
     assert quota.at_delivery(due) == retain(Message("t", b"v", plain, queue_id=2, born_ms=5, retain=kind))
     assert due.properties == plain, "a retry of the message must not set the value again"
     assert quota.at_delivery(due) is None
+
+
+def test_half_of_a_transaction_becomes_the_latest_value_when_it_is_committed() -> None:
+    quota = LatestQuota(Memory(), NodePolicy(), At(0))
+    half = message("t/1")
+    half.sys_flag = SYS_PREPARED
+    assert quota.at_send(half) is None
+    committed = Message("t", b"v", half.properties, queue_id=2, born_ms=5)
+    assert quota.at_delivery(committed) == retain(message("t/1"))
 
 
 def test_an_expired_one_and_one_too_many_do_not() -> None:

@@ -17,7 +17,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public final class Echoing {
     /** Properties of RocketMQ's MQTT mapping: they are of the message that was received. */
-    private static final Set<String> OF_MQTT = Set.of("originMqttTopic", "qosLevel", "clientId", "extData", "mqttRetain");
+    private static final Set<String> OF_MQTT = Set.of("originMqttTopic", "qosLevel", "clientId", "extData");
 
     private Echoing() {
     }
