@@ -36,6 +36,7 @@ UNSENDABLE_TOPICS: Final[frozenset[str]] = frozenset(
     }
 )  # fmt: skip
 _SYSTEM_FOLDED: Final[frozenset[str]] = frozenset(name.lower() for name in SYSTEM_TOPICS)
+_MAPPED: Final = bytes(10) + b"\xff\xff"
 PLAIN_MAX: Final = 1_024
 _PLAIN: Final[set[str]] = set()
 """Names that are legal and not the system's, at most PLAIN_MAX of them: both are checked for every message."""
@@ -172,6 +173,23 @@ def _ip_bytes(host: str) -> bytes:
     if len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts):
         return bytes(int(part) for part in parts)
     return b"\x7f\x00\x00\x01"
+
+
+@lru_cache(HOSTS_KEPT)
+def network_of_host(host: str) -> str:
+    """Who shares with whom where hosts take turns or have a part of a bound: an IPv4 address, or the /64 of an IPv6 address.
+
+    One who has an IPv6 address usually has 2^64 of them. `2001:db8::7` -> `2001:db8::/64`; an IPv4 address that is mapped to
+    IPv6 (`::ffff:10.0.0.1`, RFC 4291, 2.5.5.2) counts as itself; any other text is its own network.
+    """
+    if ":" not in host:
+        return host
+    import ipaddress
+
+    packed = _v6(host.partition("%")[0])
+    if packed[:12] == _MAPPED:
+        return f"{packed[12]}.{packed[13]}.{packed[14]}.{packed[15]}"
+    return f"{ipaddress.IPv6Address(packed[:8] + bytes(8))}/64"
 
 
 def _v6(host: str) -> bytes:

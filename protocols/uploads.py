@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from domain.address import network_of_host
+
 UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
 """Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together; and of unread answers of HTTP/2."""
 
@@ -61,7 +63,7 @@ class UploadShare:
 
     def __init__(self, uploads: Uploads, host: str) -> None:
         self._uploads = uploads
-        self._host = host
+        self._host = network_of_host(host)
         self.held = 0
 
     def take(self, size: int) -> bool:

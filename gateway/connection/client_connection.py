@@ -48,7 +48,7 @@ CLOSED_DRIVER: Final = ClosedDriver()
 class ClientConnection:
     """One client connection.
 
-    host            address of the peer without port; "" when the connection stands for many peers
+    host            network of the peer (`domain.address.network_of_host`); "" when the connection stands for many peers
     protocol        label of the protocol, for counters and logs
     driver          what carries answers out
     principal       who the connection belongs to, for commands that carry no principal; None: not known yet

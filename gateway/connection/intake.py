@@ -39,7 +39,7 @@ class SlicedConnection(Protocol):
     """A connection with work that is not done yet, received bytes or a passed deadline: a pump.
 
     sends   True: it has sent messages, and waits while the store has too many
-    host    address of the peer, without port
+    host    network of the peer (`domain.address.network_of_host`)
     """
 
     sends: bool

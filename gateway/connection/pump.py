@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast, final
 
 from domain import limits
+from domain.address import network_of_host
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
@@ -92,9 +93,8 @@ class Pump:
         """The socket is open: check admission, make the connection and start its handshake deadline."""
         now = self._now()
         peer = self._context.accept(transport)
-        self.client.host = peer.host
         self._transport = transport
-        self.host = peer.host
+        self.host = self.client.host = network_of_host(peer.host)
         if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):
             return
         try:
@@ -386,7 +386,7 @@ class Pump:
             return
         if self._refuse_admission(self._admission.enter(recognition.peer.host, self._now())):
             return
-        self.host = recognition.peer.host
+        self.host = self.client.host = network_of_host(recognition.peer.host)
         label = self.client.protocol = self._labels[recognition.protocol]
         self._counters = self._context.counter_registry.move_connection(self._counters, label)
         self._recognition = None

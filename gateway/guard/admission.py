@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.address import network_of_host
 from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
@@ -13,7 +14,7 @@ from gateway.guard.flapping import FlappingDetector
 
 @final
 class Admission:
-    """Counts connections by address. It exists only if the settings limit connections."""
+    """Counts connections by address, those of an IPv6 /64 as one. It exists only if the settings limit connections."""
 
     __slots__ = ("_address_rate", "_all_rate", "_flapping", "_open", "_per_address_max")
 
@@ -34,6 +35,7 @@ class Admission:
 
     def enter(self, host: str, now: int) -> Ending | None:
         """Admit a connection from `host` and count it until `leave` -> None; else why it is refused."""
+        host = network_of_host(host)
         if self._flapping is not None and self._flapping.connect(host, now):
             return Ending.FLAPPING
         count = self._open.get(host, 0)
@@ -51,6 +53,7 @@ class Admission:
 
     def leave(self, host: str) -> None:
         """A connection that was admitted has ended."""
+        host = network_of_host(host)
         count = self._open[host] - 1
         if count:
             self._open[host] = count
@@ -59,4 +62,4 @@ class Admission:
 
     def connections_from(self, host: str) -> int:
         """Number of open connections from `host`."""
-        return self._open.get(host, 0)
+        return self._open.get(network_of_host(host), 0)

@@ -31,7 +31,7 @@ class ProxyConfig:
 
 @dataclass(frozen=True, slots=True)
 class LimitsConfig:
-    """The table `[limits]`; 0 means no limit.
+    """The table `[limits]`; 0 means no limit. The addresses of one IPv6 /64 count as one address.
 
     connections_per_address     stream connections open at once from one address
     connects_per_s              new stream connections a second, from all addresses

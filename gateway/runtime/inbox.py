@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
+from domain.address import network_of_host
+
 Address = tuple[str, int]
 
 DATAGRAMS_MAX: Final = 8_192
@@ -21,7 +23,7 @@ class Inbox:
 
     count    datagrams that wait
     bytes    their bytes
-    _hosts   host -> address -> what waits of it, a lone datagram as it is
+    _hosts   host (`network_of_host`) -> address -> what waits of it, a lone datagram as it is
     """
 
     __slots__ = ("_hosts", "bytes", "count")
@@ -33,11 +35,12 @@ class Inbox:
 
     def add(self, data: bytes, address: Address) -> bool:
         """Append a datagram to those of its address. False: there is no room for it."""
-        ports = self._hosts.get(address[0])
+        host = network_of_host(address[0])
+        ports = self._hosts.get(host)
         if ports is None:
             if self.count >= DATAGRAMS_MAX + NEWCOMERS_MAX or self.bytes >= 2 * BYTES_MAX:
                 return False
-            ports = self._hosts[address[0]] = {}
+            ports = self._hosts[host] = {}
         elif self.count >= DATAGRAMS_MAX or self.bytes >= BYTES_MAX:
             return False
         waiting = ports.get(address)

@@ -29,7 +29,7 @@ class LongQuestions:
 
     A question of a small node is answered in the call of `ask`. The question of a connection that has ended is dropped.
 
-    _hosts   address of a client -> its questions
+    _hosts   network of a client (`domain.address.network_of_host`) -> its questions
     """
 
     __slots__ = ("_clock", "_hosts", "_marked", "_used_ns", "_working")

@@ -23,6 +23,8 @@ EXPIRED_MAX: Final = 4_096
 """Entries that are removed at once."""
 KEY_PORT_BITS: Final = 48
 """A key ends with 32 bits for the port and 16 for the message id."""
+MAPPED: Final = 0xFFFF
+"""What precedes an IPv4 address that is mapped to IPv6 (RFC 4291, 2.5.5.2)."""
 NETWORK_SHARE: Final = 0.125
 """Share of the table that a network has whatever the others do."""
 
@@ -125,6 +127,8 @@ class Answers:
 
 
 def network_of(key: int) -> int:
-    """The network of a remote's key: its IPv4 address, or the first 64 bits of its IPv6 address."""
+    """The network of a remote's key: its IPv4 address, mapped to IPv6 or not, or the first 64 bits of its IPv6 address."""
     address = key >> KEY_PORT_BITS
-    return address >> 64 if address >> 32 else address
+    if address >> 32 == 0 or address >> 32 == MAPPED:
+        return address & 0xFFFFFFFF
+    return address >> 64

@@ -81,3 +81,20 @@ def test_offset_message_id_is_apaches() -> None:
     assert address.physical_offset_of(text) == 0x1234
     assert address.physical_offset_of("short") == -1
     assert address.physical_offset_of("z" * 32) == -1
+
+
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("", ""),
+        ("2001:db8::7", "2001:db8::/64"),
+        ("2001:db8:0:0:ffff:ffff:ffff:ffff", "2001:db8::/64"),
+        ("2001:db8:0:1::7", "2001:db8:0:1::/64"),
+        ("fe80::7%eth0", "fe80::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("::1", "::/64"),
+    ],
+)
+def test_who_has_one_ipv6_address_has_its_whole_network(host: str, network: str) -> None:
+    assert address.network_of_host(host) == network

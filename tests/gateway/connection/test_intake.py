@@ -287,3 +287,13 @@ def test_what_the_end_of_a_connection_costs_later_in_the_turn_counts() -> None:
     room.clock.advance(SECOND_NS)
     room.clock.run_due()
     assert len(room.order) == 4
+
+
+def test_the_addresses_of_one_ipv6_network_take_turns_as_one_host() -> None:
+    room = Room()
+    room.flood(1_000, host="2001:db8:0:1::1")
+    many = [room.flood(1_000, host=f"2001:db8::{number}") for number in range(5)]
+    room.turns(200)
+    served = [connection in many for connection, _ in room.order]
+    until = len(served) - served[::-1].index(False)  # afterwards all of `alone` is done
+    assert served[:until].count(False) >= served[:until].count(True) - 10

@@ -77,3 +77,17 @@ def test_table_of_flapping_clients_is_bounded() -> None:
     for key in range(10_000):
         flapping.connect(key, key)
     assert len(flapping) == 100
+
+
+def test_addresses_of_one_ipv6_network_count_as_one() -> None:
+    admission = Admission(LimitsConfig(connections_per_address=2))
+    assert [admission.enter(f"2001:db8::{number}", 0) for number in (1, 2, 3)] == [None, None, Ending.ADDRESS_CONNECTIONS]
+    assert admission.enter("2001:db8:0:1::1", 0) is None
+    admission.leave("2001:db8::2")
+    assert admission.enter("2001:db8::4", 0) is None
+
+
+def test_clients_that_ipv4_connects_to_a_socket_of_ipv6_count_each_for_itself() -> None:
+    admission = Admission(LimitsConfig(connections_per_address=1))
+    assert [admission.enter(f"::ffff:10.0.0.{number}", 0) for number in (1, 2)] == [None, None]
+    assert admission.enter("::ffff:10.0.0.2", 0) is Ending.ADDRESS_CONNECTIONS

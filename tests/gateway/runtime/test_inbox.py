@@ -40,3 +40,12 @@ def test_bytes_are_bounded() -> None:
         inbox.add(large, ("10.0.0.1", port))
     assert inbox.bytes <= 17 * 1024 * 1024
     assert inbox.add(large, ("10.0.0.2", 1))
+
+
+def test_the_addresses_of_one_ipv6_network_are_one_host() -> None:
+    inbox = Inbox()
+    for number in range(100):
+        inbox.add(b"flood", (f"2001:db8::{number}", 1))
+    for number in range(3):
+        inbox.add(b"%d" % number, ("2001:db8:0:1::1", 1))
+    assert [inbox.take()[0] for _ in range(6)] == [b"flood", b"0", b"flood", b"1", b"flood", b"2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -255,3 +256,18 @@ def tick(stage: Stage) -> None:
     due = stage.endpoint.deadline()
     if due is not None and due <= stage.now:
         stage._run(stage.endpoint.expire(stage.now))
+
+
+@pytest.mark.parametrize(
+    ("host", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "10.0.0.2", False),
+    ],
+)
+def test_a_network_is_an_ipv4_address_or_the_first_half_of_an_ipv6_address(host: str, other: str, same: bool) -> None:
+    networks = [network_of(int.from_bytes(host_bytes(each, 5683), "big") << 16) for each in (host, other)]
+    assert (networks[0] == networks[1]) is same
