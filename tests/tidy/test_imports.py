@@ -57,7 +57,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway", ()),
     ("protocols.adapter", ("domain",)),
     ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.uploads")),
-    ("protocols.uploads", ()),
+    ("protocols.uploads", ("domain.address",)),
     ("protocols.hosts", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
