@@ -195,7 +195,7 @@ class Node:
                 self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.parts.access,
                 store.backups if isinstance(store, BackedUp) else None, str(self._disk.path), self._may_watch,
             )  # fmt: skip
-            await self._admin.open(bound)
+            await self._admin.open(bound, self._clock, self._connection_context.intake)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
             pump = DatagramPump(
@@ -252,7 +252,7 @@ class Node:
             counters.deliveries(),
             stored,
             delivered,
-            list(self._lags.rows),
+            self._lags.rows,
             self._lags.age_s(),
             {
                 **parts.store.histograms(),
@@ -309,7 +309,7 @@ class Node:
             counters["held_off_total"] = throttle.held_off
         counters["watch_dropped_total"] = self.parts.watches.dropped
         counters["uploads_held_bytes"] = self.parts.uploads.bytes_held
-        counters["admin_refused_total"] = 0 if self._admin is None else self._admin.bounds.refused
+        counters["admin_refused_total"] = 0 if self._admin is None else self._admin.refused
         counters["uploads_refused_total"] = self.parts.uploads.refused
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 

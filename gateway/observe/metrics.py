@@ -1,16 +1,17 @@
 """The node's metrics in Prometheus' text format, by prometheus-client.
 
-`Snapshot` is taken on the loop and costs little; `render` makes the text of it, which may take long with many rows, so it runs
-in a thread.
+`Snapshot` is taken in one turn of the loop and costs little. The text of it may take long with many rows, so `pieces` makes it
+piece by piece, each in a millisecond or so.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Final, cast
+from itertools import chain, islice
+from typing import Any, Final, TypeVar, cast, final
 
 from prometheus_client import PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -24,6 +25,10 @@ from gateway.observe.lag import GroupLag
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 ROWS_MAX: Final = 1_000
 """Rows of one metric by topic or group; what further ones have is in the row OTHER."""
+SAMPLES_AT_ONCE: Final = 128
+"""Samples whose text is made at once, which takes some half a millisecond."""
+ROWS_AT_ONCE: Final = 1_024
+"""Rows of topics or groups that are looked at at once."""
 OTHER: Final = "(other)"
 """Value of a label that no topic or group can have as a name."""
 
@@ -51,6 +56,8 @@ HISTOGRAMS: Final = {
     "loop_turn_seconds": "Time of the turn of the event loop that was under way when a timer was due",
     "delivery_seconds": "Age of messages when they are handed to clients, a sample of one delivery in sixteen",
 }
+Row = TypeVar("Row")
+
 _PLAIN: Final = (
     ("messages_in", "Messages taken from clients"),
     ("messages_out", "Messages handed to clients"),
@@ -109,30 +116,33 @@ class Snapshot:
     compiled: int = 0
 
 
-class Page(Collector):
-    """One snapshot as metric families, behind those of the process and the platform."""
+@final
+class _Piece(Collector):
+    """One family, or some samples of one."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """All families."""
-        for collector in _PROCESS:
-            yield from collector.collect()
-        snapshot = self._snapshot
-        yield _build(snapshot)
-        yield from _protocols(snapshot.protocols)
-        yield _by_reason("access_refusals", "Credentials and commands refused by access control, by cause", snapshot.access)
-        yield _by_reason("mqtt_lost", "Messages that MQTT clients have sent or were to get, and that are lost", snapshot.lost)
-        yield from _topics(snapshot)
-        yield from _lags(snapshot)
-        for name, about in COUNTERS.items():
-            if name in snapshot.counters:
-                yield _plain(name, about, snapshot.counters[name])
-        for name, value in sorted(snapshot.store.items()):
-            yield _plain(f"store_{name}", f"The store's {name}", value)
-        for name, histogram in snapshot.histograms.items():
-            yield _histogram(name, histogram)
+        """The family."""
+        return (self._metric,)
+
+
+def _families(snapshot: Snapshot) -> Iterator[Metric | None]:
+    """All families of a snapshot; None where the work may be left for the next turn of the loop."""
+    yield _build(snapshot)
+    yield from _protocols(snapshot.protocols)
+    yield _by_reason("access_refusals", "Credentials and commands refused by access control, by cause", snapshot.access)
+    yield _by_reason("mqtt_lost", "Messages that MQTT clients have sent or were to get, and that are lost", snapshot.lost)
+    yield from _topics(snapshot)
+    yield from _lags(snapshot)
+    for name, about in COUNTERS.items():
+        if name in snapshot.counters:
+            yield _plain(name, about, snapshot.counters[name])
+    for name, value in sorted(snapshot.store.items()):
+        yield _plain(f"store_{name}", f"The store's {name}", value)
+    for name, histogram in snapshot.histograms.items():
+        yield _histogram(name, histogram)
 
 
 def row_of(counters: ProtocolCounters) -> ProtocolRow:
@@ -146,9 +156,30 @@ def row_of(counters: ProtocolCounters) -> ProtocolRow:
     return ProtocolRow(counters.protocol, plain, counters.connections_open, reasons)
 
 
-def render(snapshot: Snapshot) -> bytes:
-    """The text of a snapshot."""
-    return generate_latest(cast(CollectorRegistry, Page(snapshot)))
+def process_families() -> list[Metric]:
+    """What the kernel and the interpreter say about the process. Lists all open files, so it may take milliseconds."""
+    return [metric for collector in _PROCESS for metric in collector.collect()]
+
+
+def pieces(snapshot: Snapshot, process: Iterable[Metric]) -> Iterator[bytes]:
+    """The text of a snapshot behind that of `process`, at most 2 * SAMPLES_AT_ONCE samples a piece. A piece may be empty."""
+    texts: list[bytes] = []
+    count = 0
+    for metric in chain(process, _families(snapshot)):
+        if metric is None:
+            yield b""
+            continue
+        for at in range(0, max(1, len(metric.samples)), SAMPLES_AT_ONCE):
+            part = Metric(metric.name, metric.documentation, metric.type)
+            part.samples = metric.samples[at : at + SAMPLES_AT_ONCE]
+            text = generate_latest(cast(CollectorRegistry, _Piece(part)))
+            # The lines HELP and TYPE stand once, before the first samples.
+            texts.append(text if at == 0 else text.split(b"\n", 2)[2])
+            count += 1 + len(part.samples)
+            if count > SAMPLES_AT_ONCE:
+                yield b"".join(texts)
+                texts, count = [], 0
+    yield b"".join(texts)
 
 
 def _build(snapshot: Snapshot) -> Metric:
@@ -192,10 +223,10 @@ def _protocols(rows: Sequence[ProtocolRow]) -> Iterator[Metric]:
         yield family
 
 
-def _topics(snapshot: Snapshot) -> Iterator[Metric]:
+def _topics(snapshot: Snapshot) -> Iterator[Metric | None]:
     """Counters by topic and by group: the rows with most messages, and one for all the others."""
-    stored = sorted(snapshot.topics.items(), key=lambda row: (-row[1][0], row[0]))[:ROWS_MAX]
-    delivered = sorted(snapshot.deliveries.items(), key=lambda row: (-row[1][0], row[0]))[:ROWS_MAX]
+    stored = yield from _largest(snapshot.topics.items(), _most_messages)
+    delivered = yield from _largest(snapshot.deliveries.items(), _most_messages)
     for at, what in enumerate(("messages", "bytes")):
         family = CounterMetricFamily(f"headgate_topic_{what}", f"{what.title()} stored in a topic", labels=("topic",))
         for topic, counts in stored:
@@ -212,11 +243,16 @@ def _topics(snapshot: Snapshot) -> Iterator[Metric]:
         yield family
 
 
-def _lags(snapshot: Snapshot) -> Iterator[Metric]:
+def _lags(snapshot: Snapshot) -> Iterator[Metric | None]:
     if snapshot.lag_age_s < 0:
         return
-    rows = sorted(snapshot.lags, key=lambda row: (-row.messages, row.group, row.topic))
-    shown, others = rows[:ROWS_MAX], rows[ROWS_MAX:]
+    others = [0, 0.0]
+
+    def add(row: GroupLag) -> None:
+        others[0] += row.messages
+        others[1] = max(others[1], row.seconds)
+
+    shown = yield from _largest(snapshot.lags, _most_lag, add)
     messages = GaugeMetricFamily(
         "headgate_group_lag",
         "Messages that a group has not settled, as of headgate_group_lag_age_seconds",
@@ -226,12 +262,36 @@ def _lags(snapshot: Snapshot) -> Iterator[Metric]:
     for row in shown:
         messages.add_metric((row.group, row.topic), row.messages)
         seconds.add_metric((row.group, row.topic), row.seconds)
-    if others:
-        messages.add_metric((OTHER, OTHER), sum(row.messages for row in others))
-        seconds.add_metric((OTHER, OTHER), max(row.seconds for row in others))
+    if len(snapshot.lags) > ROWS_MAX:
+        messages.add_metric((OTHER, OTHER), others[0])
+        seconds.add_metric((OTHER, OTHER), others[1])
     yield messages
     yield seconds
     yield GaugeMetricFamily("headgate_group_lag_age_seconds", "Age of the lags: they are read in turns", snapshot.lag_age_s)
+
+
+def _most_messages(row: tuple[Any, tuple[int, int]]) -> tuple[int, Any]:
+    return -row[1][0], row[0]
+
+
+def _most_lag(row: GroupLag) -> tuple[int, str, str]:
+    return -row.messages, row.group, row.topic
+
+
+def _largest(
+    rows: Iterable[Row], key: Callable[[Row], Any], other: Callable[[Row], None] | None = None
+) -> Generator[None, None, list[Row]]:
+    """The first ROWS_MAX of `rows` in the order of `key`; the others go to `other`. Yields after each ROWS_AT_ONCE of them."""
+    found: list[Row] = []
+    left = iter(rows)
+    while some := list(islice(left, ROWS_AT_ONCE)):
+        found = sorted(found + some, key=key)
+        if other is not None:
+            for row in found[ROWS_MAX:]:
+                other(row)
+        del found[ROWS_MAX:]
+        yield
+    return found
 
 
 def _histogram(name: str, histogram: Histogram) -> Metric:

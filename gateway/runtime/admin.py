@@ -1,137 +1,38 @@
 """The admin port: health, readiness, metrics and reload over HTTP/1.1, by aiohttp.
 
-One request a connection, which has 10 s and REQUEST_BYTES_MAX to arrive, and 10 s for its response to be read.
+One request a connection, which has 10 s and REQUEST_BYTES_MAX to arrive, and 10 s for its response to be read
+(gateway.runtime.admin_port).
 """
 
 from __future__ import annotations
 
 import asyncio
 import binascii
-import logging
 import socket
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from domain.access import Authority, BearerToken, Credentials, Password
 from domain.backup import BackupPlan, Backups
 from domain.errors import Failure
+from domain.ports import Clock
 from domain.principal import Principal
+from gateway.connection.intake import PumpIntake
 from gateway.observe.health import Health
-from gateway.observe.metrics import CONTENT_TYPE, Snapshot, render
+from gateway.observe.metrics import CONTENT_TYPE, Snapshot
+from gateway.runtime.admin_port import REQUEST_BYTES_MAX, AdminPort
+from gateway.runtime.metrics_page import MetricsPage
 from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-REQUEST_S: Final = 10.0
-"""Seconds for a request to arrive, and again for its response to be read."""
-REQUEST_BYTES_MAX: Final = 64 * 1024
-BACKLOG: Final = 1_024
-"""Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
-CONNECTIONS_MAX: Final = 128
-"""Connections open at once."""
-LOG_INTERVAL_S: Final = 60.0
-"""Seconds between two lines in the log about too many connections."""
+PIECE_BYTES: Final = 64 * 1024
+"""Part of the metrics page that is sent in one turn of the loop."""
 _OWN: Final = frozenset(("same-origin", "none"))
 _OPEN: Final = frozenset(("/healthz", "/readyz"))
 """What balancers and supervisors ask, without credentials."""
-
-log = logging.getLogger("headgate.admin")
-
-
-@final
-class AdminBounds:
-    """The open connections of the admin port, oldest first, and how many were closed by its bounds.
-
-    refused   connections that were closed: too many at once, or a request that is too large or too slow
-    """
-
-    def __init__(self) -> None:
-        self.open: dict[Any, AdminConnection] = {}
-        self.refused = 0
-        self._logged_s = -LOG_INTERVAL_S
-
-    def enter(self, inner: Any, connection: AdminConnection) -> None:
-        """A new connection. With CONNECTIONS_MAX open ones, the oldest of them is closed."""
-        if len(self.open) >= CONNECTIONS_MAX:
-            self.refuse(next(iter(self.open.values())))
-            now_s = asyncio.get_running_loop().time()
-            if now_s - self._logged_s >= LOG_INTERVAL_S:
-                self._logged_s = now_s
-                log.warning(
-                    "admin: %d connections at once; the oldest is closed for each new one (%d closed by a bound so far)",
-                    CONNECTIONS_MAX,
-                    self.refused,
-                )
-        self.open[inner] = connection
-
-    def refuse(self, connection: AdminConnection) -> None:
-        """Close a connection at once, and count it."""
-        self.refused += 1
-        connection.abort()
-
-
-@final
-class AdminConnection(asyncio.Protocol):
-    """One connection: bounds its time and its bytes, and passes all else to aiohttp."""
-
-    def __init__(self, inner: Any, bounds: AdminBounds) -> None:
-        self._inner = inner
-        self._bounds = bounds
-        self._size = 0
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the time of the request."""
-        # uvloop's transports do not inherit from asyncio's.
-        self._transport = cast(asyncio.Transport, transport)
-        self._inner.connection_made(transport)
-        self._bounds.enter(self._inner, self)
-        self.restart()
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        self._bounds.open.pop(self._inner, None)
-        if self._transport is not None:
-            self._transport.abort()
-
-    def restart(self) -> None:
-        """Give the connection REQUEST_S from now on."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._transport is not None:
-            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._bounds.refuse, self)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes of the request."""
-        self._size += len(data)
-        if self._size > REQUEST_BYTES_MAX:
-            self._bounds.refuse(self)
-            return
-        self._inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        """The client has sent all its bytes."""
-        result: bool | None = self._inner.eof_received()
-        return result
-
-    def pause_writing(self) -> None:
-        """The client does not read."""
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """The client reads again."""
-        self._inner.resume_writing()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._transport = None
-        self._bounds.open.pop(self._inner, None)
-        self._inner.connection_lost(exc)
 
 
 @final
@@ -169,17 +70,21 @@ class Admin:
         self._hosts = hosts
         self._authority = authority
         self._may_watch = may_watch
-        self.bounds = AdminBounds()
-        self._server: asyncio.AbstractServer | None = None
+        self.port: AdminPort | None = None
+        self.page: MetricsPage | None = None
         self._health = health
         self._loaded = loaded
         self._reload = reload
         self._snapshot = snapshot
         self._runner: web.AppRunner | None = None
-        self._rendering: asyncio.Future[bytes] | None = None
 
-    async def open(self, bound: socket.socket) -> None:
-        """Serve on a bound socket."""
+    @property
+    def refused(self) -> int:
+        """Connections that a bound has closed."""
+        return 0 if self.port is None else self.port.refused
+
+    async def open(self, bound: socket.socket, clock: Clock, intake: PumpIntake) -> None:
+        """Serve on a bound socket. `intake` shares the turns of the loop with the other ports."""
         from aiohttp import web
 
         async def health(_: web.Request) -> web.Response:
@@ -189,9 +94,8 @@ class Admin:
             found = self._health.readiness()
             return web.json_response(found, status=200 if found["ready"] else 503)
 
-        async def metrics(_: web.Request) -> web.Response:
-            body = await asyncio.shield(self._page())
-            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+        async def metrics(request: web.Request) -> web.StreamResponse:
+            return await self._metrics(request)
 
         async def loaded(_: web.Request) -> web.Response:
             return web.json_response(self._loaded())
@@ -207,7 +111,7 @@ class Admin:
 
         async def last(request: web.Request, response: web.StreamResponse) -> None:
             response.force_close()
-            connection = self.bounds.open.get(request.protocol)
+            connection = port.connection_of(request.protocol)
             if connection is not None:
                 connection.restart()
 
@@ -221,8 +125,28 @@ class Admin:
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         serve: Any = self._runner.server
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: AdminConnection(serve(), self.bounds), sock=bound, backlog=BACKLOG)
+        port = self.port = AdminPort(bound, serve, clock, intake)
+        self.page = MetricsPage(self._snapshot, clock, port)
+        port.open()
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        page, port = self.page, self.port
+        assert page is not None
+        assert port is not None
+        body = await page.read()
+        host, fields = request.remote or "", {"Content-Type": CONTENT_TYPE}
+        if len(body) <= PIECE_BYTES or request.method == "HEAD":
+            await port.turn(host)
+            return web.Response(body=body, headers=fields)
+        response = web.StreamResponse(headers={**fields, "Content-Length": str(len(body))})
+        await response.prepare(request)
+        for at in range(0, len(body), PIECE_BYTES):
+            await port.turn(host)
+            await response.write(body[at : at + PIECE_BYTES])
+        await response.write_eof()
+        return response
 
     async def _begin_backup(self, _: web.Request) -> web.Response:
         from aiohttp import web
@@ -274,16 +198,12 @@ class Admin:
             granted, who = found.privileged, "Super users"
         return None if granted else web.Response(status=403, text=f"this is for {who}\n")
 
-    def _page(self) -> asyncio.Future[bytes]:
-        """The metrics page: rendered by one thread at a time, and shared by all who ask meanwhile."""
-        if self._rendering is None or self._rendering.done():
-            self._rendering = asyncio.get_running_loop().run_in_executor(None, render, self._snapshot())
-        return self._rendering
-
     async def close(self) -> None:
         """Stop serving."""
-        if self._server is not None:
-            self._server.close()
+        if self.port is not None:
+            self.port.close()
+        if self.page is not None:
+            self.page.close()
         if self._runner is not None:
             await self._runner.cleanup()
 

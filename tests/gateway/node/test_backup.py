@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
+from gateway.connection.intake import PumpIntake
 from gateway.node import offline
 from gateway.node.backup import MANIFEST, backup, read_facts, whole
 from gateway.node.plan_source import running, stopped
@@ -419,12 +420,13 @@ class LiveNode:
 
         loop = asyncio.get_running_loop()
         disk = DataDirectory(self.folder, loop)
-        store = open_store(disk, LoopClock(loop), CONFIG)
+        clock = LoopClock(loop)
+        store = open_store(disk, clock, CONFIG)
         bound = socket.create_server(("127.0.0.1", 0))
         self.port = bound.getsockname()[1]
         health = Health(time.monotonic_ns)
         admin = Admin(health, Snapshot, list, lambda: None, Hosts((), ""), self._authority, store.backups, str(self.folder))
-        await admin.open(bound)
+        await admin.open(bound, clock, PumpIntake(clock, lambda: 0))
         self._ready.set()
         while not self._over.is_set():
             await asyncio.sleep(0.01)

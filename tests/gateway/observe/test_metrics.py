@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from domain.histogram import BOUNDS_S, Histogram
 from gateway.node.protocols import installed
 from gateway.observe.counters import SAMPLED, CounterRegistry
 from gateway.observe.lag import GroupLag
-from gateway.observe.metrics import OTHER, ROWS_MAX, Snapshot, render, row_of
+from gateway.observe.metrics import OTHER, ROWS_AT_ONCE, ROWS_MAX, SAMPLES_AT_ONCE, Snapshot, pieces, process_families, row_of
 
 
 def samples(snapshot: Snapshot) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """(name, labels) -> value of every sample on the page, read by prometheus-client's own parser."""
-    families = text_string_to_metric_families(render(snapshot).decode())
+    families = text_string_to_metric_families(b"".join(pieces(snapshot, process_families())).decode())
     found = [
         (sample.name, tuple(sorted(sample.labels.items())), sample.value) for family in families for sample in family.samples
     ]
@@ -104,3 +106,29 @@ def test_ages_are_a_sample() -> None:
             registry.ages.add(4_000)
     assert sum(registry.ages.histogram.counts) == 3
     assert registry.ages.histogram.sum_s == 3.0
+
+
+class Watched(dict[str, tuple[int, int]]):
+    """Rows that count how often they are looked at."""
+
+    seen = 0
+
+    def items(self) -> Any:
+        """The rows."""
+        for row in super().items():
+            self.seen += 1
+            yield row
+
+
+def test_a_piece_of_the_page_has_a_bounded_number_of_rows() -> None:
+    topics = Watched({f"t{number}": (number, number) for number in range(5 * ROWS_AT_ONCE)})
+    seen = 0
+    texts = []
+    for text in pieces(Snapshot(topics=topics), ()):
+        assert topics.seen - seen <= ROWS_AT_ONCE + 1
+        assert sum(not line.startswith(b"#") for line in text.splitlines()) <= 2 * SAMPLES_AT_ONCE
+        seen = topics.seen
+        texts.append(text)
+    page = b"".join(texts)
+    assert page.count(b"# TYPE headgate_topic_messages_total counter\n") == 1
+    assert page.count(b"\nheadgate_topic_messages_total{") == ROWS_MAX + 1

@@ -7,7 +7,7 @@ import base64
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -16,10 +16,13 @@ from domain.access import Credentials, Password
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
+from gateway.connection.intake import PumpIntake
 from gateway.observe.health import SERVING, Health
 from gateway.observe.metrics import Snapshot
-from gateway.runtime import admin
-from gateway.runtime.admin import CONNECTIONS_MAX, Admin
+from gateway.runtime import admin_port, metrics_page
+from gateway.runtime.admin import PIECE_BYTES, Admin
+from gateway.runtime.admin_port import HOST_CONNECTIONS_MAX
+from gateway.runtime.clock import LoopClock
 from protocols.hosts import Hosts
 
 
@@ -39,7 +42,7 @@ class Users:
 class Port:
     """An admin port on loopback."""
 
-    def __init__(self, authority: Users | None) -> None:
+    def __init__(self, authority: Users | None, snapshot: Callable[[], Snapshot]) -> None:
         self.reloads = 0
         self.health = Health(time.monotonic_ns)
         self.health.phase = SERVING
@@ -47,7 +50,7 @@ class Port:
         self.watchers: tuple[str, ...] = ("root", "guest")
         self.admin = Admin(
             self.health,
-            Snapshot,
+            snapshot,
             list,
             self._reload,
             Hosts((), ""),
@@ -57,6 +60,11 @@ class Port:
 
     def _reload(self) -> None:
         self.reloads += 1
+
+    async def open(self) -> None:
+        """Serve."""
+        clock = LoopClock(asyncio.get_running_loop())
+        await self.admin.open(self.bound, clock, PumpIntake(clock, lambda: 0))
 
     async def ask(self, data: bytes) -> bytes:
         """Everything that comes back until the node closes."""
@@ -68,10 +76,12 @@ class Port:
 
 
 @contextmanager
-def opened(authority: Users | None = None) -> Iterator[tuple[Port, asyncio.Runner]]:
+def opened(
+    authority: Users | None = None, snapshot: Callable[[], Snapshot] = Snapshot
+) -> Iterator[tuple[Port, asyncio.Runner]]:
     with asyncio.Runner() as runner:
-        port = Port(authority)
-        runner.run(port.admin.open(port.bound))
+        port = Port(authority, snapshot)
+        runner.run(port.open())
         yield port, runner
         runner.run(port.admin.close())
 
@@ -147,7 +157,7 @@ def test_a_connection_has_one_request() -> None:
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HT", request("POST", "/v1/admin/reload", "Content-Length: 5")])
 def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin, "REQUEST_S", 0.1)
+    monkeypatch.setattr(admin_port, "REQUEST_S", 0.1)
     with opened() as (port, runner):
         try:
             got = runner.run(port.ask(said))
@@ -159,7 +169,7 @@ def test_a_connection_that_says_too_little_is_closed(said: bytes, monkeypatch: p
 def test_half_requests_leave_the_port_to_who_asks(caplog: pytest.LogCaptureFixture) -> None:
     async def crowd(port: Port) -> bytes:
         address = port.bound.getsockname()
-        half = [await asyncio.open_connection(*address) for _ in range(CONNECTIONS_MAX + 20)]
+        half = [await asyncio.open_connection(*address) for _ in range(HOST_CONNECTIONS_MAX + 20)]
         for _, writer in half:
             writer.write(b"GET /healthz HT")
         answer = await port.ask(request("GET", "/healthz"))
@@ -169,28 +179,68 @@ def test_half_requests_leave_the_port_to_who_asks(caplog: pytest.LogCaptureFixtu
 
     with opened() as (port, runner):
         assert runner.run(crowd(port)).startswith(b"HTTP/1.1 200")
-        assert port.admin.bounds.refused == 21
+        assert port.admin.refused == 21
         assert sum("connections at once" in line.message for line in caplog.records) == 1
 
 
-def test_one_thread_at_a_time_renders_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once: list[int] = []
-    running = threading.Semaphore(0)
-
-    def slow(_: Snapshot) -> bytes:
-        running.release()
-        at_once.append(running._value)
-        time.sleep(0.2)
-        running.acquire()
-        return b"page"
-
-    monkeypatch.setattr(admin, "render", slow)
-
-    async def scrape(port: Port) -> list[bytes]:
-        return list(await asyncio.gather(*(port.ask(request("GET", "/metrics")) for _ in range(10))))
+def test_a_client_that_has_sent_all_still_gets_its_answer() -> None:
+    async def half_closed(port: Port) -> bytes:
+        reader, writer = await asyncio.open_connection(*port.bound.getsockname())
+        writer.write(request("GET", "/metrics"))
+        writer.write_eof()
+        got = await reader.read()
+        writer.close()
+        return got
 
     with opened() as (port, runner):
+        assert runner.run(half_closed(port)).startswith(b"HTTP/1.1 200")
+
+
+def test_what_is_no_http_is_answered_at_once() -> None:
+    with opened() as (port, runner):
+        assert runner.run(port.ask(b"\x16\x03\x01\x02")).startswith(b"HTTP/1.0 400")
+
+
+def test_a_page_is_made_by_the_loop_for_all_who_ask_meanwhile() -> None:
+    threads: set[int] = set()
+
+    def snapshot() -> Snapshot:
+        threads.add(threading.get_ident())
+        return Snapshot()
+
+    async def scrape(port: Port) -> list[bytes]:
+        return list(await asyncio.gather(*(port.ask(request("GET", "/metrics")) for _ in range(40))))
+
+    with opened(snapshot=snapshot) as (port, runner):
         answers = runner.run(scrape(port))
-        assert all(answer.endswith(b"page") for answer in answers)
-        assert set(at_once) == {1}
-        assert len(at_once) < 10
+        assert all(answer.endswith(b"\n") and b"headgate_build_info" in answer for answer in answers)
+        assert port.admin.page is not None
+        assert port.admin.page.made < 10, "40 questions at once"
+        assert threads == {threading.get_ident()}
+
+
+def test_health_never_waits_for_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_page, "PAUSE_S", 3600.0)
+
+    async def ask(port: Port) -> list[bytes]:
+        assert (await port.ask(request("GET", "/metrics"))).startswith(b"HTTP/1.1 200")
+        waiting = [asyncio.ensure_future(port.ask(request("GET", "/metrics"))) for _ in range(HOST_CONNECTIONS_MAX - 2)]
+        answers = [await port.ask(request("GET", path)) for path in ("/healthz", "/readyz")]
+        assert not any(question.done() for question in waiting), "the next page is made an hour later"
+        for question in waiting:
+            question.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return answers
+
+    with opened() as (port, runner):
+        assert [answer[:12] for answer in runner.run(ask(port))] == [b"HTTP/1.1 200"] * 2
+
+
+def test_a_long_page_is_sent_in_parts() -> None:
+    topics = {f"{'t' * 100}{number}": (1, 1) for number in range(1_000)}
+    with opened(snapshot=lambda: Snapshot(topics=topics)) as (port, runner):
+        got = runner.run(port.ask(request("GET", "/metrics")))
+    head, _, page = got.partition(b"\r\n\r\n")
+    assert len(page) > 3 * PIECE_BYTES
+    assert b"Content-Length: %d" % len(page) in head
+    assert page.count(b"headgate_topic_messages_total{") == 1_001

@@ -1,0 +1,356 @@
+"""The connections of the admin port: how many there are, how long they last, and when each gets its turn of the loop.
+
+A connection passes three steps: it is accepted, it becomes a connection of the loop, its request is handed to aiohttp. The last
+two wait for their turn in the same queue as the work of all other ports (gateway.connection.intake), where hosts take turns. So
+a host that connects as fast as it can delays neither the other ports nor what others ask of this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, cast, final
+
+from domain.ports import Clock
+from gateway.connection.intake import PumpIntake, SlicedConnection
+
+REQUEST_S: Final = 10.0
+"""Seconds for a request to arrive, and again for its response to be read."""
+REQUEST_BYTES_MAX: Final = 64 * 1024
+BACKLOG: Final = 1_024
+"""Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
+ACCEPTED_MAX: Final = 128
+"""Connections that one turn of the loop accepts."""
+CONNECTIONS_MAX: Final = 128
+"""Connections open at once."""
+HOST_CONNECTIONS_MAX: Final = 64
+"""Connections of one host open at once."""
+WAITING_MAX: Final = 512
+"""Connections that are accepted and wait for their turn."""
+HOST_WAITING_MAX: Final = 64
+"""The same, of one host."""
+LOG_INTERVAL_S: Final = 60.0
+"""Seconds between two lines in the log about too many connections."""
+PAUSE_S: Final = 1.0
+"""Pause of accepting while the process has no file descriptor left."""
+ACCEPT_NS: Final = 10_000
+BEGIN_NS: Final = 80_000
+ANSWER_NS: Final = 400_000
+PART_NS: Final = 500_000
+"""What accepting a connection, beginning it, answering a request and a part of a page take; most of it later in the turn."""
+
+log = logging.getLogger("headgate.admin")
+
+
+@final
+class HostArrivals:
+    """The accepted connections of one host, of which a turn begins as many as it has time for."""
+
+    sends = False
+
+    def __init__(self, host: str, port: AdminPort) -> None:
+        self.host = host
+        self.sockets: deque[socket.socket] = deque()
+        self._port = port
+
+    def take_slice(self) -> bool:
+        """Begin the oldest connection."""
+        self._port.begin(self.sockets.popleft(), self.host)
+        if not self.sockets:
+            self._port.arrived(self.host)
+        return bool(self.sockets)
+
+
+@final
+class AdminConnection(asyncio.Protocol):
+    """One connection: bounds its time and its bytes, and passes a complete head, and what follows, to aiohttp.
+
+    host    address of the client
+    inner   aiohttp's connection, made when the head is there
+    """
+
+    sends = False
+
+    def __init__(self, host: str, port: AdminPort) -> None:
+        self.host = host
+        self.inner: Any = None
+        self._port = port
+        self._head = bytearray()
+        self._queued = False
+        self._size = 0
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the time of the request."""
+        # uvloop's transports do not inherit from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        self._port.enter(self)
+        self.restart()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._port.leave(self)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def restart(self) -> None:
+        """Give the connection REQUEST_S from now on."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._port.refuse, self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the request."""
+        self._size += len(data)
+        if self._size > REQUEST_BYTES_MAX:
+            self._port.refuse(self)
+        elif self.inner is not None:
+            self.inner.data_received(data)
+        else:
+            since = max(0, len(self._head) - 3)
+            self._head += data
+            # What does not begin as a method does is no HTTP: aiohttp says so at once.
+            if not self._queued and (not 65 <= self._head[0] <= 90 or self._head.find(b"\r\n\r\n", since) >= 0):
+                self._queued = True
+                self._port.wait(self)
+
+    def take_slice(self) -> bool:
+        """Hand the head to aiohttp."""
+        if self._transport is not None and not self._transport.is_closing():
+            self.inner = self._port.serve()
+            self._port.served(self)
+            self.inner.connection_made(self._transport)
+            self.inner.data_received(bytes(self._head))
+            self._head.clear()
+        return False
+
+    def eof_received(self) -> bool:
+        """The client has sent all its bytes. True: a request is there, and its response is still sent."""
+        if self.inner is not None:
+            self.inner.eof_received()
+        return self._queued
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        if self.inner is not None:
+            self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self.inner is not None:
+            self.inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport = None
+        self._port.leave(self)
+        if self.inner is not None:
+            self.inner.connection_lost(exc)
+
+
+@final
+class PartTurn:
+    """The turn of one part of a page."""
+
+    sends = False
+
+    def __init__(self, host: str, done: asyncio.Future[None]) -> None:
+        self.host = host
+        self._done = done
+
+    def take_slice(self) -> bool:
+        """Let the handler go on."""
+        if not self._done.done():
+            self._done.set_result(None)
+        return False
+
+
+@final
+class AdminStep:
+    """The work of a connection, as the intake sees it: whatever goes wrong in it ends that work and nothing else."""
+
+    sends = False
+
+    def __init__(self, work: SlicedConnection, cost_ns: int, clock: Clock, intake: PumpIntake) -> None:
+        self.host = work.host
+        self._work = work
+        self._cost_ns = cost_ns
+        self._clock = clock
+        self._intake = intake
+
+    def take_slice(self) -> bool:
+        """Do a slice of the work, and count its time."""
+        began = self._clock.monotonic_ns()
+        try:
+            more = self._work.take_slice()
+        except Exception:
+            log.exception("admin: a connection of %s failed", self.host)
+            more = False
+        now = self._clock.monotonic_ns()
+        self._intake.used(now - began + self._cost_ns, now)
+        return more
+
+
+@final
+class AdminPort:
+    """The listening socket and its connections, oldest first.
+
+    bound       the listening socket
+    refused     connections that were closed by a bound: too many at once, or a request that is too large or too slow
+    serve       makes aiohttp's side of a connection
+    _arrivals   host -> its connections that wait to begin
+    _open       host -> its open connections
+    _by_inner   aiohttp's side -> connection
+    """
+
+    def __init__(self, bound: socket.socket, serve: Callable[[], Any], clock: Clock, intake: PumpIntake) -> None:
+        self.refused = 0
+        self.serve = serve
+        self.bound = bound
+        self._clock = clock
+        self._intake = intake
+        self._loop = asyncio.get_running_loop()
+        self._arrivals: dict[str, HostArrivals] = {}
+        self._waiting = 0
+        self._all: dict[AdminConnection, None] = {}
+        self._open: dict[str, dict[AdminConnection, None]] = {}
+        self._by_inner: dict[Any, AdminConnection] = {}
+        self._beginning: set[asyncio.Task[Any]] = set()
+        self._logged_s = -LOG_INTERVAL_S
+        self._resume: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """Accept connections."""
+        self.bound.setblocking(False)
+        self.bound.listen(BACKLOG)
+        self._listen()
+
+    def close(self) -> None:
+        """Accept no more. Open connections stay open."""
+        if self._resume is not None:
+            self._resume.cancel()
+        self._loop.remove_reader(self.bound.fileno())
+        self.bound.close()
+        for arrivals in self._arrivals.values():
+            for waiting in arrivals.sockets:
+                waiting.close()
+            self._waiting -= len(arrivals.sockets)
+            arrivals.sockets.clear()
+
+    def _listen(self) -> None:
+        self._loop.add_reader(self.bound.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        began = self._clock.monotonic_ns()
+        for _ in range(ACCEPTED_MAX):
+            try:
+                accepted, address = self.bound.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                break
+            except OSError as error:
+                log.warning("admin: no connection can be accepted: %s; the next attempt follows in %g s", error, PAUSE_S)
+                self._loop.remove_reader(self.bound.fileno())
+                self._resume = self._loop.call_later(PAUSE_S, self._listen)
+                break
+            self._arrive(accepted, address[0])
+        now = self._clock.monotonic_ns()
+        self._intake.used(now - began + ACCEPT_NS, now)
+
+    def _arrive(self, accepted: socket.socket, host: str) -> None:
+        arrivals = self._arrivals.get(host)
+        waiting = 0 if arrivals is None else len(arrivals.sockets)
+        if waiting >= HOST_WAITING_MAX or self._waiting >= WAITING_MAX:
+            # The new one: those that wait for longer begin first.
+            self._count()
+            accepted.close()
+            return
+        self._waiting += 1
+        if arrivals is None:
+            arrivals = self._arrivals[host] = HostArrivals(host, self)
+        arrivals.sockets.append(accepted)
+        if not waiting:
+            self._intake.add(AdminStep(arrivals, BEGIN_NS, self._clock, self._intake))
+
+    def arrived(self, host: str) -> None:
+        """No connection of `host` waits any more."""
+        self._arrivals.pop(host, None)
+
+    def begin(self, accepted: socket.socket, host: str) -> None:
+        """Make an accepted socket a connection of the loop."""
+        self._waiting -= 1
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._begun(accepted, host))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+
+    async def _begun(self, accepted: socket.socket, host: str) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: AdminConnection(host, self), accepted)
+        except OSError:
+            accepted.close()  # the client is gone
+
+    def enter(self, connection: AdminConnection) -> None:
+        """A new connection. With HOST_CONNECTIONS_MAX of its host, or too many in all, the oldest of them is closed."""
+        own = self._open.setdefault(connection.host, {})
+        if len(own) >= HOST_CONNECTIONS_MAX:
+            self.refuse(next(iter(own)), True)
+        elif len(self._all) >= CONNECTIONS_MAX:
+            self.refuse(next(iter(self._all)), True)
+        self._all[connection] = None
+        self._open.setdefault(connection.host, own)[connection] = None
+
+    def leave(self, connection: AdminConnection) -> None:
+        """A connection has ended."""
+        self._all.pop(connection, None)
+        self._by_inner.pop(connection.inner, None)
+        own = self._open.get(connection.host)
+        if own is not None:
+            own.pop(connection, None)
+            if not own:
+                del self._open[connection.host]
+
+    def refuse(self, connection: AdminConnection, crowded: bool = False) -> None:
+        """Close a connection at once, and count it. `crowded`: since there are too many."""
+        if crowded:
+            self._count()
+        else:
+            self.refused += 1
+        connection.abort()
+
+    def _count(self) -> None:
+        """One connection more is closed, since there are too many."""
+        self.refused += 1
+        now_s = self._loop.time()
+        if now_s - self._logged_s >= LOG_INTERVAL_S:
+            self._logged_s = now_s
+            log.warning(
+                "admin: more connections at once than %d, or %d of one host; some are closed (%d closed by a bound so far)",
+                CONNECTIONS_MAX,
+                HOST_CONNECTIONS_MAX,
+                self.refused,
+            )
+
+    def wait(self, connection: AdminConnection) -> None:
+        """Hand the head of `connection` to aiohttp when it is the turn of its host."""
+        self._intake.add(AdminStep(connection, ANSWER_NS, self._clock, self._intake))
+
+    def served(self, connection: AdminConnection) -> None:
+        """`connection` has its side of aiohttp."""
+        self._by_inner[connection.inner] = connection
+
+    def connection_of(self, inner: Any) -> AdminConnection | None:
+        """The connection of aiohttp's side; None when it has ended."""
+        return self._by_inner.get(inner)
+
+    async def turn(self, host: str) -> None:
+        """Wait for the next turn of `host`, in which it makes or sends a part of a page."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._intake.add(AdminStep(PartTurn(host, done), PART_NS, self._clock, self._intake))
+        await done
