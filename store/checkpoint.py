@@ -14,6 +14,10 @@ need: when the newest or its snapshot is damaged, the start uses the other one, 
 A snapshot may hold values that are newer than the position at which it stands. The position of the checkpoint is behind all of
 them, and the log is made durable up to it before the checkpoint is written. No step blocks the loop: rows and changes are
 written in slices, and syncs are asynchronous.
+
+What a start has to read is bounded by when a checkpoint begins: `checkpoint_bytes` of log; with a new snapshot, as many bytes
+of state changes as the last one had, and four times as many of log. While it is written, a slice takes as long as everything
+else took since the slice before, up to _SLICE_MAX_NS, and what retention writes waits when it is too far ahead (`is_behind`).
 """
 
 from __future__ import annotations
@@ -43,15 +47,22 @@ MAGIC_BEFORE: Final = 0x48474351
 _FRONT = struct.Struct(">II")
 _POINT = struct.Struct(">qqqqqq")
 _POINT_BEFORE = struct.Struct(">qqqqq")
-_SLICE_QUEUES: Final = 64
-SLICE_BYTES: Final = 256 * 1024
-SLICE_ITEMS: Final = 1_024
-SLICE_LOOKS: Final = 8_192
-"""Bytes and items of a snapshot that are written in one turn, and items looked at, those in vain included."""
+_STEP_QUEUES: Final = 64
+SLICE_BYTES: Final = 512 * 1024
+SLICE_ITEMS: Final = 4_096
+SLICE_LOOKS: Final = 16_384
+"""Bytes and items of a snapshot that are written in one turn, and items looked at, those in vain included. Most turns end by
+the clock before that."""
 LOOKS_OF_STEP: Final = 1_024
 """How many things a step of the source looks at, about, when it finds nothing."""
-_SLICE_NS: Final = 1_000_000
-_SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
+SLICE_STEPS: Final = 16
+"""Steps of _STEP_QUEUES queues, whose rows are written in one turn."""
+_PAUSE_NS: Final = 1_000_000
+_SLICE_MIN_NS: Final = 1_000_000
+_SLICE_MAX_NS: Final = 5_000_000
+"""Time after which a slice ends: as long as the pause before it, within these."""
+_SNAPSHOT_BYTES_MIN: Final = 16 * 1024 * 1024
+"""Bytes of state changes for which a new snapshot is written, however small the last one was."""
 
 
 class Point(NamedTuple):
@@ -171,7 +182,10 @@ class Checkpointer:
     last, older        the newest two checkpoints
     _serial            the highest number of any file so far
     _last_ns           when it was begun, monotonic
-    _snapshot_bytes    size of the newest snapshot written by this process
+    _snapshot_bytes    size of the newest snapshot
+    _stood             `commit.state_bytes` where the snapshot of `last` stands
+    _standing          the same of the snapshot being written
+    _ended_ns          when the last slice ended, monotonic
     _running           True while a checkpoint is being written
     _snapshot_wanted   True when a waiter needs a checkpoint with a new snapshot
     _waiters           called when it is written
@@ -200,7 +214,10 @@ class Checkpointer:
         self.older = points.older
         self._serial = points.serial
         self._last_ns = clock.monotonic_ns()
-        self._snapshot_bytes = 0
+        self._snapshot_bytes = max(disk.size(snapshot.name_of(self.last.snapshot)), 0) if self.last.state else 0
+        self._stood = 0
+        self._standing = 0
+        self._ended_ns = 0
         self._running = False
         self._snapshot_wanted = False
         self._waiters: list[Callable[[], None]] = []
@@ -211,8 +228,22 @@ class Checkpointer:
         behind = self._commit.written - self.last.position
         waited = self._clock.monotonic_ns() - self._last_ns
         late = behind > 0 and waited >= self._config.checkpoint_ms * 1_000_000
-        if behind >= self._config.checkpoint_bytes or late or self._waiters:
+        if behind >= self._config.checkpoint_bytes or self.state_behind >= self._state_bound or late or self._waiters:
             self.begin(self._snapshot_wanted)
+
+    @property
+    def state_behind(self) -> int:
+        """Bytes of state records that a start would apply to the newest snapshot."""
+        return self._commit.state_bytes - self._stood
+
+    @property
+    def _state_bound(self) -> int:
+        return max(_SNAPSHOT_BYTES_MIN, self._snapshot_bytes)
+
+    def is_behind(self) -> bool:
+        """True while a start would have to apply so much that those who can should write no more state changes. A checkpoint
+        is being written then, or begins within a second."""
+        return self.state_behind >= self._state_bound + self._state_bound // 4 and self._commit.refusal() is None
 
     def begin(self, fresh: bool, done: Callable[[], None] | None = None) -> None:
         """Write a checkpoint now, with a new snapshot when `fresh` asks for it or it is due.
@@ -232,7 +263,7 @@ class Checkpointer:
         self._last_ns = self._clock.monotonic_ns()
         position = self._commit.written
         bound = max(_SNAPSHOT_BYTES_MIN, 4 * self._snapshot_bytes, self._config.checkpoint_bytes)
-        if fresh or position - self.last.state >= bound:
+        if fresh or position - self.last.state >= bound or self.state_behind >= self._state_bound:
             self._commit.when_synced(lambda: self._guard(lambda: self._blocks(position)))
         else:
             last = self.last
@@ -279,7 +310,23 @@ class Checkpointer:
         self._running = False
 
     def _later(self, step: Callable[[], None]) -> None:
-        self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._guard(step))
+        self._ended_ns = self._clock.monotonic_ns()
+        self._clock.call_at(self._ended_ns + _PAUSE_NS, lambda: self._guard(step))
+
+    def _slice_end(self) -> int:
+        """When the slice that begins now has to end, monotonic: half of a busy loop's time is the checkpoint's."""
+        now = self._clock.monotonic_ns()
+        return now + min(max(now - self._ended_ns, _SLICE_MIN_NS), _SLICE_MAX_NS)
+
+    def _written_below(self, position: int) -> bool:
+        """Write a slice of the index rows of records before `position`; True when none is left."""
+        end_ns = self._slice_end()
+        for _ in range(SLICE_STEPS):
+            if self._index.write_below(position, _STEP_QUEUES):
+                return True
+            if self._clock.monotonic_ns() >= end_ns:
+                break
+        return False
 
     def _index_to(self, point: Callable[[int], Point]) -> None:
         """Bring the rows of all records that are written into the index, and write the checkpoint, `point(position)`."""
@@ -288,7 +335,7 @@ class Checkpointer:
 
     def _rows(self, position: int, point: Point) -> None:
         def step() -> None:
-            if not self._index.write_below(position, _SLICE_QUEUES) or not self._keys.write_below(position):
+            if not self._written_below(position) or not self._keys.write_below(position):
                 self._later(step)
                 return
             written = point._replace(index_end=self._index.end)
@@ -321,13 +368,15 @@ class Checkpointer:
 
     def _blocks(self, position: int) -> None:
         """Bring the rows of records before `position` into blocks, so that the table has them; then write the snapshot."""
-        if self._index.write_below(position, _SLICE_QUEUES):
-            self._snapshot(position)
+        if self._written_below(position):
+            # Rows take long: the snapshot stands where the log ends now. All that is before is applied when it is durable.
+            state, stands = self._commit.written, self._commit.state_bytes
+            self._commit.when_synced(lambda: self._guard(lambda: self._snapshot(state, stands)))
         else:
             self._later(lambda: self._blocks(position))
 
-    def _snapshot(self, state: int) -> None:
-        """Write a snapshot that stands at position `state` of the log, and then the index."""
+    def _snapshot(self, state: int, stands: int) -> None:
+        """Write a snapshot that stands at position `state` of the log, and then the index. `stands`: state bytes before it."""
         serial, file = self._create(snapshot.name_of)
         table = self._index.end
         steps = self._source.snapshot()
@@ -338,6 +387,7 @@ class Checkpointer:
         def step() -> None:
             nonlocal written, rest
             size, count, looks = 0, 0, 0
+            end_ns = self._slice_end()
             while count < SLICE_ITEMS and size < SLICE_BYTES and looks < SLICE_LOOKS:
                 found = rest if rest else next(steps, ended)
                 if isinstance(found, Columns):
@@ -348,7 +398,7 @@ class Checkpointer:
                     continue
                 elif not found:
                     file.append(snapshot.encode_changes(0, [], False))
-                    self._snapshot_bytes = written
+                    self._snapshot_bytes = written + size
                     # The journal of this turn is written at its end, so the newest value is in the log from the next turn on.
                     self._later(lambda: durable(self._commit.end))
                     return
@@ -357,6 +407,8 @@ class Checkpointer:
                     count += len(found) - len(rest)
                 file.append(data)
                 size += len(data)
+                if self._clock.monotonic_ns() >= end_ns:
+                    break
             written += size
             self._later(step)
 
@@ -372,6 +424,7 @@ class Checkpointer:
                 return
             self._close()
             # What the table of the queues refers to is before this position: the index is never ahead of the checkpoint.
+            self._standing = stands
             self._guard(lambda: self._index_to(lambda position: Point(position, 0, state, 0, serial, 0, table)))
 
         self._guard(step)
@@ -396,6 +449,8 @@ class Checkpointer:
         def published() -> None:
             if _read(self._disk, f"{serial:020d}") != point:
                 raise OSError(f"{_checkpoint_name(serial)} does not hold what was written")
+            if point.snapshot != self.last.snapshot:
+                self._stood = self._standing
             self.last, self.older = point, self.last
             self._clean()
             self._keys.checkpointed(min(kept.position for kept in (self.last, self.older) if kept.serial))

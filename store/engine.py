@@ -205,6 +205,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         )  # fmt: skip
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
+    commit.state_bytes = recovered.state_bytes
     checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
     retention = Retention(
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,

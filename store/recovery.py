@@ -43,6 +43,7 @@ class Recovered(NamedTuple):
     copied_bytes  bytes that were not proven to be on the disk, and were copied
     store_ms      newest store time, in epoch ms
     batches       batches read since the checkpoint
+    state_bytes   bytes of state records that were applied
     crashed       True when the last run ended without a clean close
     """
 
@@ -51,6 +52,7 @@ class Recovered(NamedTuple):
     copied_bytes: int
     store_ms: int
     batches: int
+    state_bytes: int
     crashed: bool
 
 
@@ -81,6 +83,7 @@ class LogRecovery:
         self._apply = apply
         self._load = load
         self._tag_of = tag_of
+        self._state_bytes = 0
 
     def run(self, point: Point) -> Recovered:
         """Apply the log, and cut off an unsynced tail. Raises DamageError when what was promised is damaged."""
@@ -134,7 +137,7 @@ class LogRecovery:
             segments.roll()
         self._queues()
         self._step_over_gaps(point.position)
-        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, crashed)
+        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, self._state_bytes, crashed)
 
     def _snapshot(self, serial: int) -> None:
         for kind, base, body in snapshot.frames(self._disk, serial):
@@ -211,6 +214,7 @@ class LogRecovery:
         """(changes, base of the segment) of the state record `data` at `position`."""
         segment = self._segments.at(position)
         assert segment is not None
+        self._state_bytes += len(data)
         state = Record(data)
         return list(change.decode(state.body, position + state.body_at)), segment.base
 

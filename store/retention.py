@@ -30,6 +30,8 @@ from store.turns import Turns
 _ENDED: Final[list[StateChange]] = []
 _SLICE_NS: Final = 1_000_000
 """Pause after a slice in which nothing was found."""
+_BEHIND_NS: Final = 20_000_000
+"""Pause while a start would have too much to apply: a checkpoint is under way."""
 
 
 class RetentionHost(Protocol):
@@ -209,6 +211,9 @@ class Retention:
         """Write the next slice of live state again; when all are durable, delete."""
         if self._commit.broken is not None:
             self._end()
+            return
+        if self._checkpointer.is_behind():
+            self._clock.call_at(self._clock.monotonic_ns() + _BEHIND_NS, lambda: self._carry(slices, base))
             return
         try:
             changes = next(slices, _ENDED)

@@ -139,7 +139,8 @@ class KeyIndex:
         rows = self._tail
         low = end - self._begin // SPAN_BYTES * SPAN_BYTES
         count = len(rows) if end >= self._end else bisect_left(rows, low, key=lambda found: found & row.LOW)
-        if count:
+        if end > self._begin:
+            # A part of the log without keys has a chunk without rows: no start reads it again to find none.
             ordered = array("Q", sorted(rows[:count]))
             self._chunks.append(RowChunk(ordered, self._begin, end, self._first_ms, self._last_ms))
             self._tail = rows[count:]

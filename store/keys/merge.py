@@ -38,7 +38,9 @@ class Merge:
         if file.size():
             file.truncate(0)
         count = sum(source.count for source in sources)
-        self.run = Run(name, file, first.begin, last.end, count, first.first_ms, last.last_ms)
+        first_ms = min([source.first_ms for source in sources])  # those of a source without rows say nothing
+        last_ms = max([source.last_ms for source in sources])
+        self.run = Run(name, file, first.begin, last.end, count, first_ms, last_ms)
 
     def step(self) -> bool:
         """Write the next slice: all rows up to the lowest last row of the blocks read. True when all rows are written.

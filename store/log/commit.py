@@ -52,6 +52,7 @@ class GroupCommit:
     broken           why nothing is written any more; None while the log works
     full             why nothing is written until there is room on the disk; None while there is
     writes, written_bytes, syncs, sync_ns   counters since the start
+    state_bytes      bytes of state records written, or applied by recovery, since the start
     appends          time from the acceptance of appends to their answers
     sync_times       time of syncs
     _open            the batch that appends go into
@@ -106,6 +107,7 @@ class GroupCommit:
         self.appends = Histogram()
         self.sync_times = Histogram()
         self.written_bytes = 0
+        self.state_bytes = 0
 
     def close(self) -> None:
         """Stop writing and close the files, unless a sync under way still uses them."""
@@ -317,6 +319,8 @@ class GroupCommit:
         self._segments.append(data)
         self.writes += 1
         self.written_bytes += len(data)
+        if state_at:
+            self.state_bytes += len(current.parts[-1])
         self.written = current.end
         self._segments.active.newest_ms = self.store_ms
         records = current.parts[:-1] if current.changes else current.parts

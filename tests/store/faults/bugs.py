@@ -60,9 +60,9 @@ def _snapshot_before_the_log() -> None:
     checkpoint._SNAPSHOT_BYTES_MIN = 1  # type: ignore[misc]
     write, finish = Checkpointer._snapshot, Checkpointer._finish
 
-    def snapshot(self: Any, state: int) -> None:
+    def snapshot(self: Any, state: int, stands: int) -> None:
         self._commit = _Impatient(self._commit)
-        write(self, state)
+        write(self, state, stands)
 
     def finished(self: Any, point: Point) -> None:
         if isinstance(self._commit, _Impatient):
