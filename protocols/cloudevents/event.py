@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Final, final
 
 from protocols.cloudevents.instant import is_rfc3339
@@ -15,7 +16,20 @@ TEXT_ATTRIBUTES: Final[frozenset[bytes]] = frozenset(
     (b"specversion", b"id", b"source", b"type", b"subject", b"time", b"dataschema", b"datacontenttype")
 )
 
-_PRINTABLE = re.compile(rb"[ -~]*")
+KNOWN_MAX: Final = 1_024
+"""Values of `source` and of `datacontenttype` that are remembered as valid: a client sends the same with every event."""
+KNOWN_BYTES_MAX: Final = 256
+"""Most bytes of a value that is remembered."""
+
+UNPRINTABLE: Final = frozenset((*range(32), *range(127, 256)))
+
+
+def changing(marked: Set[int]) -> bytes:
+    """A table for `bytes.translate`, which then changes exactly the `marked` bytes: a search in half of the time of `re`."""
+    return bytes([byte ^ 0x80 if byte in marked else byte for byte in range(256)])
+
+
+_UNPRINTABLE: Final = changing(UNPRINTABLE)
 _FORBIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
     + "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
@@ -30,6 +44,10 @@ _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 # Possessive quantifiers only: no value of a client can make the matcher backtrack.
 _PARAMETER = _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
 _MEDIA_TYPE = re.compile(_TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*+;[ \t]*+(?:" + _PARAMETER + rb")?+)*+[ \t]*+")
+
+_sources: Final[dict[bytes, bool]] = {}
+_media_types: Final[dict[bytes, bool]] = {}
+"""Valid media types; True: of JSON."""
 
 
 class CloudEventError(ValueError):
@@ -67,6 +85,9 @@ class CloudEvent:
 
 def is_json_type(media_type: bytes) -> bool:
     """True for `*/json` and `*/*+json`, whatever the parameters (JSON event format, 3.1)."""
+    known = _media_types.get(media_type)
+    if known is not None:
+        return known
     end = media_type.find(b";")
     bare = (media_type if end < 0 else media_type[:end]).strip().lower()
     return bare.endswith((b"/json", b"+json"))
@@ -104,7 +125,7 @@ def check_name(name: bytes) -> None:
 
 def check_value(name: bytes, value: bytes) -> None:
     """Raises CloudEventError for invalid UTF-8, control characters and noncharacters (section 3.1, String)."""
-    if _PRINTABLE.fullmatch(value) is not None:
+    if value.translate(_UNPRINTABLE) == value:
         return
     try:
         text = value.decode()
@@ -121,8 +142,9 @@ def check(attributes: dict[bytes, bytes]) -> None:
             raise CloudEventError(name.decode(), f"attribute {name.decode()} is required and must not be empty")
     if attributes[b"specversion"] != b"1.0":
         raise CloudEventError("specversion", "specversion must be 1.0")
-    if not is_uri_reference(attributes[b"source"]):
-        raise CloudEventError("source", "source must be a URI-reference (RFC 3986)")
+    source = attributes[b"source"]
+    if source not in _sources:
+        _check_source(source)
     time = attributes.get(b"time")
     if time is not None and not is_rfc3339(time):
         raise CloudEventError("time", "time must be an RFC 3339 date-time")
@@ -132,5 +154,25 @@ def check(attributes: dict[bytes, bytes]) -> None:
     if attributes.get(b"subject") == b"":
         raise CloudEventError("subject", "subject must not be empty")
     content_type = attributes.get(b"datacontenttype")
-    if content_type is not None and not is_media_type(content_type):
+    if content_type is not None and content_type not in _media_types:
+        _check_media_type(content_type)
+
+
+def _check_source(source: bytes) -> None:
+    if not is_uri_reference(source):
+        raise CloudEventError("source", "source must be a URI-reference (RFC 3986)")
+    _remember(_sources, source, True)
+
+
+def _check_media_type(value: bytes) -> None:
+    check_value(b"datacontenttype", value)
+    if not is_media_type(value):
         raise CloudEventError("datacontenttype", "datacontenttype must be a media type (RFC 2046)")
+    _remember(_media_types, value, is_json_type(value))
+
+
+def _remember(known: dict[bytes, bool], value: bytes, verdict: bool) -> None:
+    if len(value) <= KNOWN_BYTES_MAX:
+        if len(known) >= KNOWN_MAX:
+            known.clear()
+        known[value] = verdict

@@ -8,8 +8,10 @@ from typing import Final
 
 from protocols.cloudevents.event import (
     ATTRIBUTES_MAX,
+    UNPRINTABLE,
     CloudEvent,
     CloudEventError,
+    changing,
     check,
     check_name,
     check_value,
@@ -23,7 +25,7 @@ BATCH: Final = 2
 STRUCTURED_JSON: Final = b"application/cloudevents+json"
 BATCH_JSON: Final = b"application/cloudevents-batch+json"
 
-_PLAIN = re.compile(rb"[ !#$&-~]*")
+_NOT_PLAIN: Final = changing(UNPRINTABLE | frozenset(b'"%'))
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
 _CHARSET = re.compile(rb';[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)', re.IGNORECASE)
@@ -53,7 +55,7 @@ def header_value(name: bytes, value: bytes) -> bytes:
 
     Raises CloudEventError for a `%` without two hexadecimal digits, and when the result is not UTF-8.
     """
-    if _PLAIN.fullmatch(value) is not None:
+    if value.translate(_NOT_PLAIN) == value:
         return value
     if len(value) >= 2 and value[:1] == b'"' and value[-1:] == b'"':
         value = _QUOTED_PAIR.sub(rb"\1", value[1:-1])
@@ -89,7 +91,6 @@ def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: by
     if len(attributes) >= ATTRIBUTES_MAX:
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     if content_type:
-        check_value(b"datacontenttype", content_type)
         attributes[b"datacontenttype"] = content_type
     check(attributes)
     return CloudEvent(attributes, body, content_type != b"" and is_json_type(content_type))

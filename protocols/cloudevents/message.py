@@ -59,7 +59,7 @@ def stored_form(event: CloudEvent, wall_ms: int = 0) -> bytes:
     kind = attributes[b"type"]
     identity = attributes[b"id"]
     parts = [properties.KEYS_START, identity, b"\x02"]
-    if len(kind) <= 127 and b"|" not in kind:
+    if len(kind) <= 127 and not properties.has(kind, b"|"):
         parts += (properties.TAGS_START, kind, b"\x02")
     for name, value in attributes.items():
         if value:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocols.cloudevents import event
 from protocols.cloudevents import http as binding
-from protocols.cloudevents.event import CloudEvent, CloudEventError
+from protocols.cloudevents.event import KNOWN_BYTES_MAX, KNOWN_MAX, CloudEvent, CloudEventError
 
 HEADERS = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]
 
@@ -65,8 +66,12 @@ def test_header_values_are_decoded_exactly_once(raw: bytes, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"%C0%A0", b"%FF", b"\xff", b"%", b"100%", b"%4", b"%zz", b"%ED%A0%80", b"%00", b"%7F", b"%C2%85"]
-)
+    "raw",
+    [
+        b"%C0%A0", b"%FF", b"\xff", b"%", b"100%", b"%4", b"%zz", b"%ED%A0%80", b"%00", b"%7F", b"%C2%85", b"\0",
+        b"a\x1fb", b"\x7f", b"\x80",
+    ],
+)  # fmt: skip
 def test_header_values_that_are_no_text_are_refused(raw: bytes) -> None:
     with pytest.raises(CloudEventError):
         binding.header_value(b"subject", raw)
@@ -105,6 +110,34 @@ def test_a_missing_attribute_is_named(left_out: int) -> None:
     with pytest.raises(CloudEventError) as caught:
         binding.decode(headers, b"", b"")
     assert caught.value.attribute == name[3:].decode()
+
+
+def test_values_are_judged_the_same_when_they_come_again() -> None:
+    sources = [b"/s/%d" % number for number in range(2 * KNOWN_MAX)]
+    for source in [*sources, *sources[:10]]:
+        assert binding.decode(_from(source), b"text/x-%d" % len(source), b"").attributes[b"source"] == source
+    for _ in range(2):
+        for source, content_type, attribute in (
+            (b"/s/1 ", b"", "source"), (b"/s/%2", b"", "source"), (b"/s", b"text", "datacontenttype"),
+            (b"/s", b'a/b;c="\1"', "datacontenttype"),
+        ):  # fmt: skip
+            with pytest.raises(CloudEventError) as caught:
+                binding.decode(_from(source), content_type, b"")
+            assert caught.value.attribute == attribute
+    assert [binding.decode(HEADERS, kind, b"").is_json for kind in (b"text/json", b"text/plain") * 2] == [True, False] * 2
+
+
+def test_valid_values_are_remembered_within_bounds() -> None:
+    for number in range(2 * KNOWN_MAX):
+        binding.decode(_from(b"/many/%d" % number), b"many/x%d" % number, b"")
+    binding.decode(_from(b"/" + b"l" * KNOWN_BYTES_MAX), b"long/" + b"l" * KNOWN_BYTES_MAX, b"")
+    for known in (event._sources, event._media_types):
+        assert 0 < len(known) <= KNOWN_MAX
+        assert max(map(len, known)) <= KNOWN_BYTES_MAX
+
+
+def _from(source: bytes) -> list[tuple[bytes, bytes]]:
+    return [(name, source if name == b"ce-source" else value) for name, value in HEADERS]
 
 
 def test_values_go_out_escaped() -> None:
