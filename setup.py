@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
     "domain": ("address", "message", "octets", "property", "receipt", "record", "store_request"),
-    "domain/delivery": ("expiry",),
+    "domain/delivery": ("expiry", "routed"),
     "domain/filter": ("tag",),
     "protocols": ("hosts", "marks"),
     "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),

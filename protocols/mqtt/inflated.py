@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, final
 
-from domain.mqtt_session import RoutedRecord
+from domain.delivery.routed import RoutedRecord
 
 BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes that are kept: a body of the greatest size, and its PUBLISH for two kinds of subscribers."""

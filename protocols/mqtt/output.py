@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.mqtt_session import Delivery
+from domain.delivery.routed import Delivery
 from protocols.mqtt.inflated import InflatedForms
-from protocols.mqtt.translate import is_compressed, parts
+from protocols.mqtt.translate import parts
 
 REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
@@ -102,7 +102,7 @@ class Output:
             self._skip(item, alias)
             return
         head, tail = form
-        if is_compressed(routed):
+        if routed.compressed:
             self._inflated_bytes += len(head) + len(tail)
         if level == 0 and alias <= 0:
             self._qos0.append(head)

@@ -10,9 +10,9 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.address import is_path, topic_of_path
+from domain.delivery.routed import RoutedRecord
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
-from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
-from domain.mqtt_session import RoutedRecord
+from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339
 from protocols.compression import plain
@@ -210,11 +210,6 @@ def _check_due(due_ms: bytes, now_ms: int) -> None:
         raise PacketError(0x83, "the delivery time is no instant, or more than 366 days ahead")
 
 
-def is_compressed(routed: RoutedRecord) -> bool:
-    """True when an SDK has compressed the body."""
-    return routed.record.sys_flag & SYS_COMPRESSED != 0
-
-
 def _inflated(routed: RoutedRecord, inflated: InflatedForms) -> bytes | None:
     """The payload of a compressed message; None when it cannot be decompressed."""
     form = inflated.get(routed, _BODY)
@@ -253,7 +248,7 @@ def parts(
         key = (5, level, retained, left_s, alias, *identifiers)
     form = routed.forms.get(key)
     if form is None:
-        compressed = is_compressed(routed)
+        compressed = routed.compressed
         if compressed:
             form = inflated.get(routed, key)
             if form is not None:

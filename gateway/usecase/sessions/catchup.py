@@ -8,9 +8,10 @@ from typing import Final
 from domain import property as properties
 from domain.address import is_derived_topic
 from domain.delivery.expiry import has_expired
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
-from domain.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted, Delivery, RoutedRecord
+from domain.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted
 from domain.octets import uint64
 from domain.ports import Clock
 from domain.record import Record

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path import matches
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Delivery, MqttSubscription, RoutedRecord, Will
+from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription, Will
 from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in

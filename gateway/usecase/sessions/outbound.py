@@ -9,6 +9,7 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.delivery.expiry import has_expired
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import (
@@ -17,9 +18,7 @@ from domain.mqtt_session import (
     EXACTLY_ONCE,
     Deliveries,
     DeliveriesAccepted,
-    Delivery,
     MqttSubscription,
-    RoutedRecord,
 )
 from domain.octets import uint64
 from domain.ports import Clock

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import AT_MOST_ONCE, Delivery, MqttSubscription, RoutedRecord
+from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import State

@@ -12,10 +12,11 @@ from typing import Final
 from domain import property as properties
 from domain.address import topic_of_path
 from domain.command import Receive
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.membership import Membership, Subscription
-from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, MqttSubscription, RoutedRecord
+from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import MessageLog, Metadata

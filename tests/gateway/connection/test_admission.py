@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from domain.command import Disconnected, Send
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent, WatchedMessages
 from domain.limits import SECOND_NS
 from domain.message import Message
-from domain.mqtt_session import AccessRevoked, Deliveries, Delivery, ReadingResumed, RoutedRecord, SendOnce
+from domain.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
 from domain.record import Record
 from domain.refusal import Ending
 from tests.gateway.bench import Bench

@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
+from domain.delivery.routed import Delivery, RoutedRecord
 from domain.message import LOCAL_HOST, SYS_COMPRESSED, Message
-from domain.mqtt_session import Delivery, RoutedRecord
 from domain.record import Record, encode
 from protocols.mqtt.inflated import BYTES_MAX, InflatedForms
 from protocols.mqtt.output import INFLATED_BYTES, SLOW, Output

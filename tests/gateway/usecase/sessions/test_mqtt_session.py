@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.delivery.routed import RoutedRecord
 from domain.filter.path import matches
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription, RoutedRecord
+from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
 from gateway.usecase.sessions.mqtt_session import (
