@@ -147,10 +147,8 @@ class HttpApplication:
                 stream.limit = limit
         except RefusalError as refusal:
             stream.refusal = refusal.response
-        length = request.field(b"content-length")
-        if stream.refusal is not None and (
-            request.has(b"expect") or len(length) > 12 or int(length or 0) > DISCARDED_BYTES_MAX
-        ):
+        early = request.has(b"expect") or request.length < 0 or request.length > DISCARDED_BYTES_MAX
+        if stream.refusal is not None and early:
             self._refuse_early(stream_id, stream, stream.refusal, now)
         return ()
 

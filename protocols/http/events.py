@@ -102,7 +102,9 @@ class PostEvents(Handler):
             return None, of_event_error(error)
         if self._with_place:
             self._due_ms = due_of(message)
-        return Send(ticket, [message], early=self._early, once=self._once), None
+        command = Send(ticket, [message])
+        command.early, command.once = self._early, self._once
+        return command, None
 
     def steps(self, request: Request, ticket: object) -> Steps:
         """Decode a batch in slices -> a Send for each part."""
@@ -141,7 +143,8 @@ class PostEvents(Handler):
     def _preferences(self, request: Request) -> None:
         if request.has(b"mq-retain"):
             self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
-        self._once = idempotency(request)
+        if request.has(b"idempotency-key"):
+            self._once = idempotency(request)
         if request.has(b"prefer"):
             self._early = request.prefers(b"respond-async")
             self._with_place = request.prefers(b"return=representation")

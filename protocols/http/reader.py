@@ -305,7 +305,6 @@ class Reader:
         framing = request.field(b"transfer-encoding")
         if framing and framing.lower() != b"chunked":
             self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
-        length = request.field(b"content-length") or b"0"
         try:
             exchange.origin = self._router.site.judge(request)
             handler = self._router.find(request)
@@ -320,10 +319,10 @@ class Reader:
             exchange.content_max = self._content_max = limit
             self.expects = not http10 and request.has(b"expect")
         else:
-            if framing or request.has(b"expect") or len(length) > 12 or int(length) > DISCARDED_BYTES_MAX:
+            if framing or request.has(b"expect") or request.length < 0 or request.length > DISCARDED_BYTES_MAX:
                 self._stop(refused)
             exchange.refusal = refused
-        self._length = int(length)
+        self._length = request.length
         self._chunks = ChunkReader(limit) if framing else None
 
     def _add(self, data: bytes) -> None:

@@ -57,11 +57,12 @@ class Request:
     fields     all header fields in order, names in lower case, values raw
     peer       address and certificate of the client
     body       the content; complete, and decoded by `content`, when `Handler.start` is called
+    length     bytes of content by Content-Length; 0: it is absent or empty, -1: it is no number of at most 12 digits
     repeated   name of a field that occurs twice and must not; b"" when none does
     _known     values of the fields that handlers read, by name
     """
 
-    __slots__ = ("_known", "body", "fields", "method", "peer", "repeated", "target")
+    __slots__ = ("_known", "body", "fields", "length", "method", "peer", "repeated", "target")
 
     def __init__(self, method: bytes, target: bytes, fields: Fields, peer: Peer) -> None:
         self.method = method
@@ -80,6 +81,8 @@ class Request:
                 else:
                     self.repeated = name
         self._known = known
+        length = known.get(b"content-length", b"")
+        self.length = 0 if not length else int(length) if len(length) <= 12 and length.isdigit() else -1
 
     def field(self, name: bytes) -> bytes:
         """The value of a field that handlers read; b"" when it is absent."""
@@ -118,8 +121,7 @@ def head_fault(request: Request, body_max: int) -> Response | None:
     """The refusal of an invalid head, None when it is valid."""
     if request.repeated:
         return problem(400, "request-syntax", f"field {request.repeated.decode('latin-1')} is given twice")
-    length = request.field(b"content-length")
-    if length and (len(length) > 12 or not length.isdigit() or int(length) > body_max):
+    if request.length < 0 or request.length > body_max:
         detail = f"the content is above {body_max} bytes" if body_max else "this path takes no content"
         return problem(413, ErrorCode.MESSAGE_TOO_LARGE.value, detail, limit=body_max)
     expect = request.field(b"expect")

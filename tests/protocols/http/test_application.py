@@ -241,6 +241,13 @@ def test_what_has_been_done_is_told_however_much_is_unread() -> None:
     assert len(streams.bodies[1]) > SMALL_ANSWER_BYTES
 
 
+@pytest.mark.parametrize("length", ["12a", "-1", "9" * 13])
+def test_a_length_that_is_no_number_is_refused_at_once(length: str) -> None:
+    streams = Streams()
+    streams.application.opened(1, head("POST", "/v1/topics/t/messages", {"content-length": length}), SECOND)
+    assert streams.status(1) == 413
+
+
 def test_a_large_request_is_refused_at_once_and_its_stream_ends_later() -> None:
     """RFC 9113, 8.1: a client that is still uploading has time to read the response."""
     streams = Streams()
