@@ -66,7 +66,7 @@ FOLDERS = {
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("entries", "groups", "index", "names", "queue", "row", "settings", "table", "topics"),
     "store/state": ("change", "keys", "rows", "view"),
-    "gateway/connection": ("client_connection", "context", "intake", "pump"),
+    "gateway/connection": ("client_connection", "context", "intake", "pump", "unread_bytes"),
     "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),

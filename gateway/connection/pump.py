@@ -24,8 +24,9 @@ from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
-from gateway.connection.intake import ENDING_NS, MESSAGE_NS, SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS
+from gateway.connection.intake import ENDING_NS, MESSAGE_NS
 from gateway.connection.transport import Recognition, Transport
+from gateway.connection.unread_bytes import UnreadBytes
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
 
@@ -46,13 +47,17 @@ class Pump:
     """Drives one stream connection: `connect` makes it when the socket is there.
 
     With `labels` it makes a `Recognition`, whose chosen connection is driven, and counted under the label of its protocol.
+
+    _end_waits   the end of the stream has come, and waits behind unread bytes
+    _lost        the socket is closed, and so is this connection when they have been handled
+    _reset       the socket was closed by an error
     """
 
     __slots__ = (
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
-        "_expiring", "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_now", "_paused",
-        "_queued", "_recognition", "_refused", "_slice_bytes", "_stalled", "_throttle_timer", "_transport", "_turn_flush",
-        "_unread", "_unread_at", "_watchdog", "client", "host", "sends",
+        "_end_waits", "_expiring", "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_lost",
+        "_now", "_paused", "_queued", "_recognition", "_refused", "_reset", "_stalled", "_throttle_timer", "_transport",
+        "_turn_flush", "_unread", "_watchdog", "client", "host", "sends",
     )  # fmt: skip
 
     def __init__(
@@ -78,10 +83,9 @@ class Pump:
         self._stalled = self._finished = self._input_ended = False
         self._discarded = 0
         self._intake = context.intake
-        self._unread = b""
-        self._unread_at = 0
-        self._slice_bytes = SLICE_BYTES_FIRST
+        self._unread = UnreadBytes()
         self._queued = self._expiring = self.sends = False
+        self._end_waits = self._lost = self._reset = False
         self.host = ""
         self._admission = ConnectionAdmission(context)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
@@ -124,15 +128,14 @@ class Pump:
             if self._discarded > LINGER_BYTES_MAX:
                 self.abort()
             return
-        if self._unread:  # bytes that were on their way when reading was paused
-            self._unread = self._unread[self._unread_at :] + data
-            self._unread_at = 0
+        if self._unread.waits:  # bytes that were on their way when reading was paused
+            self._unread.add(data)
             return
         intake = self._intake
-        if len(data) <= self._slice_bytes and intake.open and not (self.sends and not intake.may_send()):
+        if len(data) <= self._unread.slice_bytes and intake.open and not (self.sends and not intake.may_send()):
             self._take(data)
             return
-        self._unread = data
+        self._unread.add(data)
         self._set_reading(False)
         self._queue()
 
@@ -142,22 +145,22 @@ class Pump:
         if self._expiring:
             self._expiring = False
             self._expire()
-            self._queued = self._unread != b"" and self._may_read()
+            self._queued = self._unread.waits and (self._lost or self._may_read())
             return self._queued
-        if not self._unread or not self._may_read():
+        if self._lost and self._finished:
+            self._end()
             return False
-        at = self._unread_at
-        end = at + self._slice_bytes
-        data = self._unread if at == 0 and end >= len(self._unread) else self._unread[at:end]
-        if end >= len(self._unread):
-            self._unread = b""
-            end = 0
-        self._unread_at = end
-        self._take(data)
-        if not self._unread or self._finished:
+        if not self._unread.waits or not (self._lost or self._may_read()):
             return False
-        self._queued = True
-        return True
+        self._take(self._unread.take())
+        if self._unread.waits and (self._lost or not self._finished):
+            self._queued = True
+            return True
+        if self._lost:
+            self._end()
+        elif self._end_waits:
+            self._end_of_stream()
+        return False
 
     def _take(self, data: bytes) -> None:
         """Handle bytes, and measure for how long."""
@@ -186,23 +189,13 @@ class Pump:
         now = self._now()
         took = now - began + self._later_ns(len(commands), counters.messages_in - messages)
         self._intake.used(took, now)
-        if took > SLICE_NS:
-            self._slice_bytes = max(SLICE_BYTES_MIN, min(size, self._slice_bytes) * SLICE_NS // took)
-        elif size == self._slice_bytes and size < SLICE_BYTES_MAX and 2 * took <= SLICE_NS:
-            self._slice_bytes = min(SLICE_BYTES_MAX, 2 * size)
+        self._unread.took(size, took)
 
     def _queue(self) -> None:
         """Have the unread bytes handled slice by slice."""
         if not self._queued:
             self._queued = True
             self._intake.add(self)
-
-    def _take_rest(self) -> None:
-        """The stream has ended: handle the unread bytes, at most those of one read."""
-        while self._unread and not self._finished:
-            data, self._unread = self._unread[self._unread_at :], b""
-            self._unread_at = 0
-            self._take(data)
 
     def _may_read(self) -> bool:
         """True when neither the protocol, the peer's reading, its rate nor the node's stop forbids reading."""
@@ -216,29 +209,46 @@ class Pump:
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: keep the socket open for the connection's answers."""
-        self._take_rest()
         self._input_ended = True
         if self._finished:
             return self._dirty
-        self._drive(self._connection.receive, b"")
-        if not self._finished:
-            self._start_watchdog(HALF_CLOSED_NS)
+        if self._unread.waits:
+            self._end_waits = True
+        else:
+            self._end_of_stream()
         return True
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """The socket is closed, by either side."""
-        if not self._finished and not self._input_ended:
-            self._take_rest()
-            self._input_ended = True
+    def _end_of_stream(self) -> None:
+        """All that the peer has sent is handled."""
+        self._end_waits = False
+        if not self._finished:
             self._drive(self._connection.receive, b"")
         if not self._finished:
-            self._handle(Disconnected("reset" if exc is not None else "lost"))
+            self._start_watchdog(HALF_CLOSED_NS)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The socket is closed, by either side. Bytes that wait for their turn keep it: they may be many messages."""
         self._transport = None
+        self._reset = exc is not None
+        for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
+            timer.close()
+        if self._unread.waits and not self._finished and not self._input_stopped:
+            self._lost = self._end_waits = True
+            self._queue()
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        """The socket is closed, and all that came from it is handled."""
+        self._unread.clear()
+        if not self._finished and (self._end_waits or not self._input_ended):
+            self._drive(self._connection.receive, b"")
+        if not self._finished:
+            self._handle(Disconnected("reset" if self._reset else "lost"))
+        self._input_ended = True
         if self._context.pumps.pop(self, self) is None:
             self._counters.connections_open -= 1
         self._admission.leave()
-        for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
-            timer.close()
 
     def pause_writing(self) -> None:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
@@ -332,7 +342,7 @@ class Pump:
             self._close_socket(transport)
         elif connection.reading is self._paused:
             reading = self._may_read()
-            if self._unread:
+            if self._unread.waits:
                 if reading:
                     self._queue()
             else:
@@ -407,7 +417,7 @@ class Pump:
         self._turn_flush.add(self)
 
     def _set_reading(self, reading: bool) -> None:
-        if self._transport is not None and reading is self._paused:
+        if self._transport is not None and reading is self._paused and not (reading and self._input_ended):
             self._paused = not reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
@@ -430,7 +440,7 @@ class Pump:
         """Expire the connection, or set the timer again if the deadline has moved. Counts as work of this turn."""
         if self._finished or self._transport is None:
             return
-        if self._throttle_timer.pending or self._unread:
+        if self._throttle_timer.pending or self._unread.waits:
             self.answer(ReadingResumed())
         deadline = self._connection.deadline()
         if deadline is None:
@@ -439,7 +449,7 @@ class Pump:
         if deadline > began:
             self._deadline_timer.start(deadline)
             return
-        if self._unread and self._may_read():
+        if self._unread.waits and self._may_read():
             # What has arrived waits for its turn: that it is not complete yet is not the peer's fault.
             self._deadline_timer.start(began + limits.SECOND_NS)
             return

@@ -277,3 +277,14 @@ def test_hundreds_of_topics_made_for_a_burst(node: SharedNode) -> None:
             break
     assert stream.taken - taken == 1_000 * 4
     assert node.parts.store.metadata.topic("burst999") is not None
+
+
+def test_floods_whose_connections_break(node: SharedNode) -> None:
+    """What was read and waits is handled in slices, as if the sockets were open."""
+    streams = [client(node, f"bad-{number}") for number in range(2)]
+    for stream in streams:
+        stream.send(many([publish(b"flood/a")]) * 6_000)
+    node.run(3).check()
+    for stream in streams:
+        stream.hang_up(reset=True)
+    carry(node)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from domain.admin.topic import ListTopics
 from domain.command import Command, Disconnected, Send
 from domain.limits import SECOND_NS
@@ -183,8 +185,43 @@ def test_what_was_read_is_handled_before_the_end_of_the_stream() -> None:
     pump, connection, _ = room.enter()
     pump.data_received(body(SLICE_BYTES_MAX))
     pump.eof_received()
+    room.turns(100)
     assert b"".join(connection.received) == body(SLICE_BYTES_MAX)
     assert connection.received[-1] == b""
+
+
+@pytest.mark.parametrize("way", ["lost", "reset", "eof, then lost"])
+def test_what_a_closed_socket_has_brought_is_handled_in_slices(way: str) -> None:
+    room = Room()
+    leaving = [room.flood(1_000) for _ in range(5)]
+    room.order.clear()
+    for each in leaving:
+        if way == "eof, then lost":
+            each.pump.eof_received()
+        each.pump.connection_lost(ConnectionResetError() if way == "reset" else None)
+    longest = 0
+    while room.context.pumps:
+        before = len(room.order)
+        room.clock.turn()
+        longest = max(longest, sum(size for _, size in room.order[before:]))
+    assert longest <= 2 * (TURN_NS // 1_000 + SLICE_BYTES_FIRST)
+    for each in leaving:
+        assert b"".join(each.received) == body(SLICE_BYTES_MAX)
+        assert each.received.count(b"") == 1
+        assert each.received[-1] == b""
+
+
+def test_a_closed_socket_whose_bytes_wait_ends_with_the_node() -> None:
+    room = Room()
+    closed, dropped = room.flood(1_000), room.flood(1_000)
+    closed.pump.connection_lost(None)
+    closed.pump.close()
+    dropped.pump.pause()
+    dropped.pump.connection_lost(None)
+    room.turns(3)
+    assert list(room.context.pumps) == []
+    assert closed.pump.client.closed
+    assert dropped.pump.client.closed
 
 
 def test_a_deadline_waits_for_bytes_that_have_arrived() -> None:
