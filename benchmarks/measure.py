@@ -118,11 +118,17 @@ class Loaded:
 
 
 def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
-    """Run the load. The figures contain the server's CPU a message."""
+    """Run the load. The figures contain the server's CPU a message, and thousands of instructions where these are counted."""
+    counter = server.counter
+    if counter is not None:
+        counter.begin()
     before = server.cpu_s()
     result = load(server, shape, count, rate)
     time.sleep(shape.settle_s)
-    result["cpu_us"] = (server.cpu_s() - before) * 1e6 / max(1, result["messages"])
+    messages = max(1, result["messages"])
+    result["cpu_us"] = (server.cpu_s() - before) * 1e6 / messages
+    if counter is not None:
+        result["instructions"] = counter.end() / 1000 / messages
     return result
 
 

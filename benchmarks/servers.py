@@ -8,27 +8,41 @@ import shutil
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.process import Process, free_port
 from gateway.node.protocols import installed
 
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"
+START_S = 60.0
 
 
 class AbsentError(Exception):
     """A peer is not installed. The message contains the command that installs it."""
 
 
+class Counter(Protocol):
+    """Counts the instructions of a server."""
+
+    def begin(self) -> None:
+        """Count from now on."""
+
+    def end(self) -> float:
+        """Stop counting. Returns the instructions since `begin`."""
+
+
 @dataclass
 class Server:
-    """A running server of one side: its processes, and the port of each protocol."""
+    """A running server of one side: its processes, the port of each protocol, and what counts its instructions, if any."""
 
     name: str
     ports: dict[str, int]
     processes: list[Process] = field(default_factory=list)
+    counter: Counter | None = None
 
     def cpu_s(self) -> float:
         """CPU time of all its processes, in seconds."""
@@ -44,15 +58,22 @@ class Server:
             process.stop()
 
 
-def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys.executable) -> Server:
-    """Start `headgate up` of the checkout at `root`."""
+def headgate(
+    folder: Path,
+    durability: str,
+    root: Path = ROOT,
+    python: str = sys.executable,
+    under: Sequence[str] = (),
+    start_s: float = START_S,
+) -> Server:
+    """Start `headgate up` of the checkout at `root`. `under` is a command that runs it; it has `start_s` to become ready."""
     ports = {name: free_port() for name in installed().ports}
-    command = [python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
+    command = [*under, python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
     server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(root)})])
-    _up(server, server.processes[0], "remoting", "admin")
-    _ready(server)
+    _up(server, server.processes[0], "remoting", "admin", seconds=start_s)
+    _ready(server, start_s)
     return server
 
 
@@ -99,18 +120,18 @@ def apache(folder: Path, durability: str) -> Server:
     return _up(server, server.processes[1], "remoting", "grpc")
 
 
-def _up(server: Server, process: Process, *names: str) -> Server:
+def _up(server: Server, process: Process, *names: str, seconds: float = START_S) -> Server:
     """Wait until the process listens on its ports. Stops the server when it does not."""
     try:
         for name in names:
-            process.wait_port(server.ports[name])
+            process.wait_port(server.ports[name], seconds)
     except (RuntimeError, TimeoutError):
         server.stop()
         raise
     return server
 
 
-def _ready(server: Server, seconds: float = 60) -> None:
+def _ready(server: Server, seconds: float) -> None:
     """Wait until /readyz says that the node serves. Stops the server when it does not."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

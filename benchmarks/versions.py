@@ -1,12 +1,16 @@
-"""Server CPU per message of this tree and of another checkout of Headgate: the effect of a change.
+"""Server CPU or instructions per message of this tree and of another checkout of Headgate: the effect of a change.
 
     python -m benchmarks.versions ../headgate-before
     python -m benchmarks.versions ../headgate-before remoting-send mqtt-qos1 --rounds 9 --scale 0.1 --markdown table.md
+    python -m benchmarks.versions ../headgate-before http --instructions --rounds 3 --scale 0.03
 
 The other checkout needs its own `.venv`, and compiled modules if this tree has them (`make compile` in each). One server of
 each side runs; their rounds are interleaved, and the side that is first alternates, so that other load on the machine affects
 both sides equally. After every third round both servers are started anew. A path is called dearer only when its median is above
 the highest round of the other side.
+
+`--instructions` counts those of the server, without the kernel's, by valgrind: other load changes little of this figure, a
+hundredth at most. It takes forty times as long, so few rounds and a small scale are enough.
 """
 
 from __future__ import annotations
@@ -17,12 +21,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from benchmarks.callgrind import counted
 from benchmarks.measure import SIDES, Loaded, Terms
 from benchmarks.servers import AbsentError, headgate
-from benchmarks.shapes import SHAPES
+from benchmarks.shapes import SHAPES, Shape
 
 BEFORE = "before"
 AFTER = "headgate"
@@ -32,6 +38,11 @@ PATHS = (
     "mqtt-connect", "coap", "http",
 )  # fmt: skip
 """Shapes measured in CPU, one for each path through a node."""
+CPU = "cpu_us"
+"""us of CPU, the kernel's included."""
+INSTRUCTIONS = "instructions"
+"""Thousands of instructions, without the kernel's."""
+WINDOW_MAX = 16
 ROUNDS_OF_A_SERVER = 3
 FAILURES = (AbsentError, OSError, RuntimeError, subprocess.SubprocessError, ValueError)
 HEAD = "| Name | Shape | Before | After | After / before, round by round | |\n|---|---|---|---|---|---|"
@@ -45,7 +56,7 @@ def verdict(before: Sequence[float], after: Sequence[float]) -> str:
 
 
 def row(name: str, found: dict[str, list[float]]) -> str:
-    """One row of Markdown: medians with the lowest and highest round, in us of CPU a message or connection.
+    """One row of Markdown: medians with the lowest and highest round, a message or connection.
 
     The ratio is the median of the ratios of the rounds: both sides of a round meet the same speed of the machine.
     """
@@ -55,30 +66,36 @@ def row(name: str, found: dict[str, list[float]]) -> str:
     return f"| `{name}` | {SHAPES[name].text} | {cells[0]} | {cells[1]} | {ratio:.2f} | {verdict(before, after)} |"
 
 
-def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[str, list[float]]]:
-    """CPU us by shape and side. A round that fails is reported on stderr and left out on both sides."""
+def compare(names: Sequence[str], rounds: int, terms: Terms, figure: str = CPU) -> dict[str, dict[str, list[float]]]:
+    """CPU or INSTRUCTIONS by shape and side. A round that fails is reported on stderr and left out on both sides."""
     found: dict[str, dict[str, list[float]]] = {name: {BEFORE: [], AFTER: []} for name in names}
     for name in names:
         for first in range(0, rounds, ROUNDS_OF_A_SERVER):
             numbers = range(first, min(first + ROUNDS_OF_A_SERVER, rounds))
             try:
-                with Loaded(BEFORE, SHAPES[name], terms) as before, Loaded(AFTER, SHAPES[name], terms) as after:
+                shape = _slowly(SHAPES[name]) if figure == INSTRUCTIONS else SHAPES[name]
+                with Loaded(BEFORE, shape, terms) as before, Loaded(AFTER, shape, terms) as after:
                     for number in numbers:
-                        _round(name, number, {BEFORE: before, AFTER: after}, found[name])
+                        _round(name, number, {BEFORE: before, AFTER: after}, found[name], figure)
             except FAILURES as error:
                 print(f"{name}, rounds {numbers[0] + 1} to {numbers[-1] + 1}: {error}", file=sys.stderr, flush=True)
     return found
 
 
-def _round(name: str, number: int, servers: dict[str, Loaded], found: dict[str, list[float]]) -> None:
+def _slowly(shape: Shape) -> Shape:
+    """The shape for a server that is as slow as one whose instructions are counted: it would lose messages of QoS 0."""
+    return replace(shape, window=min(shape.window, WINDOW_MAX))
+
+
+def _round(name: str, number: int, servers: dict[str, Loaded], found: dict[str, list[float]], figure: str) -> None:
     order = (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE)
     try:
-        figures = {side: servers[side].round()["cpu_us"] for side in order}
+        figures = {side: servers[side].round()[figure] for side in order}
     except FAILURES as error:
         print(f"{name}, round {number + 1}: {error}", file=sys.stderr, flush=True)
         return
-    for side, cpu_us in figures.items():
-        found[side].append(cpu_us)
+    for side, spent in figures.items():
+        found[side].append(spent)
     print(f"{number + 1} {name}: before {figures[BEFORE]:.1f}, after {figures[AFTER]:.1f}", flush=True)
 
 
@@ -91,6 +108,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1, help="share of the usual number of messages")
     parser.add_argument("--durability", choices=("page", "flushed"), default="page")
     parser.add_argument("--markdown", type=Path, help="write the table here too")
+    parser.add_argument("--instructions", action="store_true", help="count thousands of instructions instead of us of CPU")
     options = parser.parse_args()
     python = options.checkout.resolve() / ".venv" / "bin" / "python"
     if not python.exists():
@@ -100,8 +118,11 @@ def main() -> None:
             parser.error(f"{name!r} is no shape that is counted in CPU; 'python -m benchmarks.run --list' names them")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    SIDES[BEFORE] = partial(headgate, root=options.checkout.resolve(), python=str(python))
-    found = compare(options.shapes, options.rounds, Terms(options.durability, options.scale))
+    start = counted if options.instructions else headgate
+    SIDES[BEFORE] = partial(start, root=options.checkout.resolve(), python=str(python))
+    SIDES[AFTER] = start
+    figure = INSTRUCTIONS if options.instructions else CPU
+    found = compare(options.shapes, options.rounds, Terms(options.durability, options.scale), figure)
     rows = [row(name, sides) for name, sides in found.items() if sides[BEFORE]]
     text = "\n".join([HEAD, *rows])
     print(f"\n{text}", flush=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks import versions
 from benchmarks.measure import Terms
-from benchmarks.shapes import SHAPES
+from benchmarks.shapes import SHAPES, Shape
 
 ROUNDS = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=9)
 NAME = "mqtt-qos1"
@@ -48,12 +48,14 @@ class Servers:
     def __init__(self, failing: set[int], failing_starts: set[int] | None = None) -> None:
         self.sides: list[str] = []
         self.starts: list[str] = []
+        self.windows: list[int] = []
         self.running = 0
         self.failing = failing
         self.failing_starts = failing_starts or set()
 
-    def __call__(self, side: str, shape: object, terms: Terms) -> Server:
+    def __call__(self, side: str, shape: Shape, terms: Terms) -> Server:
         self.starts.append(side)
+        self.windows.append(shape.window)
         if len(self.starts) in self.failing_starts:
             raise RuntimeError("the server does not start")
         return Server(self, side)
@@ -77,7 +79,7 @@ class Server:
         self._servers.sides.append(self._side)
         if len(self._servers.sides) in self._servers.failing:
             raise RuntimeError("the server has ended")
-        return {"cpu_us": float(len(self._servers.sides))}
+        return {"cpu_us": float(len(self._servers.sides)), "instructions": 100.0 + len(self._servers.sides)}
 
 
 def test_the_side_that_goes_first_changes_with_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +89,14 @@ def test_the_side_that_goes_first_changes_with_each_round(monkeypatch: pytest.Mo
     before, after = versions.BEFORE, versions.AFTER
     assert servers.sides == [before, after, after, before, before, after]
     assert found == {NAME: {before: [1.0, 4.0, 5.0], after: [2.0, 3.0, 6.0]}}
+
+
+def test_instructions_are_compared_with_less_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(set())
+    monkeypatch.setattr(versions, "Loaded", servers)
+    found = versions.compare(["mqtt-qos0"], 1, Terms("page", 1.0), versions.INSTRUCTIONS)
+    assert found == {"mqtt-qos0": {versions.BEFORE: [101.0], versions.AFTER: [102.0]}}
+    assert servers.windows == [versions.WINDOW_MAX] * 2
 
 
 def test_servers_are_started_anew_after_some_rounds_and_all_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
