@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gateway.runtime.inbox import DATAGRAMS_MAX, NEWCOMERS_MAX, OF_ADDRESS_MAX, Inbox
 
 
@@ -18,6 +21,18 @@ def test_hosts_take_turns_and_so_do_their_ports() -> None:
     rest = [inbox.take() for _ in range(inbox.count)]
     assert [data for data, address in rest if address[1] == 3] == [b"flood %d" % number for number in range(1, 100)]
     assert (inbox.count, inbox.bytes) == (0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 4)), max_size=40), st.lists(st.integers(0, 9), max_size=8))
+def test_many_are_taken_in_the_order_in_which_single_ones_are(senders: list[tuple[int, int]], numbers: list[int]) -> None:
+    one, many = Inbox(), Inbox()
+    for number, (host, port) in enumerate(senders):
+        for inbox in (one, many):
+            inbox.add(b"%d" % number, (f"10.0.0.{host}", port))
+    for most in [*numbers, len(senders)]:
+        assert many.take_some(most) == [one.take() for _ in range(min(most, one.count))]
+        assert (many.count, many.bytes) == (one.count, one.bytes)
+    assert not many.count
 
 
 def test_what_waits_is_bounded_for_each_address_and_in_all() -> None:
