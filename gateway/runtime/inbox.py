@@ -11,7 +11,8 @@ from domain.address import network_of_host
 Address = tuple[str, int]
 
 DATAGRAMS_MAX: Final = 8_192
-BYTES_MAX: Final = 16 * 1024 * 1024
+BYTES_MAX: Final = 2 * 1024 * 1024
+"""Bytes of datagrams that wait; twice as many with those of newcomers."""
 OF_ADDRESS_MAX: Final = 256
 """Datagrams of one address that wait; further ones are dropped."""
 NEWCOMERS_MAX: Final = 2_048

@@ -11,7 +11,10 @@ from typing import Final, final
 ASSEMBLY_NS: Final = 93_000_000_000
 PINNED_NS: Final = 93_000_000_000
 RESERVED_EXPONENT: Final = 7
-ASSEMBLY_BYTES: Final = 512
+ASSEMBLY_BYTES: Final = 1_024
+"""Memory of an unfinished body besides its bytes and the texts that identify it."""
+KEY_PART_BYTES: Final = 64
+"""Memory of a text that identifies a body, besides its characters."""
 
 
 def block(number: int, more: bool, exponent: int) -> int:
@@ -31,18 +34,18 @@ class Assembly:
     key      what identifies the body: peer, method, path, queries, Request-Tag
     peer     key of the remote that sends it
     due      monotonic ns at which it is dropped
-    parts    the blocks so far, in order
+    bytes    the blocks so far
     size     bytes so far
-    charge   bytes that it counts for in the budgets: `size` and ASSEMBLY_BYTES for the object
+    charge   bytes that it counts for in the budgets: `size`, ASSEMBLY_BYTES, and those of its key
     """
 
-    __slots__ = ("charge", "due", "key", "parts", "peer", "size")
+    __slots__ = ("bytes", "charge", "due", "key", "peer", "size")
 
     def __init__(self, key: object, peer: int, due: int) -> None:
         self.key = key
         self.peer = peer
         self.due = due
-        self.parts: list[bytes] = []
+        self.bytes = bytearray()
         self.size = 0
         self.charge = 0
 
@@ -86,8 +89,8 @@ class Assemblies:
         self.charge = 0
         self.dropped = 0
 
-    def begin(self, key: object, peer: int, now: int) -> None:
-        """Start a body with block 0. Drops an unfinished body with the same key."""
+    def begin(self, key: object, key_bytes: int, peer: int, now: int) -> None:
+        """Start a body with block 0, whose key takes `key_bytes` of memory. Drops an unfinished body with the same key."""
         self.drop(key)
         assembly = Assembly(key, peer, now + ASSEMBLY_NS)
         share = self.shares.get(peer)
@@ -95,7 +98,7 @@ class Assemblies:
             share = self.shares[peer] = Share()
         self.open[key] = assembly
         share.open[key] = assembly
-        self._charge(assembly, share, ASSEMBLY_BYTES)
+        self._charge(assembly, share, ASSEMBLY_BYTES + key_bytes)
 
     def size(self, key: object) -> int:
         """Bytes received so far; -1 when there is no such body."""
@@ -108,7 +111,7 @@ class Assemblies:
         if assembly is None or assembly.size != at:
             return False
         share = self.shares[assembly.peer]
-        assembly.parts.append(payload)
+        assembly.bytes += payload
         assembly.size += len(payload)
         self._charge(assembly, share, len(payload))
         while share.charge > self.peer_max:
@@ -119,7 +122,7 @@ class Assemblies:
 
     def finish(self, key: object) -> bytes:
         """Remove the body and return its bytes. KeyError when there is none."""
-        body = b"".join(self.open[key].parts)
+        body = bytes(self.open[key].bytes)
         self.drop(key)
         return body
 

@@ -41,17 +41,17 @@ class CoapConfig:
     block_bytes: Literal[16, 32, 64, 128, 256, 512, 1024] = 1_024
     block1_bytes_max: Annotated[int, Meta(ge=1, le=limits.BODY_BYTES_MAX)] = limits.COAP_BLOCK1_BYTES_MAX
     block1_peer_bytes_max: Count = 4 * 1024 * 1024
-    block1_total_bytes_max: Count = 24 * 1024 * 1024
-    pinned_bytes_max: Count = 32 * 1024 * 1024
-    answers_bytes_max: Count = 64 * 1024 * 1024
-    peers_max: Count = 131_072
+    block1_total_bytes_max: Count = 8 * 1024 * 1024
+    pinned_bytes_max: Count = 4 * 1024 * 1024
+    answers_bytes_max: Count = 28 * 1024 * 1024
+    peers_max: Count = 16_384
     observers_max: Count = 100_000
-    observers_network_max: Count = 25_000
+    observers_network_max: Count = 5_000
     observers_peer_max: Count = 1_024
     observers_path_max: Count = 8
     backlog_max: Count = 1_024
     backlog_bytes_max: Count = 4 * 1024 * 1024
-    backlogs_bytes_max: Count = 32 * 1024 * 1024
+    backlogs_bytes_max: Count = 8 * 1024 * 1024
     requests_max: Count = 65_536
     requests_peer_max: Count = 4_096
     ack_delay_ms: Count = 1_000

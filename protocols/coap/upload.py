@@ -37,7 +37,9 @@ def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload:
         assemblies.drop(key)
     else:
         if not number:
-            assemblies.begin(key, exchange.remote.key, now)
+            texts = [*options.path, *options.query, *options.request_tag]
+            key_bytes = sum([len(text) for text in texts]) + blockwise.KEY_PART_BYTES * len(texts)
+            assemblies.begin(key, key_bytes, exchange.remote.key, now)
         if not assemblies.add(key, start, payload):
             fault = Fault(message.REQUEST_INCOMPLETE, "a block is missing: begin again")
     if fault is not None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.runtime.inbox import BYTES_MAX as INBOX_BYTES_MAX
 from protocols.coap import message, option
-from protocols.coap.blockwise import ASSEMBLY_BYTES, block, exponent_of
+from protocols.coap.blockwise import ASSEMBLY_BYTES, KEY_PART_BYTES, block, exponent_of
+from protocols.coap.config import CoapConfig
+from protocols.coap.dedup import CROWDED
+from protocols.coap.exchange import Remote
 from protocols.coap.message import Packet
-from tests.protocols.coap.stage import Stage, peer, values
+from tests.protocols.coap.stage import SECOND, Stage, peer, values
+
+KEY_BYTES = 2 * KEY_PART_BYTES + 3
+"""What identifies a body of `mq/t` in the memory."""
+OBSERVATION_BYTES = 1_400
+REMOTE_BYTES = 700
+"""Memory of an observation, and of one address that the server remembers."""
 
 
 def upload(stage: Stage, body: bytes, exponent: int, code: int = message.PUT, **more: object) -> list[Packet]:
@@ -129,7 +141,7 @@ def test_unfinished_upload_is_dropped_after_93_s() -> None:
 
 
 def test_budget_of_a_peer_drops_its_oldest_upload() -> None:
-    stage = Stage(block1_peer_bytes_max=2 * ASSEMBLY_BYTES + 40)
+    stage = Stage(block1_peer_bytes_max=2 * (ASSEMBLY_BYTES + KEY_BYTES) + 40)
     for name in ("a", "b", "c"):
         stage.request(message.PUT, f"mq/{name}", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")])
     codes = [
@@ -140,7 +152,7 @@ def test_budget_of_a_peer_drops_its_oldest_upload() -> None:
 
 
 def test_budget_in_all_drops_the_oldest_upload() -> None:
-    stage = Stage(block1_total_bytes_max=2 * ASSEMBLY_BYTES + 40)
+    stage = Stage(block1_total_bytes_max=2 * (ASSEMBLY_BYTES + KEY_BYTES) + 40)
     for port in (1, 2, 3):
         stage.request(message.PUT, "mq/t", b"x" * 16, pairs=[(option.BLOCK1, b"\x08")], source=peer(port))
     codes = [
@@ -227,3 +239,40 @@ def test_what_goes_in_comes_out(body: bytes, up: int, down: int) -> None:
 @pytest.mark.parametrize(("size", "exponent"), [(1, 0), (16, 0), (31, 0), (32, 1), (1023, 5), (1024, 6), (65_507, 6)])
 def test_exponent_is_the_largest_block_that_fits(size: int, exponent: int) -> None:
     assert exponent_of(size) == exponent
+
+
+@pytest.mark.parametrize("levels", [1, 60])
+def test_unfinished_bodies_hold_no_more_than_they_count_for(levels: int) -> None:
+    """Many bodies of one small block each, with few and with many names in their paths."""
+    bound = 1 << 20
+    stage = Stage(block1_total_bytes_max=bound)
+    tracemalloc.start()
+    for number in range(3_000):
+        path = "/".join(["mq", "t", *[f"{number}-{level}" for level in range(levels)]])
+        stage.request(message.PUT, path, b"x" * 16, pairs=[(option.BLOCK1, b"\x08")], source=peer(number))
+    full = tracemalloc.get_traced_memory()[0]
+    stage.endpoint.assemblies.expire(stage.now + 100 * SECOND)
+    freed = full - tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert stage.endpoint.assemblies.charge == 0
+    assert bound // 2 <= freed <= bound * 5 // 4
+
+
+def test_the_bounds_of_coap_are_one_sum_below_64_mib() -> None:
+    config = CoapConfig()
+    bodies = config.block1_total_bytes_max + config.pinned_bytes_max + config.backlogs_bytes_max
+    addresses = config.peers_max * REMOTE_BYTES
+    assert bodies + config.answers_bytes_max + 2 * INBOX_BYTES_MAX + addresses <= 64 << 20
+    of_host = bodies + int(config.answers_bytes_max * CROWDED) + INBOX_BYTES_MAX + addresses
+    assert of_host + config.observers_network_max * OBSERVATION_BYTES <= 64 << 20
+
+
+def test_an_address_takes_as_much_memory_as_the_sum_says() -> None:
+    tracemalloc.start()
+    remotes: dict[bytes, Remote] = {}
+    for number in range(5_000):
+        source = peer(number, f"2001:db8::{number:x}")
+        remotes[source.born_host] = Remote((source.host, source.port), source.born_host, number)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held <= len(remotes) * REMOTE_BYTES
