@@ -16,6 +16,8 @@ from domain.ports import Clock
 
 SLICE_NS: Final = 2 * MILLISECOND_NS
 """Time that one slice of a connection should take."""
+LONG_NS: Final = 2 * SLICE_NS
+"""Time of a slice after which its host gets no other one in the same turn."""
 SLICE_BYTES_MIN: Final = 1024
 SLICE_BYTES_FIRST: Final = 1024
 SLICE_BYTES_MAX: Final = 64 * 1024
@@ -33,6 +35,8 @@ LEAST_NS: Final = MILLISECOND_NS // 4
 """Least time in which a turn handles bytes."""
 UNFINISHED_BYTES_MAX: Final = 1024 * 1024
 """Bytes of messages that may wait to be stored or delivered by the node; above it, connections that send are not read."""
+SPARED_MAX: Final = 32
+"""Hosts that may send a slice each while there are more: those that have not sent what waits, so they do not wait for it."""
 
 
 class SlicedConnection(Protocol):
@@ -71,13 +75,15 @@ class PumpIntake:
     waited      number of times that a sending connection waited for the store
     _queues     host -> its connections that wait, in the order in which hosts get a slice
     _sending    connections that wait for the store
+    _sender     the host that was the last to send while the store took messages
+    _spared     hosts that have sent a slice since then
     _used_ns    time of this turn that is used
     _served_ns  `_used_ns` when the slices of this turn were done; the rest is of bytes that were handled as they came
     """
 
     __slots__ = (
-        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sending", "_served_ns",
-        "_unfinished_bytes", "_used_ns", "waited",
+        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sender", "_sending",
+        "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, unfinished_bytes: Callable[[], int]) -> None:
@@ -87,6 +93,8 @@ class PumpIntake:
         self._unfinished_bytes = unfinished_bytes
         self._queues: OrderedDict[str, HostQueue] = OrderedDict()
         self._sending: deque[SlicedConnection] = deque()
+        self._sender = ""
+        self._spared: set[str] = set()
         self._budget_ns = TURN_NS
         self._used_ns = 0
         self._served_ns = 0
@@ -100,12 +108,41 @@ class PumpIntake:
         """True while this turn may handle more bytes."""
         return self._used_ns < self._budget_ns
 
-    def may_send(self) -> bool:
-        """True while the store takes more messages. That it does is believed for the next ASKED_NS of handling bytes."""
+    def may_send(self, host: str) -> bool:
+        """As `takes_from`. That the store takes messages is believed for the next ASKED_NS of handling bytes."""
         if self._used_ns >= self._asked_until_ns:
-            if self._unfinished_bytes() > UNFINISHED_BYTES_MAX:
+            if not self.takes_from(host):
                 return False
-            self._asked_until_ns = self._used_ns + ASKED_NS
+            if not self._spared:
+                self._asked_until_ns = self._used_ns + ASKED_NS
+        else:
+            self._sender = host
+        return True
+
+    def takes_from(self, host: str) -> bool:
+        """True when `host` may send now, which it then does.
+
+        When the store takes no more messages, a host that has sent nothing of what waits may send one slice: it does not wait
+        until the messages of another host are stored.
+        """
+        if self._has_room():
+            self._sender = host
+            return True
+        if host == self._sender or host in self._spared or len(self._spared) >= SPARED_MAX:
+            return False
+        self._spared.add(host)
+        return True
+
+    def began_to_send(self, host: str) -> None:
+        """A connection of `host` has sent its first message: until the store has room, it is the only one."""
+        self._spared.add(host)
+
+    def _has_room(self) -> bool:
+        """True while the store takes more messages."""
+        if self._unfinished_bytes() > UNFINISHED_BYTES_MAX:
+            return False
+        if self._spared:
+            self._spared.clear()
         return True
 
     def used(self, took_ns: int, now_ns: int) -> None:
@@ -117,11 +154,7 @@ class PumpIntake:
 
     def add(self, connection: SlicedConnection) -> None:
         """Do the work of `connection` slice by slice, when it is the turn of its host."""
-        if connection.sends and not self.may_send():
-            self.waited += 1
-            self._sending.append(connection)
-        else:
-            self._queue_of(connection).fresh.append(connection)
+        self._queue_of(connection).fresh.append(connection)
         if not self._marked:
             self._mark(self._now())
 
@@ -146,13 +179,14 @@ class PumpIntake:
             self._budget_ns = min(TURN_NS, self._budget_ns * 5 // 4)
         at_once_ns = self._used_ns - self._served_ns
         self._marked = False
-        if self._sending and self.may_send():
+        if self._sending and self._has_room():
             for connection in self._sending:
                 self._queue_of(connection).fresh.append(connection)
             self._sending.clear()
+            if self._sender in self._queues:
+                self._queues.move_to_end(self._sender)
         # What was handled as it came belongs to the same turn of the loop as the slices that follow.
         self._used_ns = at_once_ns if self._queues else 0
-        self._asked_until_ns = 0
         self._asked_until_ns = 0
         self._serve()
         self._served_ns = self._used_ns
@@ -163,19 +197,28 @@ class PumpIntake:
             self._clock.call_at(now + MILLISECOND_NS if waiting else now, self._next_turn)
 
     def _serve(self) -> None:
-        """Do slices until the turn's time is used: of each host for SLICE_NS, and of its new connections first."""
+        """Do slices until the turn's time is used: of each host for SLICE_NS, and of its new connections first.
+
+        After a slice that takes longer, however small it was, its host gets no other one in this turn.
+        """
         queues = self._queues
+        long: set[str] = set()
         while queues and self._used_ns < self._budget_ns:
             host = next(iter(queues))
+            if host in long:
+                return
             queue = queues[host]
             until_ns = self._used_ns + SLICE_NS
             while (queue.fresh or queue.started) and self._used_ns < until_ns:
                 connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
-                if connection.sends and not self.may_send():
+                began_ns = self._used_ns
+                if connection.sends and not self.may_send(host):
                     self.waited += 1
                     self._sending.append(connection)
                 elif connection.take_slice():
                     queue.started.append(connection)
+                if self._used_ns - began_ns > LONG_NS:
+                    long.add(host)
             if queue.fresh or queue.started:
                 queues.move_to_end(host)
             else:

@@ -132,7 +132,7 @@ class Pump:
             self._unread.add(data)
             return
         intake = self._intake
-        if len(data) <= self._unread.slice_bytes and intake.open and not (self.sends and not intake.may_send()):
+        if len(data) <= self._unread.slice_bytes and intake.open and not (self.sends and not intake.may_send(self.host)):
             self._take(data)
             return
         self._unread.add(data)
@@ -367,7 +367,9 @@ class Pump:
 
     def _handle(self, command: Command) -> None:
         if isinstance(command, (Send, SendOnce)):
-            self.sends = True
+            if not self.sends:
+                self.sends = True
+                self._intake.began_to_send(self.host)
             self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
             if self._finished:
@@ -429,8 +431,9 @@ class Pump:
         """The deadline timer has fired: do what is due now if this turn has time, else in a later turn."""
         if self._finished:
             return
-        waits = self.sends and self._connection.deadline() == 0 and not self._intake.may_send()
-        if self._intake.open and not waits:
+        intake = self._intake
+        sends = self.sends and self._connection.deadline() == 0
+        if intake.open and not (sends and not intake.may_send(self.host)):
             self._expire()
         else:
             self._expiring = True

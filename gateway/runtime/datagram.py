@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.address import host_bytes
+from domain.address import host_bytes, network_of_host
 from domain.command import Command, Disconnected, Send
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
@@ -34,6 +34,9 @@ BUFFER_BYTES: Final = 4 * 1024 * 1024
 SHARED_BUFFER_BYTES: Final = 2 * 1024 * 1024
 """Receive buffer of each of several sockets."""
 
+TOO_MANY: Final = Failure(ErrorCode.OVERLOADED, "too many messages wait to be stored: send again later, and fewer")
+"""Why a message is refused: a socket for all peers cannot be left unread, as a connection is."""
+
 log = logging.getLogger("headgate.datagram")
 
 
@@ -55,6 +58,7 @@ class DatagramPump:
         self._counters = context.counter_registry.of(protocol)
         self._counters.dropped = endpoint.counts
         self._handler = context.handler
+        self._intake = context.intake
         self._clock = context.clock
         self._turn_flush = context.turn_flush
         self._loop = loop
@@ -189,7 +193,10 @@ class DatagramPump:
         for data, address in datagrams:
             try:
                 for command in self._endpoint.receive(data, self._peer(address), now):
-                    self._handle(command)
+                    if type(command) is Send and not self._intake.takes_from(network_of_host(address[0])):
+                        self.answer(Refused(command.ticket, TOO_MANY))
+                    else:
+                        self._handle(command)
             except Exception:  # as in `answer`
                 self._fault("receive")
         if not self._dirty:

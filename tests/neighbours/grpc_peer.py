@@ -76,6 +76,17 @@ class GrpcPeer:
         if end and stream not in self.status:
             self._http.end_stream(stream)
 
+    def send_some(self, stream: int, data: bytes) -> int:
+        """Send bytes of a request as far as the windows allow, and its end with the last one -> how many."""
+        sent = 0
+        while sent < len(data) and stream not in self.status:
+            size = min(len(data) - sent, self._http.local_flow_control_window(stream), FRAME_BYTES)
+            if not size:
+                break
+            self._http.send_data(stream, data[sent : sent + size], end_stream=sent + size == len(data))
+            sent += size
+        return sent
+
     def take_output(self) -> bytes:
         """What is to be sent, for a test that lets turns pass itself."""
         return self._http.data_to_send()

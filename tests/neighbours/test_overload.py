@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from gateway.connection.intake import UNFINISHED_BYTES_MAX
+from protocols.coap import message as coap_message
 from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
 from protocols.mqtt.subscribe import Subscribe
+from protocols.remoting import codes
+from tests.neighbours.grpc_peer import GrpcPeer, framed
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import PeerStream
+from tests.neighbours.test_coap import request as datagram
+from tests.neighbours.test_grpc import batch
+from tests.neighbours.test_remoting import SEND_FIELDS
+from tests.neighbours.test_remoting import request as frame
 
 V311 = 4
 PAIRS = 4
 COUNT = 800
 BODY = b"x" * 8_000
+LARGE = b"x" * 64_000
+STREAMS = 128
+OFFERED_BYTES = STREAMS * len(LARGE)
+TURN_BYTES_MAX = 1024 * 1024
+"""Bytes of messages that one turn takes beyond the bound: slices of 64 KiB, and what arrives of HTTP/2 in one window."""
 
 
 def client(node: SharedNode, name: str) -> PeerStream:
@@ -69,3 +86,68 @@ def test_a_subscriber_that_does_not_read_loses_its_own_and_slows_nobody() -> Non
         got = [(stream.taken - taken) / len(message(0)) for stream, taken in zip(subscribers, before, strict=True)]
         assert got[1:] == [COUNT] * (PAIRS - 1)
         assert node.parts.adapters.streams["mqtt"].lost["slow-reader"] > 0  # type: ignore[attr-defined]
+
+
+def mqtt(qos: int) -> Callable[[SharedNode], None]:
+    """One publisher of QoS 0 or 1, to a topic without subscribers."""
+
+    def begin(node: SharedNode) -> None:
+        stream = client(node, "pub")
+        one = encode(Publish(b"over/0", LARGE, qos, False, False, 1 if qos else 0, NONE), V311)
+        stream.send(one * (OFFERED_BYTES // len(LARGE)))
+
+    return begin
+
+
+def remoting(node: SharedNode) -> None:
+    """One producer that does not wait for answers."""
+    one = frame(codes.SEND, 8, SEND_FIELDS, LARGE)
+    node.connect("remoting").send(one * (OFFERED_BYTES // len(LARGE)))
+
+
+def http(node: SharedNode) -> None:
+    """One client that sends requests behind each other."""
+    one = b"POST /v1/topics/flood/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(LARGE)
+    node.connect("http").send((one + LARGE) * (OFFERED_BYTES // len(LARGE)))
+
+
+def grpc(node: SharedNode) -> Callable[[], None]:
+    """One client that does not wait for answers: as many calls as it may have, within the windows that it is given."""
+    peer = GrpcPeer(node)
+    data = framed(batch(1, LARGE))
+    left = [(peer.open("SendMessage"), data) for _ in range(STREAMS)]
+
+    def more() -> None:
+        peer.read()
+        while left:
+            stream, rest = left.pop(0)
+            sent = peer.send_some(stream, rest)
+            if sent < len(rest):
+                left.insert(0, (stream, rest[sent:]))
+                break
+        peer.stream.send(peer.take_output())
+
+    return more
+
+
+def coap(node: SharedNode) -> None:
+    """Ports of one host that do not wait for answers."""
+    for number in range(OFFERED_BYTES // 1_000):
+        data = datagram(coap_message.NON, coap_message.POST, number, "mq/t/flood", bytes(1_000))
+        node.datagram(data, port=5_000 + number % 200)
+
+
+@pytest.mark.parametrize(
+    "offer", [mqtt(0), mqtt(1), remoting, http, grpc, coap], ids=["mqtt-0", "mqtt-1", "remoting", "http", "grpc", "coap"]
+)
+def test_no_more_is_taken_than_the_store_takes(offer: Callable[[SharedNode], Callable[[], None] | None]) -> None:
+    with SharedNode() as node:
+        node.disk.sync_ms = 1_000.0
+        goes_on = offer(node)
+        most = 0
+        for _ in range(1_000):
+            if goes_on is not None:
+                goes_on()
+            node.turn()
+            most = max(most, node.parts.unfinished_bytes())
+        assert UNFINISHED_BYTES_MAX < most <= UNFINISHED_BYTES_MAX + TURN_BYTES_MAX

@@ -14,10 +14,12 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
     ASKED_NS,
     ENDING_NS,
+    LONG_NS,
     MESSAGE_NS,
     SLICE_BYTES_FIRST,
     SLICE_BYTES_MAX,
     SLICE_NS,
+    SPARED_MAX,
     TURN_NS,
     UNFINISHED_BYTES_MAX,
 )
@@ -59,7 +61,7 @@ class Room:
         self.clock = TurnClock()
         self.unfinished = 0
         self.context = ConnectionContext(
-            RecordingHandler(), self.clock, CounterRegistry(), 10, unfinished_bytes=lambda: self.unfinished
+            RecordingHandler(), self.clock, CounterRegistry(), 100, unfinished_bytes=lambda: self.unfinished
         )
         self.order: list[tuple[CostlyConnection, int]] = []
 
@@ -178,6 +180,63 @@ def test_a_sender_waits_after_a_few_messages_of_the_turn_in_which_the_store_got_
             sender.data_received(b"more")
     assert not transport.reading
     assert len(sending.received) <= 2 + ASKED_NS // (2 * MESSAGE_NS)
+
+
+def test_a_host_does_not_wait_for_the_messages_of_another_one() -> None:
+    room = Room()
+    flood, flooding, _ = room.enter(Send)
+    senders = [room.enter(Send, host=f"10.9.9.{number}") for number in range(SPARED_MAX + 1)]
+    for pump, _, _ in senders:
+        pump.data_received(b"first")
+    flood.data_received(b"first")
+    flood.data_received(b"second")
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    room.turns(3)
+    for pump, _, _ in [(flood, flooding, None), *senders]:
+        pump.data_received(b"third")
+    room.turns(3)
+    assert b"third" not in flooding.received, "what waits is its own"
+    taken = [connection.received.count(b"third") for _, connection, _ in senders]
+    assert sum(taken) == SPARED_MAX, "one slice each, of a bounded number of hosts"
+    senders[0][0].data_received(b"fourth")
+    room.turns(100)
+    assert b"fourth" not in senders[0][1].received
+    room.unfinished = 0
+    room.turns(100)
+    assert b"third" in flooding.received
+    assert b"fourth" in senders[0][1].received
+
+
+def test_who_has_sent_last_goes_on_last() -> None:
+    room = Room()
+    flood, flooding, full = room.enter(Send)
+    other, asking, held = room.enter(Send, host="10.9.9.9")
+    for pump in (other, flood):
+        pump.data_received(b"first")
+        pump.data_received(b"second")
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    for pump, transport in ((flood, full), (other, held)):
+        while transport.reading:
+            pump.data_received(b"more")
+        room.turns(3)
+    room.unfinished = 0
+    room.order.clear()
+    room.turns(20)
+    assert [connection for connection, _ in room.order] == [asking, flooding], "though the other one has waited for longer"
+
+
+def test_a_host_gets_one_long_slice_in_a_turn() -> None:
+    room = Room()
+    for _ in range(4):
+        flooding = room.flood(LONG_NS // SLICE_BYTES_FIRST + 1)
+        flooding.commands = []
+    room.order.clear()
+    turns = []
+    for _ in range(4):
+        before = len(room.order)
+        room.turns(1)
+        turns.append(len(room.order) - before)
+    assert turns == [1, 1, 1, 1]
 
 
 def test_what_was_read_is_handled_before_the_end_of_the_stream() -> None:
