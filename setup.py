@@ -60,7 +60,7 @@ FOLDERS = {
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),
     "store/lease": (
-        "call", "expiry", "journal", "leases", "ledger", "member_pulls", "order", "positions", "pull",
+        "call", "expiry", "journal", "lag", "lag_sums", "leases", "ledger", "member_pulls", "order", "positions", "pull",
         "ranges", "rows", "source", "table", "tables", "turn",
     ),
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),

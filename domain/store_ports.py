@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -179,7 +179,10 @@ class GroupPositions(Protocol):
         """Set positions and end all leases there: every message from the position on is free and new."""
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete all positions and leases of a group."""
+        """Delete a group: all its positions and leases, then its configuration. The next start finishes what has begun.
+
+        After a Failure, which says that the store takes nothing now, what has begun is finished when it does again.
+        """
 
 
 class MemberPulls(Protocol):
@@ -243,10 +246,7 @@ class Metadata(Protocol):
         """At most `limit` groups by name, from the one behind `name` on: a slice of a walk over all."""
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
-        """Create or replace."""
-
-    def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete."""
+        """Create or replace. GroupPositions.drop_group deletes."""
 
     def default_durability(self) -> Durability:
         """What new topics get."""
@@ -271,6 +271,42 @@ class State(Protocol):
         """Change keys, all or none, durably before `done` at the store's default level."""
 
 
+class GroupLag(NamedTuple):
+    """The messages that a group has not settled in a topic, leased ones included, and the store time of the oldest.
+
+    What it has settled behind a message that it holds does not count. `oldest_ms`: epoch ms, 0 when there is none.
+    """
+
+    group: str
+    topic: str
+    messages: int
+    oldest_ms: int
+
+
+class LagWalk(Protocol):
+    """One walk over the positions of all groups, in steps. What changes meanwhile may count or not.
+
+    Topics of the system, topics without a configuration and lite queues are left out.
+    """
+
+    @property
+    def passed(self) -> int:
+        """Positions that have been passed."""
+
+    @property
+    def total(self) -> int:
+        """Positions that there are now."""
+
+    def step(self, cost: int) -> bool:
+        """Go on; `cost` is about the number of positions to read one by one. True when all have been passed."""
+
+    def result(self) -> tuple[list[GroupLag], GroupLag | None]:
+        """(the pairs of a group and a topic with most messages, these first; all others together, None when there are none).
+
+        Also pairs without lag. Complete when `step` has returned True.
+        """
+
+
 class Outlook(Protocol):
     """Asked of the leases in memory; answers at once."""
 
@@ -280,8 +316,8 @@ class Outlook(Protocol):
     def places_after(self, place: tuple[str, str, int] | None, limit: int) -> Sequence[tuple[str, str, int]]:
         """At most `limit` of `places`, from the one behind `place` on, or from the first: a walk over all in slices."""
 
-    def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
-        """(messages that the group has not settled there, store time of the oldest in epoch ms); 0 for no time."""
+    def lags(self, most: int) -> LagWalk:
+        """A walk over the lag of all groups, whose result names the `most` pairs with most messages."""
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""

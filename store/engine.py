@@ -35,6 +35,7 @@ from store.hot import HotLog
 from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
+from store.lease.group_removal import GroupRemoval
 from store.lease.leases import StoredLeases
 from store.lease.ledger import LeaseLedger
 from store.lease.member_pulls import StoredMemberPulls
@@ -215,13 +216,14 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock))
     once = OnceAppends(client_appends.append, writer, appender, state, index, clock, config, events)
     once.load()
+    removal = GroupRemoval(ledger, state, writer, clock)
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, Census(ledger), once, events, recovered,
+        retention, Census(ledger), once, removal, events, recovered,
     )  # fmt: skip
     backups = HeldBackups(held_disk, clock, segments, commit, checkpointer, index, keys, events)
     source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
-    positions, key_search = StoredPositions(ledger, writer, clock), KeySearch(keys, reading, index, segments, events)
+    positions, key_search = StoredPositions(ledger, removal), KeySearch(keys, reading, index, segments, events)
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock, backups.stop),

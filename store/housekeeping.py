@@ -50,6 +50,7 @@ class Housekeeping:
         parts.ledger.recovered()
         parts.wheel.start()
         parts.open_transactions.start()
+        parts.group_removal.start()
         if parts.commit.synced < parts.commit.written:
             parts.commit.when_synced(self._held.release)
         else:
@@ -76,6 +77,7 @@ class Housekeeping:
         parts.checkpointer.check()
         parts.retention.check()
         parts.once.check()
+        parts.group_removal.check()
         parts.keys.drop_before(parts.segments.first)
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
 
@@ -106,6 +108,7 @@ class Housekeeping:
         self._end_backups()
         parts.retention.stop()
         parts.once.stop()
+        parts.group_removal.stop()
         parts.ledger.stop()
         parts.wheel.stop()
         parts.open_transactions.stop()

@@ -12,6 +12,7 @@ from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.events import StoreEvents
 from store.keys.index import KeyIndex
+from store.lease.group_removal import GroupRemoval
 from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
@@ -46,6 +47,7 @@ class StoreParts:
     retention            deletes old segments
     census               counts of leases
     once                 keys of appends that are carried out once
+    group_removal        deletion of groups
     events               what the store tells its owner
     recovered            what opening has read of the log
     """
@@ -66,5 +68,6 @@ class StoreParts:
     retention: Retention
     census: Census
     once: OnceAppends
+    group_removal: GroupRemoval
     events: StoreEvents
     recovered: Recovered

@@ -97,7 +97,7 @@ class Node:
                 await self._prepared()
             finally:
                 starting.stop()
-            self._lags = Lags(self.parts.store.outlook, self.parts.store.metadata, self._clock)
+            self._lags = Lags(self.parts.store.outlook, self._clock)
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             admission_check = Admission(self.parts.limits) if self.parts.limits.limits_connections else None
@@ -253,6 +253,7 @@ class Node:
             stored,
             delivered,
             self._lags.rows,
+            self._lags.others,
             self._lags.age_s(),
             {
                 **parts.store.histograms(),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
-from domain.address import is_system_topic
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock, Timer
-from domain.store_ports import Metadata, Outlook
+from domain.store_ports import GroupLag, LagWalk, Outlook
 
+ROWS_MAX: Final = 1_000
+"""Pairs of a group and a topic that have a row of their own."""
 SLICE_NS: Final = 20 * MILLISECOND_NS
 WALK_NS: Final = 10 * SECOND_NS
 """Time that a walk over all positions should take; with few of them it ends earlier, and the next begins after WALK_NS."""
-PLACES_MIN: Final = 64
-PLACES_MAX: Final = 2_048
-"""Positions read in one turn of the loop: a millisecond or two."""
+COST_MIN: Final = 256
+COST_MAX: Final = 8_192
+"""Positions read in one turn of the loop: a millisecond or two, at most."""
 
 
-class GroupLag(NamedTuple):
+class LagRow(NamedTuple):
     """messages: that the group has not settled in the topic, whether leased or not; seconds: age of the oldest."""
 
     group: str
@@ -30,29 +31,27 @@ class GroupLag(NamedTuple):
 class Lags:
     """Lag by (group, topic), over the queues where the group has a position. A message settled above the position has no lag.
 
-    rows        as of the end of the last walk
+    rows        the ROWS_MAX with most messages, as of the end of the last walk
+    others      all others together: their messages, and the age of the oldest; None when there are none
     walked_ns   monotonic, the middle of the last walk; 0: none has ended
-    _sums       (group, topic) -> [messages, store ms of the oldest] of the walk under way
-    _after      the place that the walk has reached; None: at its begin
+    _cost       of the next slice
     """
 
-    def __init__(self, outlook: Outlook, metadata: Metadata, clock: Clock) -> None:
+    def __init__(self, outlook: Outlook, clock: Clock) -> None:
         self._outlook = outlook
-        self._metadata = metadata
         self._clock = clock
-        self._sums: dict[tuple[str, str], list[int]] = {}
-        self._after: tuple[str, str, int] | None = None
         self._began_ns = 0
-        self._seen = 0
-        self._last = 0
+        self._cost = COST_MIN
         self._timer: Timer | None = None
-        self.rows: list[GroupLag] = []
+        self.rows: list[LagRow] = []
+        self.others: LagRow | None = None
         self.walked_ns = 0
 
     def start(self) -> None:
         """Walk for ever."""
         self._began_ns = self._clock.monotonic_ns()
-        self._step()
+        self._cost = COST_MIN
+        self._step(self._outlook.lags(ROWS_MAX))
 
     def stop(self) -> None:
         """Walk no more."""
@@ -63,38 +62,25 @@ class Lags:
         """Age of `rows` in seconds; -1 when there are none yet."""
         return (self._clock.monotonic_ns() - self.walked_ns) / SECOND_NS if self.walked_ns else -1.0
 
-    def _step(self) -> None:
-        slices = WALK_NS // SLICE_NS
-        places = self._outlook.places_after(self._after, min(PLACES_MAX, max(PLACES_MIN, self._last // slices)))
-        for group, topic, queue_id in places:
-            self._add(group, topic, queue_id)
-        self._seen += len(places)
+    def _step(self, walk: LagWalk) -> None:
+        over = walk.step(self._cost)
         now = self._clock.monotonic_ns()
-        if places:
-            self._after = places[-1]
-            self._timer = self._clock.call_at(now + SLICE_NS, self._step)
+        if over:
+            self._finish(walk, now)
+            self._timer = self._clock.call_at(max(now + SLICE_NS, self._began_ns + WALK_NS), self.start)
             return
-        self._finish(now)
-        self._timer = self._clock.call_at(max(now + SLICE_NS, self._began_ns + WALK_NS), self.start)
+        # Positions that have not changed cost almost nothing, so nobody knows what is still to come: slices grow while late.
+        is_late = walk.passed * WALK_NS < walk.total * (now - self._began_ns + SLICE_NS)
+        self._cost = min(COST_MAX, self._cost * 2) if is_late else max(COST_MIN, self._cost // 2)
+        self._timer = self._clock.call_at(now + SLICE_NS, lambda: self._step(walk))
 
-    def _add(self, group: str, topic: str, queue_id: int) -> None:
-        if is_system_topic(topic) or self._metadata.topic(topic) is None or self._metadata.group(group) is None:
-            return
-        messages, oldest_ms = self._outlook.lag(group, topic, queue_id)
-        found = self._sums.get((group, topic))
-        if found is None:
-            self._sums[group, topic] = [messages, oldest_ms]
-            return
-        found[0] += messages
-        if oldest_ms and (not found[1] or oldest_ms < found[1]):
-            found[1] = oldest_ms
-
-    def _finish(self, now: int) -> None:
+    def _finish(self, walk: LagWalk, now: int) -> None:
         wall_ms = self._clock.wall_ms()
-        self.rows = [
-            GroupLag(group, topic, messages, max(0.0, (wall_ms - oldest_ms) / 1000) if messages and oldest_ms else 0.0)
-            for (group, topic), (messages, oldest_ms) in self._sums.items()
-        ]
+        rows, others = walk.result()
+        self.rows = [_row(row, wall_ms) for row in rows]
+        self.others = None if others is None else _row(others, wall_ms)
         self.walked_ns = (self._began_ns + now) // 2
-        self._sums, self._after = {}, None
-        self._last, self._seen = self._seen, 0
+
+
+def _row(lag: GroupLag, wall_ms: int) -> LagRow:
+    return LagRow(lag.group, lag.topic, lag.messages, max(0.0, (wall_ms - lag.oldest_ms) / 1000) if lag.oldest_ms else 0.0)

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from domain.histogram import BOUNDS_S, Histogram
 from gateway.observe.counters import ProtocolCounters
-from gateway.observe.lag import GroupLag
+from gateway.observe.lag import LagRow
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 ROWS_MAX: Final = 1_000
@@ -95,7 +95,8 @@ class Snapshot:
     deliveries   (group, topic) -> (messages, bytes) delivered
     stored       (messages, bytes) stored in all topics
     delivered    (messages, bytes) delivered to all groups
-    lags         of groups
+    lags         of the groups with most lag
+    other_lags   of all other groups together, None when there are none
     lag_age_s    age of `lags`; below 0: not known yet
     histograms   by the names of HISTOGRAMS
     compiled     compiled modules in use
@@ -110,7 +111,8 @@ class Snapshot:
     deliveries: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     stored: tuple[int, int] = (0, 0)
     delivered: tuple[int, int] = (0, 0)
-    lags: Sequence[GroupLag] = ()
+    lags: Sequence[LagRow] = ()
+    other_lags: LagRow | None = None
     lag_age_s: float = -1.0
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     compiled: int = 0
@@ -243,28 +245,21 @@ def _topics(snapshot: Snapshot) -> Iterator[Metric | None]:
         yield family
 
 
-def _lags(snapshot: Snapshot) -> Iterator[Metric | None]:
+def _lags(snapshot: Snapshot) -> Iterator[Metric]:
     if snapshot.lag_age_s < 0:
         return
-    others = [0, 0.0]
-
-    def add(row: GroupLag) -> None:
-        others[0] += row.messages
-        others[1] = max(others[1], row.seconds)
-
-    shown = yield from _largest(snapshot.lags, _most_lag, add)
     messages = GaugeMetricFamily(
         "headgate_group_lag",
         "Messages that a group has not settled, as of headgate_group_lag_age_seconds",
         labels=("group", "topic"),
     )
     seconds = GaugeMetricFamily("headgate_group_lag_seconds", "Age of the oldest of these messages", labels=("group", "topic"))
-    for row in shown:
+    for row in snapshot.lags:
         messages.add_metric((row.group, row.topic), row.messages)
         seconds.add_metric((row.group, row.topic), row.seconds)
-    if len(snapshot.lags) > ROWS_MAX:
-        messages.add_metric((OTHER, OTHER), others[0])
-        seconds.add_metric((OTHER, OTHER), others[1])
+    if snapshot.other_lags is not None:
+        messages.add_metric((OTHER, OTHER), snapshot.other_lags.messages)
+        seconds.add_metric((OTHER, OTHER), snapshot.other_lags.seconds)
     yield messages
     yield seconds
     yield GaugeMetricFamily("headgate_group_lag_age_seconds", "Age of the lags: they are read in turns", snapshot.lag_age_s)
@@ -274,21 +269,12 @@ def _most_messages(row: tuple[Any, tuple[int, int]]) -> tuple[int, Any]:
     return -row[1][0], row[0]
 
 
-def _most_lag(row: GroupLag) -> tuple[int, str, str]:
-    return -row.messages, row.group, row.topic
-
-
-def _largest(
-    rows: Iterable[Row], key: Callable[[Row], Any], other: Callable[[Row], None] | None = None
-) -> Generator[None, None, list[Row]]:
-    """The first ROWS_MAX of `rows` in the order of `key`; the others go to `other`. Yields after each ROWS_AT_ONCE of them."""
+def _largest(rows: Iterable[Row], key: Callable[[Row], Any]) -> Generator[None, None, list[Row]]:
+    """The first ROWS_MAX of `rows` in the order of `key`. Yields after each ROWS_AT_ONCE of them."""
     found: list[Row] = []
     left = iter(rows)
     while some := list(islice(left, ROWS_AT_ONCE)):
         found = sorted(found + some, key=key)
-        if other is not None:
-            for row in found[ROWS_MAX:]:
-                other(row)
         del found[ROWS_MAX:]
         yield
     return found

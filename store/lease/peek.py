@@ -11,6 +11,7 @@ from domain.ports import Clock
 from domain.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.lease.call import LeaseCall, RecordSource
+from store.lease.lag import LagReader
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
 from store.queue.index import QueueIndex
@@ -67,25 +68,9 @@ class LeasePeek:
             kept = [each for each in found if not each[1].startswith(lite.PREFIX)]
         return kept
 
-    def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
-        """Outlook.lag."""
-        queue = self._index.queue(topic, queue_id)
-        if queue is None:
-            return 0, 0
-        place = (group, topic, queue_id)
-        table = self._ledger.tables.awake(place)
-        first = max(queue.first, self._ledger.tables.floor(place) if table is None else table.floor)
-        messages = queue.visible - first
-        if table is not None:
-            messages -= table.settled.count_from(first)
-        if messages <= 0:
-            return 0, 0
-        try:
-            rows = self._index.rows(queue, first, 1)
-        except (OSError, StoreError) as error:
-            self._events.unreadable(error)
-            rows = []
-        return messages, rows[0][3] if rows else 0
+    def lags(self, most: int) -> LagReader:
+        """Outlook.lags."""
+        return LagReader(self._ledger.tables, self._index, self._events, most)
 
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.delivered_below."""

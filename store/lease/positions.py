@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, final
+from collections.abc import Callable, Sequence
+from typing import final
 
 from domain.errors import ErrorCode, Failure
-from domain.message import Placed
-from domain.ports import Clock
+from store.lease.group_removal import GroupRemoval
 from store.lease.ledger import LeaseLedger
 from store.lease.table import LeaseTable
-from store.lease.turn import JournalWriter
-from store.turns import Turns
-
-CHUNK_COST: Final = 128
-DROP_COST: Final = 4
-"""What it costs to look through some tables, and to remove one, in visits."""
 
 
 @final
 class StoredPositions:
     """`domain.store_ports.GroupPositions`."""
 
-    def __init__(self, ledger: LeaseLedger, writer: JournalWriter, clock: Clock) -> None:
+    def __init__(self, ledger: LeaseLedger, removal: GroupRemoval) -> None:
         self._ledger = ledger
-        self._writer = writer
-        self._clock = clock
+        self._removal = removal
 
     def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         """GroupPositions.offset."""
@@ -66,25 +58,5 @@ class StoredPositions:
         self.commit(group, offsets, done)
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
-        """GroupPositions.drop_group. In slices, so that other groups are served meanwhile."""
-
-        def answer(result: list[Placed] | Failure) -> None:
-            done(result if isinstance(result, Failure) else None)
-
-        def ended() -> None:
-            failure = self._ledger.broken()
-            if failure is not None:
-                done(failure)
-            else:
-                self._writer.journal((), None, answer)
-
-        Turns(self._clock).run(self._drop_slices(group), ended, lambda _: None)
-
-    def _drop_slices(self, group: str) -> Iterator[int]:
-        """Remove the tables of a group; yields the cost of each step, in visits."""
-        for places in self._ledger.tables_of_group(group):
-            if self._ledger.broken() is not None:
-                return
-            if places:
-                self._writer.journal(self._ledger.drop(places), None, None)
-            yield CHUNK_COST + DROP_COST * len(places)
+        """GroupPositions.drop_group."""
+        self._removal.begin(group, done)

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import Final, final
 
 from store.columns import ColumnReader, pack, pack_names
+from store.lease.lag_sums import RowSums
 from store.state.keys import first_behind
 
 CHUNK_ROWS: Final = 512
@@ -27,15 +28,17 @@ class Chunk:
     floors   floor of each table, LIVE for live ones
     pops     newest pop time, epoch ms
     bases    base of the segment with its newest value, twice; odd for an ordered table
+    sums     what the walk over the lag remembers of these rows; None when one of them has changed since (lag.py)
     """
 
-    __slots__ = ("bases", "floors", "keys", "pops")
+    __slots__ = ("bases", "floors", "keys", "pops", "sums")
 
     def __init__(self, keys: list[bytes], floors: array[int], pops: array[int], bases: array[int]) -> None:
         self.keys = keys
         self.floors = floors
         self.pops = pops
         self.bases = bases
+        self.sums: RowSums | None = None
 
     def part(self, begin: int, end: int) -> Chunk:
         """A copy of the rows from number `begin` to `end`."""
@@ -43,6 +46,7 @@ class Chunk:
 
     def remove(self, begin: int, end: int) -> None:
         """Remove the rows from number `begin` to `end`."""
+        self.sums = None
         del self.keys[begin:end]
         del self.floors[begin:end]
         del self.pops[begin:end]
@@ -129,6 +133,7 @@ class LeaseRows:
         keys = chunk.keys
         row = bisect_left(keys, key)
         if row < len(keys) and keys[row] == key:
+            chunk.sums = None
             chunk.floors[row] = floor
             chunk.pops[row] = pop_ms
             chunk.bases[row] = marked
@@ -145,6 +150,7 @@ class LeaseRows:
                 at += 1
                 chunk = fresh
                 row -= half
+        chunk.sums = None
         chunk.keys.insert(row, key)
         chunk.floors.insert(row, floor)
         chunk.pops.insert(row, pop_ms)
@@ -153,7 +159,9 @@ class LeaseRows:
 
     def mark_live(self, place: int) -> None:
         """Note that the table at `place` is live."""
-        self._chunks[place >> _BITS].floors[place & _MASK] = LIVE
+        chunk = self._chunks[place >> _BITS]
+        chunk.sums = None
+        chunk.floors[place & _MASK] = LIVE
 
     def rebase(self, key: bytes, base: int) -> None:
         """Note that the newest value of an idle table is in the segment at `base`."""
@@ -224,6 +232,20 @@ class LeaseRows:
             self._chunks.append(part)
             self._firsts.append(part.keys[0])
         self.count += len(keys)
+
+    def behind(self, key: bytes) -> tuple[Chunk | None, int]:
+        """(the rows with the lowest key behind `key`, the number of the row with that key); (None, 0) when there is none.
+
+        These are the rows themselves: they are valid until a row is added or removed.
+        """
+        at = max(bisect_right(self._firsts, key) - 1, 0)
+        while at < len(self._chunks):
+            chunk = self._chunks[at]
+            begin = bisect_right(chunk.keys, key)
+            if begin < len(chunk.keys):
+                return chunk, begin
+            at += 1
+        return None, 0
 
     def after(self, key: bytes) -> Chunk | None:
         """A copy of some rows behind `key`, at most CHUNK_ROWS; None when there is none. One step of a walk over all."""

@@ -214,10 +214,6 @@ class Catalogue:
         """Create or replace a group."""
         self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], failure_only(done))
 
-    def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete a group. GroupPositions.drop_group deletes its positions."""
-        self._append([StateChange(GROUP, name.encode(), None)], failure_only(done))
-
     def default_durability(self) -> Durability:
         """The durability level of new topics."""
         return self._durability

@@ -197,7 +197,7 @@ class MessageStoreContract:
             assert driver.call(driver.store.metadata.put_group, Group(name, retry_max=3)) is None
         assert [topic.name for topic in driver.store.metadata.topics()] == ["a", "b"]
         assert [group.retry_max for group in driver.store.metadata.groups()] == [3, 3]
-        assert driver.call(driver.store.metadata.delete_group, "a") is None
+        assert driver.call(driver.store.positions.drop_group, "a") is None
         assert driver.store.metadata.group("a") is None
 
     @pytest.mark.parametrize("delay", [b"DELAY\x012\x02", b"TIMER_DELAY_MS\x015000\x02", b"TIMER_DELAY_SEC\x015\x02"])

@@ -12,7 +12,7 @@ from store import checkpoint, snapshot
 from store.columns import ColumnReader
 from store.config import StoreConfig
 from store.lease import journal, rows
-from store.lease.positions import DROP_COST
+from store.lease.group_removal import DROP_COST
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.state import change

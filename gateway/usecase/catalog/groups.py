@@ -113,14 +113,8 @@ class Groups:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def dropped(result: None | Failure) -> None:
-            if result is not None:
-                connection.answer(Refused(command.ticket, result))
-                return
-            self._metadata.delete_group(command.group, deleted)
-
         def deleted(result: None | Failure) -> None:
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._rights.forget(command.group)
-        self._positions.drop_group(command.group, dropped)
+        self._positions.drop_group(command.group, deleted)

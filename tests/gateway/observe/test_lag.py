@@ -1,99 +1,112 @@
-"""Lag of groups: exact, in slices, with the time at which it was true."""
+"""The lags of groups as the metrics page shows them: in slices, with the time at which they were true."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import cast
 
-import pytest
-
 from domain.record import Record
-from domain.store_ports import Metadata, Outlook
-from domain.topic import Group, Topic
-from gateway.observe import lag
-from gateway.observe.lag import GroupLag, Lags
+from domain.store_ports import GroupLag, Outlook
+from gateway.observe.lag import COST_MAX, COST_MIN, Lags
 from tests.store.clock import VirtualClock
 from tests.store.driver import Driver
 
-Place = tuple[str, str, int]
+
+class FakeWalk:
+    """A walk over positions that each cost the same."""
+
+    def __init__(self, total: int, asked: list[int], rows: list[GroupLag]) -> None:
+        self.total = total
+        self.passed = 0
+        self.asked = asked
+        self.rows = rows
+
+    def step(self, cost: int) -> bool:
+        self.asked.append(cost)
+        self.passed = min(self.total, self.passed + cost)
+        return self.passed == self.total
+
+    def result(self) -> tuple[list[GroupLag], GroupLag | None]:
+        return self.rows, GroupLag("", "", 7, 0)
 
 
-class FakeStore:
-    """Lags in memory, and how many were asked for in each turn."""
+class FakeOutlook:
+    """Walks over so many positions."""
 
-    def __init__(self, lags: dict[Place, tuple[int, int]]) -> None:
-        self.lags = lags
-        self.places = sorted(lags)
+    def __init__(self, total: int) -> None:
+        self.total = total
         self.asked: list[int] = []
-        self.groups = {group for group, _, _ in lags}
+        self.rows: list[GroupLag] = []
 
-    def places_after(self, place: Place | None, limit: int) -> list[Place]:
-        self.asked.append(limit)
-        at = 0 if place is None else bisect_right(self.places, place)
-        return self.places[at : at + limit]
-
-    def lag(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
-        return self.lags[group, topic, queue_id]
-
-    def topic(self, name: str) -> Topic | None:
-        return Topic(name)
-
-    def group(self, name: str) -> Group | None:
-        return Group(name) if name in self.groups else None
+    def lags(self, most: int) -> FakeWalk:
+        return FakeWalk(self.total, self.asked, self.rows[:most])
 
 
-def walking(store: FakeStore, clock: VirtualClock) -> Lags:
-    lags = Lags(cast(Outlook, store), cast(Metadata, store), clock)
+def walking(outlook: object, clock: VirtualClock) -> Lags:
+    lags = Lags(cast(Outlook, outlook), clock)
+    assert lags.age_s() == -1
     lags.start()
     return lags
 
 
-def test_lag_is_the_sum_over_queues_and_its_age_that_of_the_oldest_message() -> None:
-    clock = VirtualClock()
+def test_the_age_is_that_of_the_oldest_message_and_the_walk_is_repeated() -> None:
+    clock, outlook = VirtualClock(), FakeOutlook(1_000)
     now = clock.wall_ms()
-    known = {("g", "t", 0): (2, now - 500), ("g", "t", 2): (4, now - 2_000), ("h", "t", 1): (0, 0)}
-    store = FakeStore({**known, ("g", "BenchmarkTest", 0): (9, now)})
-    lags = walking(store, clock)
-    assert lags.age_s() == -1
-    clock.run_for(100)
-    assert lags.rows == [GroupLag("g", "t", 6, lags.rows[0].seconds), GroupLag("h", "t", 0, 0.0)]
-    assert 2.0 <= lags.rows[0].seconds < 2.2
-    store.groups.discard("h")
-    store.lags["g", "t", 0] = (0, 0)
+    outlook.rows = [GroupLag("g", "t", 6, now - 2_000), GroupLag("h", "t", 0, 0)]
+    lags = walking(outlook, clock)
+    clock.run_for(200)
+    assert [(row.group, row.messages) for row in lags.rows] == [("g", 6), ("h", 0)]
+    assert 2.0 <= lags.rows[0].seconds < 2.4
+    assert lags.rows[1].seconds == 0
+    assert lags.others is not None
+    assert (lags.others.messages, lags.others.seconds) == (7, 0)
+    outlook.rows = []
     clock.run_for(11_000)
-    assert [(row.group, row.messages) for row in lags.rows] == [("g", 4)]
+    assert lags.rows == []
     assert lags.age_s() < 11
+    lags.stop()
+    count = len(outlook.asked)
+    clock.run_for(30_000)
+    assert len(outlook.asked) == count
 
 
-def test_a_turn_asks_for_few_and_a_walk_over_many_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many positions as turns of the size that they may have can read in time."""
-    monkeypatch.setattr(lag, "PLACES_MIN", 1)
-    monkeypatch.setattr(lag, "PLACES_MAX", 10)
-    clock = VirtualClock()
-    store = FakeStore({("g", f"t{number:06}", 0): (1, 1) for number in range(5_000)})
-    lags = walking(store, clock)
-    clock.run_for(120_000)
-    assert max(store.asked) == 10
+def test_slices_are_as_large_as_the_time_of_a_walk_wants_them() -> None:
+    """As many positions as slices of the size that they may have can read in time: never more than 15 s old."""
+    clock, outlook = VirtualClock(), FakeOutlook(4_000_000)
+    lags = walking(outlook, clock)
+    clock.run_for(40_000)
+    assert max(outlook.asked) == COST_MAX
     ages = []
     for _ in range(300):
         clock.run_for(100)
         ages.append(lags.age_s())
     assert max(ages) <= 15.5
-    assert len(lags.rows) == 5_000
+    outlook.total = 100
+    clock.run_for(40_000)
+    outlook.asked.clear()
+    clock.run_for(40_000)
+    assert outlook.asked
+    assert max(outlook.asked) == COST_MIN
 
 
 def test_settled_messages_behind_a_held_one_have_no_lag() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", *(b"%d" % number for number in range(10)))
-    outlook = driver.store.outlook
     leased = driver.lease("g", "t", 6).messages
-    assert outlook.places_after(None, 10) == [("g", "t", 0)]
-    assert outlook.lag("g", "t", 0)[0] == 10, "leased is not settled"
+
+    def lag(store: Driver) -> GroupLag:
+        walk = store.store.outlook.lags(10)
+        assert walk.step(100)
+        [row], others = walk.result()
+        assert others is None
+        return row
+
+    assert lag(driver).messages == 10, "leased is not settled"
     driver.settle("g", "t", *leased[2:])
-    assert outlook.lag("g", "t", 0) == (6, Record(leased[0].record).store_ms)
+    assert lag(driver) == GroupLag("g", "t", 6, Record(leased[0].record).store_ms)
     driver.settle("g", "t", *leased[:2])
-    assert outlook.lag("g", "t", 0)[0] == 4
+    assert lag(driver).messages == 4
     for after in (driver.killed(), driver.restarted()):
-        assert after.store.outlook.lag("g", "t", 0)[0] == 4
+        assert lag(after).messages == 4
+        assert after.store.outlook.places_after(None, 10) == [("g", "t", 0)]
         assert after.store.outlook.places_after(("g", "t", 0), 10) == []

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from domain.histogram import BOUNDS_S, Histogram
 from gateway.node.protocols import installed
 from gateway.observe.counters import SAMPLED, CounterRegistry
-from gateway.observe.lag import GroupLag
+from gateway.observe.lag import LagRow
 from gateway.observe.metrics import OTHER, ROWS_AT_ONCE, ROWS_MAX, SAMPLES_AT_ONCE, Snapshot, pieces, process_families, row_of
 
 
@@ -39,7 +39,7 @@ def test_every_figure_is_there_with_its_labels_escaped() -> None:
             {"reload_broken": 1, "messages_expired_total": 4, "up_seconds": 1.25},
             {"not-allowed": 3},
             {"slow-reader": 7},
-            lags=[GroupLag('g"\n', "t", 9, 2.5)],
+            lags=[LagRow('g"\n', "t", 9, 2.5)],
             lag_age_s=3.0,
             compiled=141,
         )
@@ -69,15 +69,20 @@ def test_every_figure_is_there_with_its_labels_escaped() -> None:
 def test_topics_and_groups_beyond_the_bound_are_one_row() -> None:
     topics = {f"t{number}": (number + 1, 10 * number) for number in range(ROWS_MAX + 500)}
     deliveries = {("g", f"t{number}"): (number + 1, 0) for number in range(ROWS_MAX + 500)}
-    lags = [GroupLag("g", f"t{number}", number, float(number)) for number in range(ROWS_MAX + 500)]
+    lags = [LagRow("g", f"t{number}", number, float(number)) for number in range(ROWS_MAX)]
+    others = LagRow("", "", 5, 499.0)
     stored = (sum(row[0] for row in topics.values()) + 7, sum(row[1] for row in topics.values()))
-    found = samples(Snapshot(topics=topics, deliveries=deliveries, stored=stored, delivered=stored, lags=lags, lag_age_s=0.0))
+    found = samples(
+        Snapshot(
+            topics=topics, deliveries=deliveries, stored=stored, delivered=stored, lags=lags, other_lags=others, lag_age_s=0.0
+        )
+    )
     rows = {labels: value for (name, labels), value in found.items() if name == "headgate_topic_messages_total"}
     assert len(rows) == ROWS_MAX + 1
     assert rows[("topic", OTHER),] == sum(range(1, 501)) + 7, "the smallest, and what was never kept by topic"
     assert sum(rows.values()) == stored[0]
     assert len([name for name, _ in found if name == "headgate_group_messages_total"]) == ROWS_MAX + 1
-    assert found["headgate_group_lag", (("group", OTHER), ("topic", OTHER))] == sum(range(500))
+    assert found["headgate_group_lag", (("group", OTHER), ("topic", OTHER))] == 5
     assert found["headgate_group_lag_seconds", (("group", OTHER), ("topic", OTHER))] == 499
 
 

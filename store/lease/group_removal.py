@@ -1,0 +1,100 @@
+"""Deletion of groups: positions, leases and configuration, in slices, to the end whatever happens meanwhile.
+
+    a note in the log  -->  the positions, some in each turn  -->  the configuration and the note, in one commit
+
+A store that opens with a note goes on. There may be a million positions: one commit for all would hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from domain.errors import Failure
+from domain.message import Placed
+from domain.ports import Clock
+from domain.store_ports import StateChange
+from store.lease.ledger import LeaseLedger
+from store.state.view import GROUP, StateView
+from store.turns import Turns
+from store.writer import StoreWriter
+
+SPACE: Final = "@ungroup"
+"""State space of the notes: group -> one byte."""
+CHUNK_COST: Final = 128
+DROP_COST: Final = 4
+"""What it costs to look through some tables, and to remove one, in visits."""
+Done = Callable[[None | Failure], None]
+
+
+@final
+class GroupRemoval:
+    """Deletes groups, one after the other.
+
+    _callers   group that is being deleted, or has still to be -> who waits for the end
+    """
+
+    def __init__(self, ledger: LeaseLedger, state: StateView, writer: StoreWriter, clock: Clock) -> None:
+        self._ledger = ledger
+        self._state = state
+        self._writer = writer
+        self._turns = Turns(clock)
+        self._callers: dict[str, list[Done]] = {}
+
+    def start(self) -> None:
+        """Go on with the deletions that an earlier store has not finished, after recovery."""
+        for key, _ in self._state.scan(SPACE, b""):
+            self._callers.setdefault(key.decode(), [])
+        self.check()
+
+    def begin(self, group: str, done: Done) -> None:
+        """GroupPositions.drop_group."""
+        known = self._callers.get(group)
+        if known is not None:
+            known.append(done)
+            self.check()
+            return
+        failure = self._writer.refusal()
+        if failure is not None:
+            done(failure)
+            return
+        self._callers[group] = [done]
+        self._writer.append_changes([StateChange(SPACE, group.encode(), b"\x01")], None)
+        self.check()
+
+    def check(self) -> None:
+        """Go on with the next group, unless one is under way."""
+        if self._callers and not self._turns.busy and self._writer.refusal() is None:
+            group = next(iter(self._callers))
+            self._turns.run(self._slices(group), lambda: self._end(group), lambda _: None)
+
+    def stop(self) -> None:
+        """Stop: the store is closed. The next one goes on."""
+        self._turns.stop()
+
+    def _slices(self, group: str) -> Iterator[int]:
+        """Remove the tables of a group; yields the cost of each step, in visits."""
+        for places in self._ledger.tables_of_group(group):
+            if self._ledger.broken() is not None:
+                return
+            if places:
+                self._writer.journal(self._ledger.drop(places), None, None)
+            yield CHUNK_COST + DROP_COST * len(places)
+
+    def _end(self, group: str) -> None:
+        callers = self._callers[group]
+        failure = self._writer.refusal()
+        if failure is not None:
+            self._callers[group] = []
+            for done in callers:
+                done(failure)
+            return
+
+        def answer(result: list[Placed] | Failure) -> None:
+            for done in callers:
+                done(result if isinstance(result, Failure) else None)
+
+        del self._callers[group]
+        name = group.encode()
+        self._writer.append_changes([StateChange(GROUP, name, None), StateChange(SPACE, name, None)], answer)
+        self.check()
