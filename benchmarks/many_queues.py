@@ -55,7 +55,7 @@ class Trial:
 
     def __init__(self, folder: Path, queues: int, selector: WatchedSelector) -> None:
         self._selector = selector
-        self._queues = queues
+        self.queues = queues
         self.node = Node(folder)
         self.store = cast(LogStore, self.node.parts.store)
         self._many = Many()
@@ -84,14 +84,14 @@ class Trial:
             topic = Topic(name(number), 1, 1, durability=Durability.PAGE, created_ms=self.node.clock.wall_ms())
             self.store.metadata.put_topic(topic, done)
 
-        await self._many.run(self._queues, start)
+        await self._many.run(self.queues, start)
 
     async def route(self) -> None:
         """Ask for the route of each topic, as an SDK does."""
         context = self.node._connection_context
         pump = Pump(context, "remoting", self.node.parts.adapters.streams["remoting"].connect)
         pump.connection_made(Wire())
-        for number in range(self._queues):
+        for number in range(self.queues):
             head = {"code": 105, "language": "JAVA", "version": 453, "opaque": number, "flag": 0}
             header = json.dumps({**head, "extFields": {"topic": name(number)}}).encode()
             pump.data_received((len(header) + 4).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header)
@@ -104,7 +104,7 @@ class Trial:
         def start(number: int, done: Callable[..., None]) -> None:
             self.store.log.append([Message(name(number), b"x" * 100, b"", queue_id=0)], done)
 
-        await self._many.run(self._queues, start)
+        await self._many.run(self.queues, start)
 
     async def consume(self) -> None:
         """Lease and settle the message of each."""
@@ -117,7 +117,7 @@ class Trial:
 
             self.store.leases.lease(LeaseRequest("readers", name(number), 1, 60_000, from_first=True), leased)
 
-        await self._many.run(self._queues, start)
+        await self._many.run(self.queues, start)
 
     async def quiet(self) -> None:
         """Wait until what is idle has been made small."""
@@ -146,7 +146,7 @@ class Trial:
 
     async def large_topic(self) -> None:
         """Make a topic of a tenth as many queues, which a group has consumed."""
-        count = self._queues // 10
+        count = self.queues // 10
         topic = Topic("large", count, count, durability=Durability.PAGE)
         made = asyncio.get_running_loop().create_future()
         self.store.metadata.put_topic(topic, made.set_result)
@@ -176,7 +176,7 @@ class Trial:
 
     async def others(self) -> None:
         """Let a second group have a position on each queue of the large topic."""
-        count = self._queues // 10
+        count = self.queues // 10
 
         def start(number: int, done: Callable[..., None]) -> None:
             self.store.positions.commit("others", [("large", number, 1)], done)
@@ -204,7 +204,7 @@ class Trial:
         while segments.end - segments.first < size:
             for _ in range(8):
                 number += 1
-                topic = name(number * 97 % min(self._queues, 20_000))
+                topic = name(number * 97 % min(self.queues, 20_000))
                 self.store.log.append([Message(topic, body, b"", queue_id=0) for _ in range(32)], _ignored)
             await asyncio.sleep(0)
 

@@ -29,8 +29,8 @@ from store.queue.queue import Queue
 
 SUMS_MAX: Final = 32
 """Queues that neighbouring rows have sums for. Rows of more queues have few rows each: sums would cost more than they save."""
-CHUNK_COST: Final = 4
-SUM_COST: Final = 2
+CHUNK_COST: Final = 16
+SUM_COST: Final = 4
 """What it costs to look at neighbouring rows, and at one of their sums, in rows."""
 _TIMES_MAX: Final = 1_024
 _LITE: Final = lite.PREFIX.encode()
