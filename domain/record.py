@@ -168,8 +168,9 @@ class Record:
 
     @property
     def queue_id(self) -> int:
-        """The queue id."""
-        return uint32(self.data, 12)
+        """The queue id, signed: earlier versions stored what had none as -1."""
+        stored = uint32(self.data, 12)
+        return stored if stored < 1 << 31 else stored - (1 << 32)
 
     @property
     def flag(self) -> int:

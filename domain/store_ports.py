@@ -96,7 +96,8 @@ class MessageLog(Protocol):
         """Append messages and state changes in one commit. The topics exist, queue ids are final, UNIQ_KEY is in place.
 
         `done` is called when every topic's durability holds; an append without messages takes the store's default level.
-        Failure: STORE_UNAVAILABLE, OVERLOADED, FLUSH_TIMEOUT (stored, but the promise is not known to hold).
+        Failure: STORE_UNAVAILABLE, OVERLOADED, QUEUE_ILLEGAL (an id below 0 or above limits.QUEUE_ID_MAX: nothing of the
+        append is stored), FLUSH_TIMEOUT (stored, but the promise is not known to hold).
         """
 
     def append_once(

@@ -154,9 +154,9 @@ class Compaction:
         """Remove a topic's queues and leases; the changes for the log."""
         changes = self._ledger.drop_topic(topic)
         for prefix in (f"{topic}\x00", lite.queue_name(topic, "")):
-            for key, _ in self._state.scan(EMPTY, prefix.encode()):
-                changes.append(StateChange(EMPTY, key, None))
-                self._state.apply(changes[-1], 0)
+            # One change for all keys, those included that retention has written and that do not hold yet.
+            changes.append(StateChange(EMPTY, prefix.encode(), None))
+            self._state.apply(changes[-1], 0)
         self._index.drop_topic(topic, self._commit.end)
         changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self._commit.end, self._index.end)))
         return changes

@@ -67,7 +67,8 @@ class Housekeeping:
             self._held.release()
         parts.admission.check_space()
         if not self._spills.busy and commit.refusal() is None:
-            spills = chain(parts.index.spill(), parts.index.forget_deleted(), parts.ledger.forget_removed())
+            forgets = (parts.index.forget_deleted(), parts.ledger.forget_removed(), parts.state.forget_removed())
+            spills = chain(parts.index.spill(), *forgets)
             self._spills.run(spills, lambda: None, partial(commit.failed, "a write of the index"))
         now = self._clock.monotonic_ns()
         due = now - self._rest_ns >= REST_NS or parts.ledger.turn.restless >= RESTLESS_MAX

@@ -87,16 +87,19 @@ class ClientAppends:
     ) -> None:
         """As MessageLog.append, with `placed_at` as in `Appender.add`."""
         failure = self._writer.refusal()
-        if failure is None:
-            for message in messages:
-                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
-                    parked = self._outbox.parked(messages)
-                    if isinstance(parked, Failure):
-                        failure = parked
-                    else:
-                        messages, halves = parked
-                        changes = [*changes, *halves]
-                    break
+        parks = False
+        for message in messages:
+            if not 0 <= message.queue_id <= limits.QUEUE_ID_MAX:
+                text = f"queue {message.queue_id} of {message.topic}: the store takes queues 0 to {limits.QUEUE_ID_MAX}"
+                failure = failure or Failure(ErrorCode.QUEUE_ILLEGAL, text)
+            parks = parks or message.sys_flag & SYS_PREPARED != 0 or parking.may_be_parked(message.properties)
+        if failure is None and parks:
+            parked = self._outbox.parked(messages)
+            if isinstance(parked, Failure):
+                failure = parked
+            else:
+                messages, halves = parked
+                changes = [*changes, *halves]
         if failure is None:
             self._writer.put(messages, changes, done, placed_at)
         elif done is not None:

@@ -125,7 +125,8 @@ def delivered(data: bytes) -> Message:
     record = Record(data)
     stored = record.properties
     topic = properties.text(stored, properties.REAL_TOPIC)
-    queue_id = _number(properties.find(stored, properties.REAL_QID_START)) or 0
+    # Earlier versions parked messages without a queue, with the id -1.
+    queue_id = max(_number(properties.find(stored, properties.REAL_QID_START)) or 0, 0)
     return message_of(record, topic, queue_id, properties.without(stored, _dropped_keys(topic, stored)))
 
 

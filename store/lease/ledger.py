@@ -54,7 +54,7 @@ class LeaseLedger:
         self.attempts = Attempts()
         self.pull_progress = PullProgressTable()
         self._round_robin: dict[tuple[str, str], int] = {}
-        self._expiry = Expiry(clock, freed, turn.candidates.changed)
+        self._expiry = Expiry(clock, turn.tables.schedule, freed, turn.candidates.changed)
 
     def broken(self) -> Failure | None:
         """Why the store takes no more writes; None while it does."""
@@ -145,7 +145,6 @@ class LeaseLedger:
             self.turn.candidates.drop(key[0], key[1])
             if table is not None:
                 self.turn.drop(table)
-                table.dropped = True
             changes.append(StateChange(LEASE, journal.key(*key), None))
         return changes
 
@@ -156,7 +155,6 @@ class LeaseLedger:
         if change.value is None and not journal.is_key(change.key):
             for removed in self.tables.take_prefix(change.key)[1]:
                 self.turn.drop(removed)
-                removed.dropped = True
             return
         key = journal.parse_key(change.key)
         if change.value is None:
@@ -175,7 +173,7 @@ class LeaseLedger:
 
     def recovered(self) -> None:
         """Rebuild the heaps and start the timer, when recovery has applied all changes."""
-        for table in list(self.tables.live.values()):
+        for table in self.tables.live.values():
             if self.turn.packed(table):
                 continue
             journal.recovered(table)

@@ -77,16 +77,17 @@ class LeaseTable:
     Bookkeeping
         changed_offsets  offsets whose state has changed since the last journal value
         whole_due        True when the next journal value has to hold the whole table
-        expiry_ms        the time under which the table is in the schedule of expiry.py, 0 when it is not
-        dropped          True when the table has been removed: its heap entries and leases are void
+        expiry_ms        the time under which the table is in schedule.py, 0 when it is not
+        expiry_place     its place among the tables of that time
+        dropped          True when the table has been removed or packed: its leases are void
         anchor           base of the log segment with the newest whole value, -1 while there is none
         serial           number of the table among those that have become live (tables.py)
     """
 
     __slots__ = (
-        "anchor", "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "fresh_attempts",
-        "group", "head", "keys", "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms", "pull_offset", "puller",
-        "queue_id", "renewed_ms", "reported", "serial", "settled", "shared", "topic", "whole_due",
+        "anchor", "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "expiry_place", "floor", "free_heap",
+        "fresh_attempts", "group", "head", "keys", "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms",
+        "pull_offset", "puller", "queue_id", "renewed_ms", "reported", "serial", "settled", "shared", "topic", "whole_due",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -114,6 +115,7 @@ class LeaseTable:
         self.changed_offsets: dict[int, None] = {}
         self.whole_due = True
         self.expiry_ms = 0
+        self.expiry_place = 0
         self.dropped = False
         self.anchor = -1
         self.serial = 0

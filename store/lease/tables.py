@@ -14,8 +14,10 @@ from typing import Final, final
 from domain import lite
 from domain.store_ports import StateChange
 from store.lease import journal
+from store.lease.live import LiveTables
 from store.lease.pull_progress import Place
 from store.lease.rows import LIVE, Chunk, LeaseRows
+from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 from store.state.view import LEASE
 
@@ -49,19 +51,21 @@ class LeaseTables:
     live         (group, topic, queue id) -> table
     rows         a row for each table, by state key
     removals     removals whose live tables are still in `live`
+    schedule     the live tables with leases; a table that is no longer live is not in it
     _serial      number of tables that have become live
     _activated   called with a table that has become live again, and has to be journaled in this turn
     """
 
-    __slots__ = ("_activated", "_serial", "live", "removals", "rows")
+    __slots__ = ("_activated", "_serial", "live", "removals", "rows", "schedule")
 
     def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
         """`activated(table)` is called when an idle table becomes live: it has to be journaled in this turn."""
         self._activated = activated
         self._serial = 0
         self.rows = LeaseRows()
-        self.live: dict[Place, LeaseTable] = {}
+        self.live = LiveTables()
         self.removals: list[Removal] = []
+        self.schedule = LeaseSchedule()
 
     def __len__(self) -> int:
         return self.rows.count
@@ -89,7 +93,8 @@ class LeaseTables:
         row = self.rows.find(journal.key(*place))
         if row < 0 or self.rows.floor(row) == LIVE:
             return None
-        table = self.live[place] = LeaseTable(*place, self.rows.floor(row))
+        table = LeaseTable(*place, self.rows.floor(row))
+        self.live[place] = table
         self._number(table)
         table.ordered = self.rows.ordered(row)
         table.pop_ms = self.rows.pop_ms(row)
@@ -103,8 +108,13 @@ class LeaseTables:
         if table is None or not self.removals or not self.is_removed(table):
             return table
         del self.live[place]
-        table.dropped = True
+        self._drop(table)
         return None
+
+    def _drop(self, table: LeaseTable) -> None:
+        """Note that `table` is no longer in `live`."""
+        table.dropped = True
+        self.schedule.remove(table)
 
     def is_removed(self, table: LeaseTable) -> bool:
         """True when `table` was removed with its topic, and is still in `live`."""
@@ -120,7 +130,10 @@ class LeaseTables:
     def pop(self, place: Place) -> LeaseTable | None:
         """Remove the table of a place; returns it when it was live."""
         self.rows.remove(journal.key(*place))
-        return self.live.pop(place, None)
+        table = self.live.pop(place)
+        if table is not None:
+            self._drop(table)
+        return table
 
     def places(self) -> list[Place]:
         """The places of all tables, live and idle. Takes time proportional to their number."""
@@ -174,7 +187,10 @@ class LeaseTables:
             keys += chunk.keys
             for row, floor in enumerate(chunk.floors):
                 if floor == LIVE:
-                    live.append(self.live.pop(journal.parse_key(chunk.keys[row])))
+                    table = self.live.pop(journal.parse_key(chunk.keys[row]))
+                    assert table is not None
+                    self._drop(table)
+                    live.append(table)
         return keys, live
 
     def forget(self, table_of: Callable[[bytes, LeaseTable | None], None]) -> Iterator[int]:
@@ -196,7 +212,7 @@ class LeaseTables:
                         table = self.live.get(place)
                         if table is not None and table.serial <= removal.serial:
                             del self.live[place]
-                            table.dropped = True
+                            self._drop(table)
                         else:
                             table = None
                     table_of(key, table)
@@ -248,7 +264,7 @@ class LeaseTables:
             return False
         del self.live[place]
         self.rows.put(journal.key(*place), table.floor, table.pop_ms, base, table.ordered)
-        table.dropped = True
+        self._drop(table)
         return True
 
     def rewritten(self, chunk: Chunk, before: int, base: int) -> list[StateChange]:

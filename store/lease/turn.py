@@ -103,7 +103,9 @@ class TurnJournal:
     def rest(self) -> Iterator[int]:
         """Pack the idle tables that have not changed since the call before; yields the cost of each step, in visits."""
         quiet, self._changed_before, self._changed = self._changed_before, self._changed, {}
-        for table in quiet:
+        while quiet:
+            # Taken out one by one: what is packed is freed in the same step, not all of it behind the last one.
+            table, _ = quiet.popitem()
             if table.dropped or table in self._changed_before or table in self._changed or table in self._dirty:
                 yield 1
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Final, final
 
 from domain import lite
@@ -21,6 +20,7 @@ from store.queue.entries import TopicEntries
 from store.queue.groups import RowGroups
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
+from store.queue.tails import Tails
 from store.snapshot import FILES, Columns
 
 FOLDER: Final = "index"
@@ -66,7 +66,7 @@ class QueueIndex(TopicEntries):
         self._files.cut(min(end, self._files.end))
         super().__init__(config.durability is Durability.FLUSHED)
         self._groups = RowGroups(self._files)
-        self._tails: dict[Queue, None] = {}
+        self._tails = Tails()
         self.tail_rows = 0
         self.blocks = 0
         self.log_start = 0
@@ -112,7 +112,7 @@ class QueueIndex(TopicEntries):
         if tail is None:
             queue.tail = bytearray(row)
             queue.tail_first = queue.next
-            self._tails[queue] = None
+            self._tails.add(queue)
         else:
             tail += row
         queue.next += 1
@@ -122,7 +122,7 @@ class QueueIndex(TopicEntries):
         """Write out the oldest tails while memory is above its bound; yields the cost of each step, in rows. Raises OSError."""
         if self.tail_rows > self._config.tail_rows_max:
             while self._tails and self.tail_rows > self._config.tail_rows_max // 2:
-                for queue in list(islice(self._tails, _SPILL_QUEUES)):
+                for queue in self._tails.oldest(_SPILL_QUEUES):
                     self.write_out(queue)
                 yield _SPILL_QUEUES * _SPILL_COST_ROWS
 
@@ -132,7 +132,7 @@ class QueueIndex(TopicEntries):
         True when none is left.
         """
         count = 0
-        for queue in list(islice(self._tails, most)):
+        for queue in self._tails.oldest(most):
             tail = queue.tail
             assert tail is not None
             count += len(tail) // ROW_BYTES
@@ -169,7 +169,7 @@ class QueueIndex(TopicEntries):
         self.tail_rows -= count
         queue.tail = None
         queue.tail_first = queue.next
-        del self._tails[queue]
+        self._tails.remove(queue)
 
     def add_lost(self, queue: Queue, count: int, position: int) -> None:
         """Step over `count` messages from `queue.next` on, which were lost in the gap that holds `position`. Raises OSError.
@@ -289,7 +289,7 @@ class QueueIndex(TopicEntries):
             self.tail_rows -= queue.tail_rows()
             queue.tail = None
             queue.tail_first = queue.next
-            del self._tails[queue]
+            self._tails.remove(queue)
 
     def drop_topic(self, topic: str, epoch: int) -> None:
         """Forget a topic's queues. Records before position `epoch` do not belong to a later topic of the same name.

@@ -161,6 +161,7 @@ class Queue:
     flushed      True when the messages from `visible` to `next` wait for a sync
     tail         encoded rows from `tail_first` to `next`, in memory; None when there are none
     tail_first   offset of the first row of `tail`
+    tail_place   place among the queues with a tail (tails.py)
     blocks       first offset of each block in the index, ascending, then where in the index each of them begins: one array
                  takes 100 bytes less than two; None when there never was a block
     log_start    start of the log when `first` was last computed
@@ -169,7 +170,7 @@ class Queue:
 
     __slots__ = (
         "blocks", "entry", "first", "flushed", "id", "last_record", "lite", "log_start", "next", "tail", "tail_first",
-        "visible",
+        "tail_place", "visible",
     )  # fmt: skip
 
     def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0, lite: str = "") -> None:
@@ -181,6 +182,7 @@ class Queue:
         self.next = first
         self.tail: bytearray | None = None
         self.tail_first = first
+        self.tail_place = 0
         self.blocks: array[int] | None = None
         self.flushed = False
         self.log_start = 0

@@ -56,9 +56,17 @@ class SortedKeys:
             del self._lists[at]
             del self._firsts[at]
 
-    def take(self, prefix: bytes) -> list[bytes]:
-        """Remove the keys that begin with `prefix`; returns them, ascending."""
-        taken: list[bytes] = []
+    def __contains__(self, key: bytes) -> bool:
+        at = bisect_right(self._firsts, key) - 1
+        if at < 0:
+            return False
+        keys = self._lists[at]
+        place = bisect_left(keys, key)
+        return place < len(keys) and keys[place] == key
+
+    def take(self, prefix: bytes) -> list[list[bytes]]:
+        """Remove the keys that begin with `prefix`; returns them, in lists. Its cost is that of the lists, not of the keys."""
+        taken: list[list[bytes]] = []
         lists, firsts = self._lists, self._firsts
         at = max(bisect_right(firsts, prefix) - 1, 0)
         begin = at
@@ -69,10 +77,13 @@ class SortedKeys:
             high = low
             if low < len(keys) and keys[low].startswith(prefix):
                 high = len(keys) if keys[-1].startswith(prefix) else first_behind(keys, prefix, low)
-            taken += keys[low:high]
-            rest = keys[:low] + keys[high:]
-            if rest:
-                kept.append(rest)
+            if high - low == len(keys):
+                taken.append(keys)
+            else:
+                if high > low:
+                    taken.append(keys[low:high])
+                    del keys[low:high]
+                kept.append(keys)
             at += 1
         lists[begin:at] = kept
         firsts[begin:at] = [keys[0] for keys in kept]

@@ -12,6 +12,7 @@ from store.log.open_batch import Done
 from store.state import rows
 from store.state.keys import SortedKeys
 from store.state.rows import RowCounts
+from store.state.values import StateValues
 
 TOPIC: Final = "@topic"
 GROUP: Final = "@group"
@@ -23,6 +24,8 @@ HALF: Final = "@half"
 
 FETCH_BYTES: Final = 256 * 1024
 """Bytes of values that are written again in one turn."""
+FORGET_COST: Final = 4
+"""What it costs to forget a value, in visits."""
 
 Append = Callable[[Sequence[StateChange], Done | None], None]
 Read = Callable[[int, int], bytes]
@@ -35,18 +38,23 @@ class Space:
     """The keys of one space.
 
     bytes     bytes of its keys and values
-    values    key -> value, or the row of a long value (rows.py)
-    anchors   key of a value in memory -> base of the segment that holds its newest record
+    values    key -> value
     keys      its keys, sorted
+    removed   keys that were removed by their beginning, and whose values have still to be forgotten
     """
 
-    __slots__ = ("anchors", "bytes", "keys", "values")
+    __slots__ = ("bytes", "keys", "removed", "values")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.anchors: dict[bytes, int] = {}
-        self.values: dict[bytes, bytes | int] = {}
+        self.values = StateValues()
         self.keys = SortedKeys()
+        self.removed: list[list[bytes]] = []
+
+    def value(self, key: bytes) -> bytes | int | None:
+        """The value of `key`, or its row; None when it has none."""
+        value = self.values.get(key)
+        return None if value is not None and self.removed and key not in self.keys else value
 
 
 @final
@@ -77,7 +85,7 @@ class StateView:
     def get(self, space: str, key: bytes) -> bytes | None:
         """One value as last made durable."""
         found = self._spaces.get(space)
-        value = None if found is None else found.values.get(key)
+        value = None if found is None else found.value(key)
         return self._fetch(value) if isinstance(value, int) else value
 
     def _fetch(self, row: int) -> bytes:
@@ -108,7 +116,9 @@ class StateView:
         for key in found.keys.since(prefix):
             if not key.startswith(prefix):
                 break
-            pairs.append((key, found.values[key]))
+            value = found.values.get(key)
+            if value is not None:
+                pairs.append((key, value))
         return ((key, self._fetch(value) if isinstance(value, int) else value) for key, value in pairs)
 
     def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
@@ -121,12 +131,48 @@ class StateView:
     def apply(self, change: StateChange, base: int) -> None:
         """Apply a durable change whose record is in the segment at `base`."""
         key, value = change.key, change.value
-        if value is None:
+        if value is None and is_beginning(change):
+            self._remove_all(change.space, key)
+        elif value is None:
             self._set(change.space, key, None, 0, base)
         elif change.at >= 0:
             self.put_row(change.space, key, rows.pack(change.at, len(value)), base)
         else:
             self._set(change.space, key, value, len(value), base)
+
+    def _remove_all(self, name: str, beginning: bytes) -> None:
+        """Remove the keys that begin with `beginning`: at once, but `forget_removed` has to follow for all but a few."""
+        space = self._spaces.get(name)
+        if space is not None:
+            space.removed += space.keys.take(beginning)
+            next(self.forget_removed(), 0)
+
+    def forget_removed(self) -> Iterator[int]:
+        """Forget the values of keys that were removed by their beginning; yields the cost of each step, in visits."""
+        for space in list(self._spaces.values()):
+            while space.removed:
+                keys = space.removed.pop()
+                for key in keys:
+                    if key in space.values and key not in space.keys:
+                        self._forget(space, key)
+                yield FORGET_COST * len(keys)
+
+    def _forget(self, space: Space, key: bytes) -> None:
+        """Forget the value of a key that is no longer among the sorted ones, if it has one."""
+        old = space.values.get(key)
+        if old is not None:
+            self._uncount(space, key, old)
+            space.values.remove(key)
+
+    def _uncount(self, space: Space, key: bytes, old: bytes | int) -> None:
+        """Count the value of `key` no longer, which is going to be removed or replaced."""
+        if isinstance(old, int):
+            position, size = rows.unpack(old)
+            self._rows.remove(position)
+        else:
+            size = len(old)
+            self._release(space.values.anchor(key))
+        self._grow(space, -len(key) - size)
 
     def put_row(self, name: str, key: bytes, row: int, base: int) -> None:
         """Set `key` to the long value that `row` refers to, in the segment at `base`."""
@@ -136,30 +182,23 @@ class StateView:
         space = self._spaces.get(name)
         if space is None:
             space = self._spaces[name] = Space()
+        if space.removed and key not in space.keys:
+            self._forget(space, key)
         old = space.values.get(key)
         if old is not None:
-            if isinstance(old, int):
-                position, old_size = rows.unpack(old)
-                self._rows.remove(position)
-            else:
-                old_size = len(old)
-                self._release(space.anchors[key])
-                if value is None or isinstance(value, int):
-                    del space.anchors[key]
-            self._grow(space, -len(key) - old_size)
+            self._uncount(space, key, old)
             if value is None:
-                del space.values[key]
+                space.values.remove(key)
                 space.keys.remove(key)
         if value is None:
             return
         if old is None:
             space.keys.add(key)
-        space.values[key] = value
+        space.values.put(key, value, base)
         self._grow(space, len(key) + size)
         if isinstance(value, int):
             self._rows.add(base)
         else:
-            space.anchors[key] = base
             self._anchored[base] = self._anchored.get(base, 0) + 1
 
     def _release(self, base: int) -> None:
@@ -193,7 +232,7 @@ class StateView:
                         base = self._rows.base_of(rows.unpack(value)[0])
                         found.append((base, StateChange(name, key, value.to_bytes(12, "big")), True))
                     elif value is not None:
-                        found.append((space.anchors[key], StateChange(name, key, value), False))
+                        found.append((space.values.anchor(key), StateChange(name, key, value), False))
                 found.sort(key=_place)
                 yield found or None
 
@@ -214,7 +253,7 @@ class StateView:
                         if rows.unpack(value)[0] < base:
                             found.append(StateChange(name, key, self._fetch(value)))
                             size += rows.unpack(value)[1]
-                    elif value is not None and space.anchors[key] < base:
+                    elif value is not None and space.values.anchor(key) < base:
                         found.append(StateChange(name, key, value))
                         size += len(value)
                     if size >= FETCH_BYTES:
@@ -225,6 +264,11 @@ class StateView:
     def count(self) -> int:
         """Number of keys in all spaces."""
         return sum(len(space.values) for space in self._spaces.values())
+
+
+def is_beginning(change: StateChange) -> bool:
+    """True for the removal of all keys of `@empty` that begin with its key: a whole one is a name, a zero and a number."""
+    return change.space == EMPTY and (b"\x00" not in change.key or change.key.endswith(b"\x00"))
 
 
 def _steps(space: Space) -> Iterator[list[bytes]]:

@@ -6,7 +6,8 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.filter.tag import parse
-from domain.message import Message
+from domain.message import Message, Placed
+from domain.once import OnceKey
 from domain.record import Record, check
 from domain.store_ports import StateChange
 from domain.store_request import ReadRequest
@@ -33,6 +34,22 @@ class MessageStoreContract:
         assert driver.read("t", 0, tags=parse("y")).status == "NO_MATCH"
         assert driver.read("t", 0, tags=parse("y")).next_offset == 3
         assert driver.read("nowhere").status == "EMPTY"
+
+    @pytest.mark.parametrize("queue_id", [-1, -(1 << 31), 1 << 31])
+    @pytest.mark.parametrize("properties", [b"", b"TIMER_DELAY_MS\x01500\x02"])
+    def test_a_message_for_no_queue_is_refused_and_nothing_of_its_append_is_stored(
+        self, driver: Driver, queue_id: int, properties: bytes
+    ) -> None:
+        messages = [Message("t", b"a", b"", queue_id=0), Message("t", b"b", properties, queue_id=queue_id)]
+        once: list[list[Placed] | Failure] = []
+        driver.store.log.append_once(OnceKey("p", b"1", b"d"), messages, once.append)
+        driver.clock.run_for(1_000)
+        for refused in (driver.append(messages), once[0]):
+            assert isinstance(refused, Failure)
+            assert (refused.code, str(queue_id) in refused.text) == (ErrorCode.QUEUE_ILLEGAL, True)
+        driver.send("t", b"c")
+        for found in (driver, driver.killed(), driver.restarted()):
+            assert found.bodies("t") == [b"c"]
 
     def test_a_read_gives_one_record_however_small_its_bound(self, driver: Driver) -> None:
         driver.send("t", b"x" * 1_000, b"y" * 1_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from collections.abc import Iterator
 
 from domain.message import Message
@@ -17,6 +18,7 @@ from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.state import change
 from store.state.keys import SortedKeys
+from store.state.view import EMPTY
 from store.turns import COST_MAX
 from tests.store.driver import Driver
 from tests.store.test_checkpoint import snapshot_now
@@ -208,7 +210,9 @@ def test_keys_that_are_taken_are_those_with_the_prefix() -> None:
         for key in entropy.sample(sorted(all_keys), len(all_keys)):
             keys.add(key)
         prefix = bytes(entropy.choices(b"abcd", k=entropy.randrange(1, 4)))
-        assert keys.take(prefix) == sorted(key for key in all_keys if key.startswith(prefix))
+        taken = [key for found in keys.take(prefix) for key in found]
+        assert taken == sorted(key for key in all_keys if key.startswith(prefix))
+        assert all((key in keys) != (key in taken) for key in all_keys)
         kept = sorted(key for key in all_keys if not key.startswith(prefix))
         assert list(keys.since(b"")) == kept
         keys.add(prefix)
@@ -219,3 +223,103 @@ def test_a_change_that_removes_all_tables_of_a_topic_is_no_state_key() -> None:
     assert journal.is_key(journal.key("g", "t", 3))
     assert not journal.is_key(b"t\x00")
     assert not journal.is_key(b"%LMQ%$t$")
+
+
+def consume_many(driver: Driver, invisible_ms: int) -> None:
+    """Let a group lease and settle the message of each of MANY queues of topic t."""
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    for number in range(0, MANY, 100):
+        assert isinstance(driver.append([Message("t", b"1", b"", queue_id=at) for at in range(number, number + 100)]), list)
+    for number in range(MANY):
+        [leased] = driver.lease("g", "t", queue_id=number, invisible_ms=invisible_ms).messages
+        assert driver.settle("g", "t", leased) == [None]
+
+
+def test_a_packed_table_is_freed_at_once_though_its_lease_would_have_ended_later() -> None:
+    driver = Driver(LARGE)
+    consume_many(driver, 600_000)
+    tables = driver.store.parts.ledger.tables
+    kept = list(tables.live.values())
+    assert len(kept) >= MANY // 2
+    driver.clock.run_for(30_000)
+    assert (len(tables.live), tables.schedule.count) == (0, 0)
+    assert {sys.getrefcount(table) for table in kept} == {3}, "nobody else refers to it"
+
+
+def test_tables_that_rest_are_packed_and_freed_in_steps() -> None:
+    driver = Driver(LARGE)
+    consume_many(driver, 600_000)
+    turn = driver.store.parts.ledger.turn
+    for _ in turn.rest():
+        pass
+    kept = list(turn.tables.live.values())
+    packed = 0
+    for _ in turn.rest():
+        # The list, the name and the argument refer to a table, and for the one of this step the generator does.
+        gone = [sys.getrefcount(table) for table in kept if table.dropped]
+        assert len(gone) <= packed + 1, "one in a step"
+        assert sum(count > 3 for count in gone) <= 1
+        packed = len(gone)
+    assert packed == len(kept) > MANY // 2
+
+
+def emptied(driver: Driver, topic: str) -> None:
+    """Let retention note the next offset of MANY queues of a topic, whose messages are all deleted."""
+    keys = [StateChange(EMPTY, f"{topic}\x00{number}".encode(), b"%d" % (number + 5)) for number in range(MANY)]
+    answers: list[object] = []
+    driver.store.parts.appender.add((), keys, answers.append, True)
+    driver.clock.run_until(lambda: bool(answers))
+
+
+def offset_of_first(driver: Driver, topic: str, queue_id: int) -> int:
+    return driver.send(topic, b"x", queue_id=queue_id)[0].queue_offset
+
+
+def test_the_next_offsets_of_a_deleted_topic_are_forgotten_in_slices_and_with_one_small_record() -> None:
+    driver = Driver(LARGE)
+    for topic in ("t", "t2"):
+        driver.topic(topic, read_queues=MANY, write_queues=MANY)
+        emptied(driver, topic)
+    state = driver.store.parts.state
+    assert state.size(EMPTY)[0] == 2 * MANY
+    before = driver.store.parts.commit.end
+    driver.store.metadata.delete_topic("t", lambda _: None)
+    assert driver.store.parts.commit.end - before < 1_000
+    assert state.size(EMPTY)[0] >= 2 * MANY - 1_024, "of one list of keys at once"
+    assert state.keys(EMPTY, b"t\x00", b"", 9) == []
+    assert state.get(EMPTY, b"t\x0013") is None
+    assert state.get(EMPTY, b"t2\x0013") == b"18"
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    assert offset_of_first(driver, "t", 13) == 0
+    assert [cost for cost in state.forget_removed() if cost > COST_MAX + 1_024] == []
+    driver.clock.run_for(5_000)
+    assert state.size(EMPTY)[0] == MANY
+    assert offset_of_first(driver, "t2", 13) == 18
+    for found in (driver.killed(), driver.powered_off(), driver.restarted()):
+        assert len(found.store.parts.state.keys(EMPTY, b"", b"", 3 * MANY)) == MANY
+        assert (offset_of_first(found, "t", 14), offset_of_first(found, "t2", 14)) == (0, 19)
+
+
+def test_a_next_offset_of_a_later_topic_stays_while_those_of_the_deleted_one_are_forgotten() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    emptied(driver, "t")
+    driver.store.metadata.delete_topic("t", lambda _: None)
+    later = StateChange(EMPTY, b"t\x0013", b"77")
+    answers: list[object] = []
+    driver.store.parts.appender.add((), [later], answers.append, True)
+    driver.clock.run_until(lambda: bool(answers))
+    driver.clock.run_for(5_000)
+    for found in (driver, driver.killed()):
+        assert found.store.parts.state.keys(EMPTY, b"", b"", 9) == [b"t\x0013"]
+        assert found.store.parts.state.get(EMPTY, b"t\x0013") == b"77"
+
+
+def test_a_next_offset_that_is_being_written_when_its_topic_is_deleted_goes_with_it() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t")
+    driver.store.parts.appender.add((), [StateChange(EMPTY, b"t\x000", b"77")], None, True)
+    assert driver.call(driver.store.metadata.delete_topic, "t") is None
+    driver.topic("t")
+    assert offset_of_first(driver, "t", 0) == 0
+    assert driver.killed().bounds("t") == (0, 1)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.lease.expiry import Expiry
+from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
 from tests.store.clock import START_MS, VirtualClock
 
@@ -16,7 +17,8 @@ class Stage:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.freed: list[tuple[str, str]] = []
-        self.expiry = Expiry(self.clock, lambda group, topic: self.freed.append((group, topic)))
+        self.schedule = LeaseSchedule()
+        self.expiry = Expiry(self.clock, self.schedule, lambda group, topic: self.freed.append((group, topic)))
 
     def table(self, *ends_ms: int, topic: str = "t") -> LeaseTable:
         """A scheduled table with one lease for each end, in milliseconds from the start."""
@@ -80,7 +82,7 @@ def test_a_settled_lease_frees_nobody() -> None:
 
 def test_a_dropped_table_is_left_alone() -> None:
     stage = Stage()
-    stage.table(1_000).dropped = True
+    stage.schedule.remove(stage.table(1_000))
     stage.clock.run_for(5_000)
     assert stage.freed == []
 
