@@ -40,7 +40,8 @@ FOLDERS = {
         "replier", "resource", "responder", "status", "translate", "transmitter", "upload", "wellknown",
     ),
     "protocols/grpc": (
-        "application", "backlog", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
+        "application", "backlog", "call", "framing", "open_calls", "receive", "send", "settle", "translate_in", "translate_out",
+        "wire",
     ),
     "protocols/http": (
         "batch", "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem",

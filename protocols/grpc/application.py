@@ -19,12 +19,10 @@ from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction, wire
 from protocols.grpc.access import Authenticator
-from protocols.grpc.backlog import Backlog, Step
 from protocols.grpc.call import OTHER_BYTES_MAX, Call, Method
 from protocols.grpc.framing import FramingError, Messages
-from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.grpc.renewal import Renewals
+from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
@@ -35,8 +33,6 @@ UNCHECKED_BYTES_MAX: Final = 4 * 1024
 COMMANDS_AT_ONCE: Final = 16
 """Commands of one request that are carried out in one turn of the loop."""
 CLIENT_ID_BYTES_MAX: Final = 1024
-TEXT_CHARS_MAX: Final = 512
-"""Characters of the text of a refusal: it may quote what the client has sent."""
 
 METHODS: Final[dict[bytes, Method]] = {
     f"/apache.rocketmq.v2.MessagingService/{method.name}".encode(): method
@@ -49,25 +45,20 @@ METHODS: Final[dict[bytes, Method]] = {
 }  # fmt: skip
 
 _GRPC: Final = (b"content-type", b"application/grpc")
-_RESPONSE: Final[Headers] = [(b":status", b"200"), _GRPC, (b"grpc-accept-encoding", b"identity,gzip")]
-_TRAILERS_OK: Final[Headers] = [(b"grpc-status", b"0")]
 _NOT_POST: Final[Headers] = [(b":status", b"405"), (b"allow", b"POST"), (b"content-length", b"0")]
 _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIENT_START
 
 
 @final
 class GrpcApplication:
-    """The calls of one connection. Implements `protocols.http2.application.Application`, and `CallContext` for the methods.
+    """The streams of one connection. Implements `protocols.http2.application.Application`.
 
-    setting        the node's facts: clocks, broker name, counters of refusals, authority
-    peer           address and certificate of the client
-    sessions       clients of all connections, by client id
-    renewals       leases of this connection that are renewed
-    backlog        the work of this turn of the loop, and what waits for a later one
-    inquiries      inquiries of tools that clients of this connection have not answered
+    calls          the calls that are not answered, and what methods ask of this connection
+    _setting       the node's facts: clocks, broker name, counters of refusals, authority
+    _peer          address and certificate of the client
+    _backlog       the work of this turn of the loop, and what waits for a later one
     _authenticator authenticates calls; None without access control
-    _calls         stream id -> a call that is not answered
-    _queued        commands for the next `expire`
+    _by_stream     stream id -> a call that is not answered
     _reply         writes to the streams of the HTTP/2 connection
     _not_posts     streams whose method is not POST, until the request ends
     _client_raw    the metadata x-mq-client-id of the last call
@@ -76,22 +67,18 @@ class GrpcApplication:
     """
 
     __slots__ = (
-        "_authenticator", "_calls", "_client_id", "_client_raw", "_not_posts", "_origin", "_queued", "_reply", "backlog",
-        "inquiries",
-        "peer", "renewals", "sessions", "setting",
+        "_authenticator", "_backlog", "_by_stream", "_client_id", "_client_raw", "_not_posts", "_origin", "_peer", "_reply",
+        "_setting", "calls",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
-        self.setting = setting
-        self.sessions = sessions
-        self.peer = peer
+        self.calls = OpenCalls(self, setting, sessions, reply, peer)
+        self._setting = setting
+        self._peer = peer
+        self._backlog = self.calls.backlog
+        self._by_stream = self.calls.by_stream
         self._authenticator = None if setting.authority is None else Authenticator(setting.authority, peer)
-        self.renewals = Renewals(self)
-        self.backlog = Backlog()
-        self.inquiries = Inquiries()
         self._reply = reply
-        self._calls: dict[int, Call] = {}
-        self._queued: list[Command] = []
         self._not_posts: set[int] = set()
         self._client_raw = b""
         self._client_id = ""
@@ -110,16 +97,16 @@ class GrpcApplication:
         fields = dict(headers)
         if fields.get(b":method") != b"POST":
             # Intermediaries may repeat a GET or PUT, or answer it from a cache (PROTOCOL-HTTP2: requests are POST).
-            self.setting.refused("grpc", framing.REFUSALS[framing.UNIMPLEMENTED])
+            self._setting.refused("grpc", framing.REFUSALS[framing.UNIMPLEMENTED])
             self._not_posts.add(stream_id)
             return ()
         method = METHODS.get(fields.get(b":path", b""))
         encoding = fields.get(b"grpc-encoding", b"identity")
         if method is None:
-            self._refuse_stream(stream_id, framing.UNIMPLEMENTED, "this method is not served")
+            self.calls.refuse_stream(stream_id, framing.UNIMPLEMENTED, "this method is not served")
             return ()
         if encoding not in (b"identity", b"gzip"):
-            self._refuse_stream(stream_id, framing.UNIMPLEMENTED, "grpc-encoding is none of identity, gzip")
+            self.calls.refuse_stream(stream_id, framing.UNIMPLEMENTED, "grpc-encoding is none of identity, gzip")
             return ()
         raw = fields.get(b"x-mq-client-id", b"")
         if raw != self._client_raw:
@@ -134,7 +121,7 @@ class GrpcApplication:
             now + wait if wait >= 0 else -1,
             Messages(encoding == b"gzip", method.bytes_max),
         )
-        self._calls[stream_id] = call
+        self._by_stream[stream_id] = call
         space = fields.get(b"x-mq-namespace")
         if space:
             call.namespace = space.decode("latin-1")
@@ -143,21 +130,21 @@ class GrpcApplication:
             call.version = fields.get(b"x-mq-client-version", b"").decode("latin-1")[:32]
         if method.streaming:
             # Some clients read no message before the response headers have arrived.
-            self._reply.respond(stream_id, _RESPONSE, False)
+            self._reply.respond(stream_id, RESPONSE, False)
         if not self._client_id:
-            self._refuse_client(call)
+            self.calls.refuse_client(call)
         elif self._authenticator is not None:
             found = self._authenticator.identify(fields)
             if isinstance(found, Failure):
-                self.setting.refused("grpc", found.code.value)
-                self._reply_status(call, status.status(*status.of(found)))
+                self._setting.refused("grpc", found.code.value)
+                self.calls.reply_status(call, status.status(*status.of(found)))
             else:
                 call.principal = found
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
         """A part of a request. Messages of a streaming call are handled as they are complete, in turns."""
-        call = self._calls.get(stream_id)
+        call = self._by_stream.get(stream_id)
         if call is None:
             return ()
         messages = call.messages
@@ -168,30 +155,30 @@ class GrpcApplication:
         try:
             ready = messages.ready()
         except FramingError as error:
-            self.fail(call, error.status, str(error))
+            self.calls.fail(call, error.status, str(error))
             return ()
         if not call.method.streaming:
             if ready and messages.follows():
-                self.fail(call, framing.INVALID_ARGUMENT, "a unary call has one request message")
+                self.calls.fail(call, framing.INVALID_ARGUMENT, "a unary call has one request message")
             return ()
         return self._continue(call, ready, now)
 
     def _continue(self, call: Call, ready: bool, now: int) -> Sequence[Command]:
         """Handle the messages of a streaming call that are there; with too many for this turn, the others wait for the next."""
         commands: list[Command] = []
-        while ready and self.backlog.is_open(now):
+        while ready and self._backlog.is_open(now):
             commands += self._begin(call, now)
-            if self.is_closed(call):
+            if self.calls.is_closed(call):
                 return commands
             try:
                 ready = call.messages.ready()
             except FramingError as error:
-                self.fail(call, error.status, str(error))
+                self.calls.fail(call, error.status, str(error))
                 return commands
         if ready and not call.waits:
             call.waits = True
             self._reply.pause(call.stream_id)
-            self.backlog.add(partial(self._continue_later, call))
+            self._backlog.add(partial(self._continue_later, call))
         if (call.messages.held or call.share is not None) and not self._hold(call):
             return commands
         if call.half_closed and not ready:
@@ -200,16 +187,16 @@ class GrpcApplication:
 
     def _continue_later(self, call: Call, now: int) -> Sequence[Command]:
         """`_continue` in a later turn, with one message at least."""
-        if self.is_closed(call):
+        if self.calls.is_closed(call):
             return ()
         commands = list(self._begin(call, now))
-        if self.is_closed(call):
+        if self.calls.is_closed(call):
             return commands
         call.waits = False
         try:
             ready = call.messages.ready()
         except FramingError as error:
-            self.fail(call, error.status, str(error))
+            self.calls.fail(call, error.status, str(error))
             return commands
         commands += self._continue(call, ready, now)
         if not call.waits:
@@ -220,20 +207,20 @@ class GrpcApplication:
         """Count the bytes of a streaming call that are not handled; False, and the call ends, when they find no room."""
         share = call.share
         if share is None:
-            share = call.share = UploadShare(self.setting.uploads, self.peer.host)
+            share = call.share = UploadShare(self._setting.uploads, self._peer.host)
         growth = call.messages.held - share.held
         if growth <= 0:
             share.give(-growth)
         elif not share.take(growth):
             share.release()
-            self.setting.refused("grpc", "uploads-full")
-            self.fail(call, framing.RESOURCE_EXHAUSTED, "too many bytes of unfinished requests are held", counted=True)
+            self._setting.refused("grpc", "uploads-full")
+            self.calls.fail(call, framing.RESOURCE_EXHAUSTED, "too many bytes of unfinished requests are held", counted=True)
             return False
         return True
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
         """The request is complete: handles the message of a unary call, closes a streaming call."""
-        call = self._calls.get(stream_id)
+        call = self._by_stream.get(stream_id)
         if call is None:
             if stream_id in self._not_posts:
                 # curl 7.88 reports an error, and no status, when RST_STREAM arrives together with the response.
@@ -247,36 +234,36 @@ class GrpcApplication:
             return ()
         size = call.messages.held
         if size == 0:
-            self.fail(call, framing.INTERNAL, "the request has no message")
+            self.calls.fail(call, framing.INTERNAL, "the request has no message")
         elif not call.messages.ready() or call.messages.follows():
-            self.fail(call, framing.INTERNAL, "the request ends inside a message")
-        elif self.backlog.is_open(now):
+            self.calls.fail(call, framing.INTERNAL, "the request ends inside a message")
+        elif self._backlog.is_open(now):
             return self._begin(call, now)
         else:
             self._reply.hold(size)
-            self.backlog.add(partial(self._begin_later, call, size))
+            self._backlog.add(partial(self._begin_later, call, size))
         return ()
 
     def _begin_later(self, call: Call, size: int, now: int) -> Sequence[Command]:
         """Handle the request of a unary call whose turn has come."""
         self._reply.hold(-size)
-        return () if self.is_closed(call) else self._begin(call, now)
+        return () if self.calls.is_closed(call) else self._begin(call, now)
 
     def _begin(self, call: Call, now: int) -> Sequence[Command]:
-        """Handle the next message of a call. A malformed one ends the call."""
+        """Read the next message of a call and let its method begin -> commands. A message that cannot be read ends the call."""
         method = call.method
         try:
             message = call.messages.take()
             size = len(message)
             if size > UNCHECKED_BYTES_MAX and not self._may_read(call, message):
                 return ()
-            self.backlog.charge(method.weight + (size >> 16))
-            commands = method.begin(self, call, message, now)
+            self._backlog.charge(method.weight + (size >> 16))
+            commands = method.begin(self.calls, call, message, now)
         except FramingError as error:
-            self.fail(call, error.status, str(error))
+            self.calls.fail(call, error.status, str(error))
             return ()
         except DecodeError:
-            self.fail(call, framing.INTERNAL, "a request message cannot be read")
+            self.calls.fail(call, framing.INTERNAL, "a request message cannot be read")
             return ()
         if len(commands) <= COMMANDS_AT_ONCE:
             return _with_principal(call, commands)
@@ -306,35 +293,36 @@ class GrpcApplication:
         else:
             return True
         if method.streaming:
-            self.fail(call, framing.INVALID_ARGUMENT, text)
+            self.calls.fail(call, framing.INVALID_ARGUMENT, text)
         else:
-            self.refuse(call, pb.BAD_REQUEST, text)
+            self.calls.refuse(call, pb.BAD_REQUEST, text)
         return False
 
     def _some(self, call: Call, commands: Sequence[Command], at: int, now: int) -> Sequence[Command]:
-        """The next commands of a request with many of them; the others wait, and are carried out even if the call ends."""
+        """The next COMMANDS_AT_ONCE commands of a request that asks for many. The others follow in later turns, even if its
+        call has ended by then: a request is carried out whole."""
         end = at + COMMANDS_AT_ONCE
         if end < len(commands):
-            self.backlog.go_on(partial(self._some, call, commands, end))
-        self.backlog.charge(8 * COMMANDS_AT_ONCE)
+            self._backlog.go_on(partial(self._some, call, commands, end))
+        self._backlog.charge(8 * COMMANDS_AT_ONCE)
         return _with_principal(call, commands[at:end])
 
     def _close_stream(self, call: Call) -> None:
         """The client has half-closed a streaming call, and its messages are handled."""
         if call.messages.held:
-            self.fail(call, framing.INTERNAL, "the request ends inside a message")
+            self.calls.fail(call, framing.INTERNAL, "the request ends inside a message")
         elif not call.state:
-            self.close(call)
+            self.calls.close(call)
         # Else with the answer to the last settings.
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """The client has reset the stream. A command in progress continues; messages leased by it are released in `finish`."""
         self._not_posts.discard(stream_id)
-        call = self._calls.pop(stream_id, None)
+        call = self._by_stream.pop(stream_id, None)
         if call is not None and call.method is client.TELEMETRY:
-            known = self.sessions.find(call.client_id)
+            known = self.calls.sessions.find(call.client_id)
             if known is not None and known.kind == pb.LITE_PUSH_CONSUMER:
-                return _with_principal(call, (lite.remove_subscriptions(self, call, known),))
+                return _with_principal(call, (lite.remove_subscriptions(self.calls, call, known),))
         return ()
 
     def answer(self, event: Event, now: int) -> None:
@@ -342,50 +330,50 @@ class GrpcApplication:
         ticket = event.ticket  # type: ignore[attr-defined]
         if ticket is None:
             if type(event) is CheckTransaction:
-                stream = self.telemetry(event.client_id)
+                stream = self.calls.telemetry(event.client_id)
                 if stream is not None:
-                    self.push(stream, transaction.check_command(event, self.sessions.find(event.client_id)))
+                    self.calls.push(stream, transaction.check_command(event, self.calls.sessions.find(event.client_id)))
             elif type(event) is LiteTaken:
-                stream = self.telemetry(event.client_id)
+                stream = self.calls.telemetry(event.client_id)
                 if stream is not None:
-                    self.push(stream, lite.unsubscribe_command(event))
+                    self.calls.push(stream, lite.unsubscribe_command(event))
             elif type(event) is Inquiry:
                 self._send_inquiry(event, now)
             return
         subject = ticket[1]
         if type(subject) is Call:
-            if self._calls.get(subject.stream_id) is subject or subject.method is receive.RECEIVE_MESSAGE:
-                subject.method.finish(self, subject, event, now)
+            if self._by_stream.get(subject.stream_id) is subject or subject.method is receive.RECEIVE_MESSAGE:
+                subject.method.finish(self.calls, subject, event, now)
         else:
-            self.renewals.extended(subject, event, now)
+            self.calls.renewals.extended(subject, event, now)
 
     def _send_inquiry(self, event: Inquiry, now: int) -> None:
         """Send an inquiry to its client, or queue the failure as its answer."""
-        stream = self.telemetry(event.client_id)
-        asked = self.inquiries.ask(event, self.sessions.find(event.client_id) if stream is not None else None, now)
+        stream = self.calls.telemetry(event.client_id)
+        asked = self.calls.inquiries.ask(event, self.calls.sessions.find(event.client_id) if stream is not None else None, now)
         if isinstance(asked, ClientAnswered):
-            self.enqueue(asked)
+            self.calls.enqueue(asked)
         elif stream is not None:
-            self.push(stream, asked)
+            self.calls.push(stream, asked)
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: streams end with UNAVAILABLE, so that clients open them on another node."""
-        for call in list(self._calls.values()):
+        for call in list(self._by_stream.values()):
             if call.method.streaming:
-                self.fail(call, framing.UNAVAILABLE, "the node stops", counted=True)
+                self.calls.fail(call, framing.UNAVAILABLE, "the node stops", counted=True)
         return ()
 
     def deadline(self) -> int | None:
         """Monotonic ns at which the next lease has to be renewed; 0 while commands or steps wait; None for never."""
-        return 0 if self._queued or self.backlog.waits else self.renewals.due_at
+        return 0 if self.calls.queued or self._backlog.waits else self.calls.renewals.due_at
 
     def expire(self, now: int) -> Sequence[Command]:
         """The queued commands, the next steps of the backlog, and extensions of the leases that are due."""
-        commands, self._queued = self._queued, []
-        begun = self.backlog.run(now) if self.backlog.waits else None
-        due_at = self.renewals.due_at
+        commands, self.calls.queued = self.calls.queued, []
+        begun = self._backlog.run(now) if self._backlog.waits else None
+        due_at = self.calls.renewals.due_at
         if due_at is not None and due_at <= now:
-            commands += self.renewals.expire(now)
+            commands += self.calls.renewals.expire(now)
         if self._authenticator is not None:
             for command in commands:
                 # Renewals, releases and departures follow from authorised calls, so they need no rights of their own.
@@ -394,106 +382,6 @@ class GrpcApplication:
         if begun is not None:
             commands += begun  # each has the principal of its call
         return commands
-
-    # Called by the methods
-
-    def ticket(self, call: Call) -> object:
-        """The ticket of a command of `call`: element 0 routes the event to this connection, element 1 to its call."""
-        return (self, call)
-
-    def is_closed(self, call: Call) -> bool:
-        """True when the call has ended: its stream was reset, or it was answered."""
-        return self._calls.get(call.stream_id) is not call
-
-    def unsent_bytes(self) -> int:
-        """Bytes of answers, over all calls of the connection, that have not been sent."""
-        return self._reply.pending(0)
-
-    def is_full(self) -> bool:
-        """True when too many bytes of answers wait for this client to read."""
-        return self._reply.is_full()
-
-    def telemetry(self, client_id: str) -> Call | None:
-        """The Telemetry stream of a client on this connection, None when it has none."""
-        for call in self._calls.values():
-            if call.method is client.TELEMETRY and call.client_id == client_id:
-                return call
-        return None
-
-    def enqueue(self, command: Command) -> None:
-        """Queue `command` for the next `expire`; `deadline` is 0 until then."""
-        self._queued.append(command)
-
-    def later(self, step: Step) -> None:
-        """Run `step` in a later turn of the loop."""
-        self.backlog.add(step)
-
-    def go_on(self, step: Step) -> None:
-        """Run `step` in the next turn of the loop, before what waits already."""
-        self.backlog.go_on(step)
-
-    def charge(self, weight: int) -> None:
-        """Count work of a call in this turn: what follows may have to wait for the next one."""
-        self.backlog.charge(weight)
-
-    def reply(self, call: Call, message: bytes) -> None:
-        """Send the message of a unary call, and the trailers."""
-        self.reply_frames(call, b"\x00" + len(message).to_bytes(4, "big") + message)
-
-    def reply_frames(self, call: Call, frames: bytes) -> None:
-        """Send prefixed messages, and the trailers."""
-        stream_id = call.stream_id
-        del self._calls[stream_id]
-        reply = self._reply
-        reply.respond(stream_id, _RESPONSE, False)
-        reply.send(stream_id, frames, False)
-        reply.trailers(stream_id, _TRAILERS_OK)
-
-    def refuse(self, call: Call, code: int, text: str) -> None:
-        """Answer with a Status alone, and count the refusal."""
-        self.setting.refused("grpc", status.REFUSALS[code])
-        self.reply(call, status.status(code, text[:TEXT_CHARS_MAX]))
-
-    def reply_failure(self, call: Call, failure: Failure) -> None:
-        """Answer with a Status alone, for a refusal that the gateway has counted."""
-        self.reply(call, status.status(*status.of(failure)))
-
-    def push(self, call: Call, message: bytes) -> None:
-        """Send one more message on an open stream."""
-        self._reply.send(call.stream_id, framing.frame(message), False)
-
-    def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
-        """End the call with a grpc-status. `counted`: the gateway has counted the refusal."""
-        if self._calls.pop(call.stream_id, None) is not call:
-            return
-        if not counted:
-            self.setting.refused("grpc", framing.REFUSALS[grpc_status])
-        if call.method.streaming:
-            self._reply.trailers(call.stream_id, _trailers(grpc_status, text))
-        else:
-            self._reply.respond(call.stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
-
-    def close(self, call: Call) -> None:
-        """End an open stream with grpc-status 0."""
-        del self._calls[call.stream_id]
-        self._reply.trailers(call.stream_id, _TRAILERS_OK)
-
-    def _refuse_stream(self, stream_id: int, grpc_status: int, text: str) -> None:
-        self.setting.refused("grpc", framing.REFUSALS[grpc_status])
-        self._reply.respond(stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
-
-    def _refuse_client(self, call: Call) -> None:
-        """Refuse a call without a usable client id with CLIENT_ID_REQUIRED; every response type has a Status field."""
-        self.setting.refused("grpc", status.REFUSALS[pb.CLIENT_ID_REQUIRED])
-        self._reply_status(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
-
-    def _reply_status(self, call: Call, status_field: bytes) -> None:
-        """Answer with an encoded Status field alone, before the request has been read."""
-        if call.method.streaming:
-            self.push(call, status_field)
-            self.close(call)
-        else:
-            self.reply(call, status_field)
 
     def _set_client(self, raw: bytes) -> None:
         """Keep the client of the last call in decoded form: most connections carry calls of one client."""
@@ -510,7 +398,3 @@ def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command
         for command in commands:
             command.principal = call.principal
     return commands
-
-
-def _trailers(grpc_status: int, text: str) -> Headers:
-    return [(b"grpc-status", b"%d" % grpc_status), (b"grpc-message", framing.percent_encode(text[:TEXT_CHARS_MAX]))]

@@ -103,6 +103,9 @@ class CallContext(Protocol):
     def ticket(self, call: Call) -> object:
         """The ticket of a command of `call`."""
 
+    def ticket_of(self, call: Call, part: object) -> object:
+        """The ticket of one of several commands of `call`; element 2 is `part`."""
+
     def reply(self, call: Call, message: bytes) -> None:
         """Answer a unary call."""
 

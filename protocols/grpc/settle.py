@@ -96,7 +96,7 @@ def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
             context.refuse(call, pb.INTERNAL_SERVER_ERROR, "the request has no entries")
         return ()
     acks.open = len(acks.receipts)
-    return [Acknowledge((context, call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
+    return [Acknowledge(context.ticket_of(call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
 
 
 def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None:

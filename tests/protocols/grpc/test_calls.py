@@ -139,7 +139,7 @@ def test_messages_arrive_whole_however_they_are_cut(engine: EngineFactory) -> No
 @both_engines
 def test_incomplete_messages_of_streaming_calls_share_one_bound(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
-    uploads = stage.application.setting.uploads
+    uploads = stage.application.calls.setting.uploads
     stream = stage.open_telemetry()
     stage.client.connection.send_data(stream, (60_000).to_bytes(5, "big") + bytes(10_000))
     stage.client.exchange()

@@ -144,7 +144,7 @@ def test_lease_of_a_push_consumer_is_renewed_and_the_first_handle_still_works(en
     assert isinstance(ack, Acknowledge)
     assert [receipt.text() for receipt in ack.receipts] == [renewed.text()]
     assert stage.expire(stage.now + 120 * SECOND) == []
-    assert telemetry in stage.application._calls
+    assert telemetry in stage.application.calls.by_stream
 
 
 @both_engines
