@@ -16,7 +16,7 @@ from tests.tidy.source import PACKAGES, ROOT
 OURS = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
 FRAMES = f"{ROOT}/protocols/remoting/frame.py"
 """Left out: the client decodes its answers with it, in as many pieces as the network makes of them."""
-CALLS_MAX = 8
+CALLS_MAX = 11
 
 
 def calls_of_a_pull(caller: Caller, offset: int, count: int) -> int:
