@@ -7,13 +7,12 @@ import gzip
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 
 import aiohttp
 import pytest
 
 from protocols.http.batch import MESSAGES_MAX
-from tests.interop.http.test_curl import CURL, VERSIONS, Curl
+from tests.interop.http.curl import CURL, Curl
 from tests.interop.node import Node
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(CURL is None, reason="curl is not installed")]
@@ -24,19 +23,6 @@ PACKED = ("-H", "Content-Encoding: gzip")
 BATCH = "/v1/topics/bounds/messages:batch"
 SEND = "/v1/topics/bounds/messages"
 EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One node for all tests here."""
-    with Node(tmp_path_factory.mktemp("bounds")) as running:
-        yield running
-
-
-@pytest.fixture(params=VERSIONS)
-def curl(node: Node, request: pytest.FixtureRequest) -> Curl:
-    """Both versions."""
-    return Curl(node, str(request.param))
 
 
 def code(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -18,13 +17,6 @@ from cloudevents.core.v1.event import CloudEvent
 from tests.interop.node import Node
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One node for all tests here."""
-    with Node(tmp_path_factory.mktemp("http")) as running:
-        yield running
 
 
 def event(identity: str, content_type: str, data: dict[str, object] | str | bytes) -> CloudEvent:
