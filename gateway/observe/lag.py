@@ -11,8 +11,10 @@ from domain.store_ports import GroupLag, LagWalk, Outlook
 ROWS_MAX: Final = 1_000
 """Pairs of a group and a topic that have a row of their own."""
 SLICE_NS: Final = 20 * MILLISECOND_NS
-WALK_NS: Final = 10 * SECOND_NS
-"""Time that a walk over all positions should take; with few of them it ends earlier, and the next begins after WALK_NS."""
+WALK_NS: Final = 5 * SECOND_NS
+"""Time that a walk over all positions should take; with few of them it ends earlier."""
+PERIOD_NS: Final = 10 * SECOND_NS
+"""Time between the begins of two walks, unless the first takes longer."""
 COST_MIN: Final = 256
 COST_MAX: Final = 8_192
 """Positions read in one turn of the loop: a millisecond or two, at most."""
@@ -67,7 +69,7 @@ class Lags:
         now = self._clock.monotonic_ns()
         if over:
             self._finish(walk, now)
-            self._timer = self._clock.call_at(max(now + SLICE_NS, self._began_ns + WALK_NS), self.start)
+            self._timer = self._clock.call_at(max(now + SLICE_NS, self._began_ns + PERIOD_NS), self.start)
             return
         # Positions that have not changed cost almost nothing, so nobody knows what is still to come: slices grow while late.
         is_late = walk.passed * WALK_NS < walk.total * (now - self._began_ns + SLICE_NS)
