@@ -163,11 +163,16 @@ class OutboundDelivery:
                 self._arrivals.extend([(queue, each) for each in records[at:]])
                 return
 
-    def _offer_now(self, queue: QueueKey, data: bytes) -> bool:
-        """Offer a record to the sessions whose subscriptions match its path; False when these are too many for this turn."""
+    def _matching(self, queue: QueueKey, data: bytes) -> tuple[list[MergedSubscription], Record, bytes, str]:
+        """(the subscriptions that match the path of a record, the record, its stored properties, its path)."""
         record = Record(data)
         stored = record.properties
         path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+        return merged_subscriptions, record, stored, path
+
+    def _offer_now(self, queue: QueueKey, data: bytes) -> bool:
+        """Offer a record to the sessions whose subscriptions match its path; False when these are too many for this turn."""
+        merged_subscriptions, record, stored, path = self._matching(queue, data)
         if len(merged_subscriptions) > self._offers:
             return False
         if merged_subscriptions and not self._has_expired(data, stored):
@@ -191,9 +196,7 @@ class OutboundDelivery:
         """The first of the waiting records, with those behind it that go to the same sessions: one write for each session."""
         run = self._run = OfferRun()
         for queue, data in islice(self._arrivals, RUN_RECORDS):
-            record = Record(data)
-            stored = record.properties
-            path, merged_subscriptions = self._routes.of(queue[0], properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+            merged_subscriptions, record, stored, path = self._matching(queue, data)
             if run.records and merged_subscriptions is not run.sessions:
                 break
             run.count += 1

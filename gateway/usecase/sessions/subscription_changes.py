@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Final
 
-from domain.errors import ErrorCode, Failure
+from domain.errors import Failure
 from domain.event import Refused
-from domain.filter.path import is_filter
 from domain.mqtt_session import (
     AT_MOST_ONCE,
     RETAINED_ALWAYS,
@@ -28,18 +26,9 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import OutboundDelivery
+from gateway.usecase.sessions.shared_joins import SharedJoins
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
-
-DEEP_LEVELS: Final = 16
-"""A topic filter with more levels is a deep one."""
-DEEP_MAX: Final = 128
-"""Deep filters of one session: the routing tables hold some 350 bytes for each level."""
-SUBSCRIPTIONS_MAX: Final = 1_024
-"""Subscriptions of one session, shared subscriptions included."""
-WILD_SHARES_MAX: Final = 16
-"""Shared subscriptions of one session that begin with a wildcard: each makes the session a member for up to 256 topics."""
-SHARES_UNDER_WAY: Final = 4
-"""Shared subscriptions of one SUBSCRIBE that are prepared at a time: each creates a group and its positions in the log."""
+from gateway.usecase.sessions.subscription_limits import refusal
 
 Done = Callable[[None | Failure], None]
 
@@ -75,7 +64,7 @@ class SubscriptionChanges:
         shared: list[tuple[int, MqttSubscription]] = []
         coming: list[MqttSubscription] = []
         for at, subscription in enumerate(command.subscriptions):
-            failure = _refusal(session, subscription, coming)
+            failure = refusal(session, subscription, coming)
             outcomes.append(failure)
             if failure is None and subscription.group:
                 shared.append((at, subscription))
@@ -83,8 +72,6 @@ class SubscriptionChanges:
             elif failure is None:
                 added.append((subscription, self._add(session, subscription)))
         epoch = session.epoch
-        left = [1 + len(shared)]
-        prepared_count = [0]
 
         def done(failure: None | Failure) -> None:
             if session.epoch != epoch:
@@ -98,40 +85,18 @@ class SubscriptionChanges:
                     self._catch_up.retained_delivery.begin(session, subscription)
             self._catch_up.catch_up(session)
 
-        def one_less() -> None:
-            left[0] -= 1
-            if left[0] or session.epoch != epoch:
+        def decided() -> None:
+            if session.epoch != epoch:
                 return
             if session.durable and None in outcomes:
                 self._define(session, done)
             else:
                 done(None)
 
-        def share(at: int, subscription: MqttSubscription) -> None:
-            def prepared(failure: None | Failure) -> None:
-                prepared_count[0] += 1
-                outcomes[at] = failure
-                if failure is None and session.epoch == epoch:
-                    session.shared_subscriptions[subscription.name] = subscription
-                    self._shared.join(session, subscription)
-                one_less()
-
-            refusal = _refusal(session, subscription, ())  # others may have been added since
-            if refusal is None:
-                self._shared.prepare(subscription, prepared)
-            else:
-                prepared(refusal)
-
-        def share_all() -> Iterator[None]:
-            for number, (at, subscription) in enumerate(shared):
-                while number - prepared_count[0] >= SHARES_UNDER_WAY:
-                    yield
-                share(at, subscription)
-                yield
-
         if shared:
-            self._questions.ask(connection, share_all())
-        one_less()
+            self._questions.ask(connection, SharedJoins(session, self._shared, shared, outcomes, decided).steps())
+        else:
+            decided()
 
     def _define(self, session: MqttSession, done: Done) -> None:
         """Store the session's definition and progress, once for all changes of this turn."""
@@ -208,28 +173,3 @@ class SubscriptionChanges:
 def _tell(waiting: list[Done], result: None | Failure) -> None:
     for done in waiting:
         done(result)
-
-
-def _refusal(session: MqttSession, subscription: MqttSubscription, coming: Sequence[MqttSubscription]) -> Failure | None:
-    """Why a subscription is refused; None: it is not. `coming`: shared subscriptions that are about to be added."""
-    pattern = subscription.pattern
-    if subscription.refused is not None:
-        return subscription.refused
-    if not is_filter(pattern):
-        return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
-    known = subscription.name in (session.shared_subscriptions if subscription.group else session.subscriptions)
-    if not known and len(session.subscriptions) + len(session.shared_subscriptions) + len(coming) >= SUBSCRIPTIONS_MAX:
-        return Failure(ErrorCode.QUOTA, f"a session may have {SUBSCRIPTIONS_MAX} filters")
-    if not known and subscription.group and topic_of_filter(pattern) == "" and _wild_shares(session, coming) >= WILD_SHARES_MAX:
-        return Failure(ErrorCode.QUOTA, f"a session may have {WILD_SHARES_MAX} shared subscriptions that begin with a wildcard")
-    if not known and _is_deep(pattern) and sum(map(_is_deep, session.subscriptions)) >= DEEP_MAX:
-        return Failure(ErrorCode.QUOTA, f"a session may have {DEEP_MAX} filters with more than {DEEP_LEVELS} levels")
-    return None
-
-
-def _wild_shares(session: MqttSession, coming: Sequence[MqttSubscription]) -> int:
-    return sum([topic_of_filter(each.pattern) == "" for each in (*session.shared_subscriptions.values(), *coming)])
-
-
-def _is_deep(pattern: str) -> bool:
-    return pattern.count("/") >= DEEP_LEVELS
