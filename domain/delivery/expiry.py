@@ -25,13 +25,13 @@ def has_expired(data: bytes, wall_ms: int) -> bool:
 
 
 def is_over(stored: bytes, wall_ms: int) -> bool:
-    """`has_expired` of a message with the stored properties `stored`."""
+    """True when a message with the properties `stored` has expired at `wall_ms`."""
     expire = find(stored, HG_EXPIRE_MS_START)
     return expire.isdigit() and len(expire) < 19 and int(expire) <= wall_ms
 
 
 def unexpired(records: Sequence[bytes], wall_ms: int) -> tuple[list[bytes], bool]:
-    """(the records that have not expired at `wall_ms`, False when none of them has a property that starts with `HG_`)."""
+    """(the records that have not expired at `wall_ms`, True when one of these has a property whose name starts with `HG_`)."""
     kept: list[bytes] = []
     marked = False
     for data in records:

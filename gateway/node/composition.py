@@ -125,12 +125,7 @@ def compose(
     report      gets the events of the store
     """
     protocols = protocols or installed()
-    given = {
-        "broker": config.broker,
-        "store_host": protocols.store_host(host, ports),
-        "durability": config.durability,
-        "fresh_incarnation": int.from_bytes(entropy.token(8), "big") >> 1 | 1,
-    }
+    given = _of_store(config, protocols.store_host(host, ports), entropy)
     store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
@@ -147,21 +142,14 @@ def compose(
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(
-            store,
-            clock,
-            handler.sending,
-            handler.receiving,
-            handler.groups,
-            handler.dead_letters,
-            handler.registry,
-            policy,
+            store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
             handler.questions,
         ),
         LatestValues(store.state, clock),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
-    )
+    )  # fmt: skip
     store.log.listen(watches)
     store.transactions.listen(deciding)
     store.log.listen(sessions)
@@ -173,20 +161,19 @@ def compose(
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     adapters = protocols.adapters(config, setting)
     return Parts(
-        store,
-        handler,
-        access,
-        entry,
-        protocols,
-        adapters,
-        watches,
-        sessions,
-        limits,
-        throttle,
-        access_records,
-        counters,
+        store, handler, access, entry, protocols, adapters, watches, sessions, limits, throttle, access_records, counters,
         setting.uploads,
-    )
+    )  # fmt: skip
+
+
+def _of_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:
+    """Settings of the store that follow from those of the node."""
+    return {
+        "broker": config.broker,
+        "store_host": store_host,
+        "durability": config.durability,
+        "fresh_incarnation": int.from_bytes(entropy.token(8), "big") >> 1 | 1,
+    }
 
 
 def _dispatcher(config: Config, policy: NodePolicy, store: MessageStore, clock: Clock, entropy: Entropy) -> Dispatcher:

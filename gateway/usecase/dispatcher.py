@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from domain import address
@@ -11,6 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message_store import MessageStore
 from domain.ports import Clock, Entropy
+from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
@@ -120,15 +121,18 @@ class Dispatcher:
             ReadHolding(state, self.topics, clock),
         )
         self._topics_to_make = 0
-        for topic in system_topics(cluster, broker):
-            if metadata.topic(topic.name) is None:
-                self._topics_to_make += 1
-                metadata.put_topic(replace(topic, created_ms=self.topics.created_ms()), self._made)
+        self._make_topics(metadata, system_topics(cluster, broker))
 
     @property
     def ready(self) -> bool:
         """True once the topics that clients expect to find are there."""
         return self._topics_to_make == 0
+
+    def _make_topics(self, metadata: Metadata, topics: Iterable[Topic]) -> None:
+        for topic in topics:
+            if metadata.topic(topic.name) is None:
+                self._topics_to_make += 1
+                metadata.put_topic(replace(topic, created_ms=self.topics.created_ms()), self._made)
 
     def _made(self, result: None | Failure) -> None:
         if result is None:

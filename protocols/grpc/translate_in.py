@@ -101,11 +101,9 @@ def message(
             stored += f"{properties.CHECK_IMMUNITY}\x01{immune_s}\x02"
         sys_flag = SYS_PREPARED
     if system.body_encoding == pb.GZIP:
-        opened = compression.inflate(body, room)
-        if opened is None and room < limits.BODY_BYTES_MAX:
-            return Refusal(pb.PAYLOAD_TOO_LARGE, "a GZIP body is corrupt, or the bodies have more than 4,194,304 bytes")
-        if opened is None:
-            return Refusal(pb.MESSAGE_CORRUPTED, "the GZIP body is corrupt, or larger than 4,194,304 bytes inside")
+        opened = _inflated(body, room)
+        if isinstance(opened, Refusal):
+            return opened
         size = len(opened)
         if body.startswith(compression.GZIP_MAGIC):
             body = opened  # the stored flag means zlib, not gzip
@@ -124,6 +122,16 @@ def message(
         retain=marks.retain_of(topic, encoded),
     )
     return made, size
+
+
+def _inflated(body: bytes, room: int) -> bytes | Refusal:
+    """A GZIP body, decompressed to at most `room` bytes."""
+    opened = compression.inflate(body, room)
+    if opened is not None:
+        return opened
+    if room < limits.BODY_BYTES_MAX:
+        return Refusal(pb.PAYLOAD_TOO_LARGE, "a GZIP body is corrupt, or the bodies have more than 4,194,304 bytes")
+    return Refusal(pb.MESSAGE_CORRUPTED, "the GZIP body is corrupt, or larger than 4,194,304 bytes inside")
 
 
 def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> str | Refusal:

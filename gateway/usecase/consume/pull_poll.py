@@ -302,7 +302,7 @@ class PullPoll:
 
 
 def _settled(_result: list[Failure | None] | Failure) -> None:
-    """Ignore the result: the member's next commit settles an expired message whose settlement fails."""
+    """Called when expired messages are settled. One whose settlement has failed is settled by the member's next commit."""
 
 
 def withdraw(leases: Leases, command: Pull, result: ReadResult) -> None:

@@ -138,15 +138,12 @@ class Sending:
                 return
         latest: dict[int, StateChange] | None = None
         if retained != RETAIN_NONE:
-            latest = {}
-            for at, message in enumerate(messages):
-                change = self._retain(message) if message.retain != RETAIN_NONE else None
-                if isinstance(change, Failure):
-                    if done is not None:
-                        done(change)
-                    return
-                if change is not None:
-                    latest[at] = change
+            found = self._latest(messages)
+            if isinstance(found, Failure):
+                if done is not None:
+                    done(found)
+                return
+            latest = found
         if keys is not None and len(messages) > 1:
             own = latest or {}
             items = [(message, keys.get(at), own.get(at)) for at, message in enumerate(messages)]
@@ -160,6 +157,17 @@ class Sending:
                 self._log.append_once(key, messages, done, together)
         if accepted is not None:
             accepted()
+
+    def _latest(self, messages: list[Message]) -> dict[int, StateChange] | Failure:
+        """Number of a message -> the change of the latest value that goes with it. Failure: the first that is refused."""
+        latest: dict[int, StateChange] = {}
+        for at, message in enumerate(messages):
+            change = self._retain(message) if message.retain != RETAIN_NONE else None
+            if isinstance(change, Failure):
+                return change
+            if change is not None:
+                latest[at] = change
+        return latest
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
         """TYPE_CONFLICT when a message does not fit the type of its topic. A topic that does not exist yet takes every type."""
