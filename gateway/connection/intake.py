@@ -133,6 +133,11 @@ class PumpIntake:
         self._spared.add(host)
         return True
 
+    @property
+    def crowded(self) -> bool:
+        """True while the store had no room when it was asked last, and some hosts were let in all the same."""
+        return len(self._spared) > 0
+
     def began_to_send(self, host: str) -> None:
         """A connection of `host` has sent its first message: until the store has room, it is the only one."""
         self._spared.add(host)

@@ -37,6 +37,9 @@ SHARED_BUFFER_BYTES: Final = 2 * 1024 * 1024
 TOO_MANY: Final = Failure(ErrorCode.OVERLOADED, "too many messages wait to be stored: send again later, and fewer")
 """Why a message is refused: a socket for all peers cannot be left unread, as a connection is."""
 
+BELIEVED_BYTES: Final = 32 * 1024
+"""Bytes of messages of one host for which the store is not asked again whether it has room: asking is not cheap."""
+
 log = logging.getLogger("headgate.datagram")
 
 
@@ -67,6 +70,8 @@ class DatagramPump:
         self._inbox = Inbox()
         self._direct = 0  # datagrams of this turn that were handled without the inbox
         self._working = False  # `_work` will run in the next turn
+        self._believed_host = ""
+        self._believed_bytes = 0
         self._unsent: deque[tuple[bytes, tuple[str, int]]] = deque()
         self._deadline_timer: Timer | None = None
         self._timer_at = 0
@@ -190,10 +195,11 @@ class DatagramPump:
         if not self._open:
             return
         now = self._clock.monotonic_ns()
+        self._believed_bytes = 0
         for data, address in datagrams:
             try:
                 for command in self._endpoint.receive(data, self._peer(address), now):
-                    if type(command) is Send and not self._intake.takes_from(network_of_host(address[0])):
+                    if type(command) is Send and not self._takes(command, address[0]):
                         self.answer(Refused(command.ticket, TOO_MANY))
                     else:
                         self._handle(command)
@@ -201,6 +207,17 @@ class DatagramPump:
                 self._fault("receive")
         if not self._dirty:
             self._schedule_flush()
+
+    def _takes(self, command: Send, host: str) -> bool:
+        """True when the store takes messages of `host`. That it does is believed for BELIEVED_BYTES of it in the same turn."""
+        if host != self._believed_host or self._believed_bytes <= 0:
+            if not self._intake.takes_from(network_of_host(host)):
+                self._believed_bytes = 0
+                return False
+            self._believed_host = host
+            self._believed_bytes = 0 if self._intake.crowded else BELIEVED_BYTES
+        self._believed_bytes -= len(command.messages[0].body)
+        return True
 
     def _handle(self, command: Command) -> None:
         if type(command) is Send:

@@ -37,7 +37,9 @@ class Inbox:
 
     def add(self, data: bytes, address: Address) -> bool:
         """Append a datagram to those of its address. False: there is no room for it."""
-        host = network_of_host(address[0])
+        return self._add(data, address, network_of_host(address[0]))
+
+    def _add(self, data: bytes, address: Address, host: str) -> bool:
         ports = self._hosts.get(host)
         if ports is None:
             if self.count >= DATAGRAMS_MAX + NEWCOMERS_MAX or self.bytes >= 2 * BYTES_MAX:
@@ -61,8 +63,12 @@ class Inbox:
     def add_all(self, datagrams: list[tuple[bytes, Address]]) -> int:
         """Append datagrams. Returns the number of those for which there is no room."""
         dropped = 0
+        last = host = ""
         for data, address in datagrams:
-            if not self.add(data, address):
+            if address[0] != last:
+                last = address[0]
+                host = network_of_host(last)
+            if not self._add(data, address, host):
                 dropped += 1
         return dropped
 

@@ -30,6 +30,12 @@ def test_one_bad_round_makes_no_path_dearer() -> None:
     assert versions.verdict([10.0, 11.0, 12.0], [10.0, 11.0, 500.0]) == "same"
 
 
+def test_a_share_of_noise_makes_no_path_dearer() -> None:
+    assert [versions.verdict([100.0], [after], versions.NOISE) for after in (98.9, 99.1, 100.9, 101.1)] == [
+        "cheaper", "same", "same", "dearer",
+    ]  # fmt: skip
+
+
 def test_a_row_has_medians_ranges_and_the_median_of_the_ratios() -> None:
     found = versions.row(NAME, {versions.BEFORE: [10.0, 20.0, 30.0], versions.AFTER: [40.0, 50.0, 90.0]})
     cells = [cell.strip() for cell in found.strip("|").split("|")]

@@ -1,0 +1,115 @@
+"""Datagrams and a store without room: hosts are let in one after the other, and the store is not asked for each datagram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from domain.command import Command, Send
+from domain.event import Event, Refused
+from domain.message import Message
+from gateway.connection.context import ConnectionContext
+from gateway.connection.intake import UNFINISHED_BYTES_MAX
+from gateway.observe.counters import CounterRegistry
+from gateway.runtime.datagram import BELIEVED_BYTES, DATAGRAMS_PER_TURN, DatagramPump
+from protocols.adapter import Peer
+from tests.gateway.scripted import RecordingHandler
+from tests.neighbours.loop import TurnClock
+
+BODY = b"x" * 1_024
+
+
+class Posts:
+    """An endpoint: every datagram is a message."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+        self.counts: dict[str, int] = {}
+
+    def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
+        return [Send(peer.host, [Message("t", data)])]
+
+    def answer(self, event: Event, now: int) -> None:
+        assert isinstance(event, Refused)
+        self.refused.append(cast(str, event.ticket))
+
+    def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        return ()
+
+    def deadline(self) -> int | None:
+        return None
+
+
+class Port:
+    """A pump with a socket and a loop that the test plays, and a store that stores nothing of what it takes.
+
+    asked   how often the store was asked whether it has room
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.clock = TurnClock()
+        self.handler = RecordingHandler()
+        self.endpoint = Posts()
+        self.arrived: list[tuple[bytes, tuple[str, int]]] = []
+        self.read: Callable[[], None] = lambda: None
+        context = ConnectionContext(self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=self.unfinished_bytes)
+        pump = DatagramPump(context, [cast(Any, self)], cast(Any, self.endpoint), "coap", cast(Any, self))
+        pump.open()
+
+    def unfinished_bytes(self) -> int:
+        self.asked += 1
+        return sum(len(command.messages[0].body) for command in self.handler.commands if isinstance(command, Send))
+
+    def senders(self) -> list[str]:
+        return [cast(str, command.ticket) for command in self.handler.commands if isinstance(command, Send)]
+
+    def take(self, count: int, *hosts: str) -> None:
+        """`count` datagrams, of each of the hosts in turn, in as many turns of the loop as they need."""
+        self.arrived = [(BODY, (hosts[at % len(hosts)], at)) for at in range(count)]
+        while self.arrived:
+            self.read()
+            self.clock.turn()
+
+    # What the pump asks of its socket and of its loop
+
+    def getsockname(self) -> tuple[str, int]:
+        return ("127.0.0.1", 5683)
+
+    def setsockopt(self, *_: object) -> None:
+        """Buffers do not matter here."""
+
+    def recvfrom(self, size: int) -> tuple[bytes, tuple[str, int]]:
+        if not self.arrived:
+            raise BlockingIOError
+        return self.arrived.pop(0)
+
+    def add_reader(self, bound: object, read: Callable[[object, int], None], same: object, most: int) -> None:
+        self.read = lambda: read(same, DATAGRAMS_PER_TURN)
+
+
+def test_the_store_is_asked_once_for_many_messages_of_one_host() -> None:
+    port = Port()
+    port.take(32, "10.0.0.1")
+    assert (len(port.senders()), port.asked) == (32, 1)
+    port.take(DATAGRAMS_PER_TURN, "10.0.0.1")
+    assert port.asked == 1 + DATAGRAMS_PER_TURN * len(BODY) // BELIEVED_BYTES
+    port.asked = 0
+    port.take(10, "10.0.0.1", "10.0.0.2")
+    assert port.asked == 10, "what is believed of one host says nothing about another"
+
+
+def test_a_flood_of_one_host_is_refused_and_another_host_is_not() -> None:
+    port = Port()
+    port.take(4_096, "10.0.0.1")
+    taken = len(port.senders()) * len(BODY)
+    assert UNFINISHED_BYTES_MAX < taken <= UNFINISHED_BYTES_MAX + BELIEVED_BYTES + len(BODY)
+    assert set(port.endpoint.refused) == {"10.0.0.1"}
+    port.take(3, "10.0.0.2")
+    assert port.senders().count("10.0.0.2") == 1, "a host that has sent nothing of what waits may send one message"
+    assert port.endpoint.refused.count("10.0.0.2") == 2
+    port.take(1, "10.0.0.1")
+    assert len(port.senders()) * len(BODY) == taken + len(BODY)
+    port.handler.commands.clear()
+    port.take(3, "10.0.0.1")
+    assert port.senders() == ["10.0.0.1"] * 3
