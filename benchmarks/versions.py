@@ -42,20 +42,22 @@ CPU = "cpu_us"
 """us of CPU, the kernel's included."""
 INSTRUCTIONS = "instructions"
 """Thousands of instructions, without the kernel's."""
+NOISE = 0.01
+"""Share by which the instructions of two runs of the same tree differ: by how the requests fall into turns of the loop."""
 WINDOW_MAX = 16
 ROUNDS_OF_A_SERVER = 3
 FAILURES = (AbsentError, OSError, RuntimeError, subprocess.SubprocessError, ValueError)
 HEAD = "| Name | Shape | Before | After | After / before, round by round | |\n|---|---|---|---|---|---|"
 
 
-def verdict(before: Sequence[float], after: Sequence[float]) -> str:
-    """`dearer` or `cheaper` when the median of `after` is outside the range of `before`, else `same`."""
-    if statistics.median(after) > max(before):
+def verdict(before: Sequence[float], after: Sequence[float], noise: float = 0.0) -> str:
+    """`dearer` or `cheaper` when the median of `after` is outside the range of `before`, by a share `noise`; else `same`."""
+    if statistics.median(after) > max(before) * (1 + noise):
         return "dearer"
-    return "cheaper" if statistics.median(after) < min(before) else "same"
+    return "cheaper" if statistics.median(after) < min(before) * (1 - noise) else "same"
 
 
-def row(name: str, found: dict[str, list[float]]) -> str:
+def row(name: str, found: dict[str, list[float]], noise: float = 0.0) -> str:
     """One row of Markdown: medians with the lowest and highest round, a message or connection.
 
     The ratio is the median of the ratios of the rounds: both sides of a round meet the same speed of the machine.
@@ -63,7 +65,7 @@ def row(name: str, found: dict[str, list[float]]) -> str:
     before, after = found[BEFORE], found[AFTER]
     cells = [f"{statistics.median(each):.2f} ({min(each):.2f}-{max(each):.2f})" for each in (before, after)]
     ratio = statistics.median(one / other for other, one in zip(before, after, strict=True))
-    return f"| `{name}` | {SHAPES[name].text} | {cells[0]} | {cells[1]} | {ratio:.2f} | {verdict(before, after)} |"
+    return f"| `{name}` | {SHAPES[name].text} | {cells[0]} | {cells[1]} | {ratio:.2f} | {verdict(before, after, noise)} |"
 
 
 def compare(names: Sequence[str], rounds: int, terms: Terms, figure: str = CPU) -> dict[str, dict[str, list[float]]]:
@@ -123,7 +125,8 @@ def main() -> None:
     SIDES[AFTER] = start
     figure = INSTRUCTIONS if options.instructions else CPU
     found = compare(options.shapes, options.rounds, Terms(options.durability, options.scale), figure)
-    rows = [row(name, sides) for name, sides in found.items() if sides[BEFORE]]
+    noise = NOISE if options.instructions else 0.0
+    rows = [row(name, sides, noise) for name, sides in found.items() if sides[BEFORE]]
     text = "\n".join([HEAD, *rows])
     print(f"\n{text}", flush=True)
     if options.markdown is not None:
