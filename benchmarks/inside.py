@@ -16,7 +16,7 @@ from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.clock import LoopClock, new_loop
-from gateway.runtime.collector import collect_rarely
+from gateway.runtime.collector import Collector
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
@@ -106,7 +106,7 @@ class Node:
         config = Config(data=str(folder), durability=Durability.PAGE)
         gc.disable()
         self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
-        collect_rarely()
+        Collector(loop.call_later).begin()
         self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
 
     def dial(self, wire: Wire, first: bytes) -> Pump:

@@ -2,35 +2,65 @@
 
 Nearly all objects are freed by their reference counts. A search looks at all objects of its generation: at a million queues a
 search of the oldest would take seconds. So what has survived there is frozen, in portions: no later search looks at it.
+
+Python begins a search when so many objects more were made than freed. A node that makes as many as it frees, such as leases,
+begins none, and the youngest generation, which has only the new ones, grows to hundreds of thousands: the next search takes
+half a second. So a timer searches too.
 """
 
 from __future__ import annotations
 
 import gc
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final, final
 
 YOUNG: Final = 3_000
-"""Objects allocated and not freed before the youngest are searched. Python's 700 cost 4 to 10 % of a message's time."""
+"""Objects made and not freed before the youngest are searched. Python's 700 cost 4 to 10 % of a message's time."""
 YOUNG_SEARCHES: Final = 1
 """Searches of the youngest before those are searched that survived one. Together they bound a search to 6,000 objects."""
+NEVER: Final = 1 << 30
+"""Only the timer searches the oldest generation."""
+TICK_S: Final = 0.02
+"""Time between two searches of all but the oldest."""
+LOOK_TICKS: Final = 10
+"""Ticks between two looks at the size of the oldest generation: a look takes time proportional to it."""
+SEARCH_LOOKS: Final = 10
+"""Looks between two searches of the oldest generation, while it is small."""
 KEPT_MAX: Final = 10_000
-"""Objects of the oldest generation, after a search of it, above which they are frozen."""
+"""Objects of the oldest generation above which they are frozen."""
 
 
-def collect_rarely() -> None:
-    """Begin to search for cycles. What exists already stays: it is frozen.
+@final
+class Collector:
+    """Searches for cycles from `begin` on.
 
-    A cycle of frozen objects that becomes unreachable is never found. Objects that come and go in great numbers, such as
-    connections, take care to be freed without a search.
+    _later   calls a function after seconds
+    _ticks   ticks so far
     """
-    gc.freeze()
-    gc.set_threshold(YOUNG, YOUNG_SEARCHES, 1)
-    if freeze_survivors not in gc.callbacks:
-        gc.callbacks.append(freeze_survivors)
-    gc.enable()
 
+    def __init__(self, later: Callable[[float, Callable[[], None]], object]) -> None:
+        self._later = later
+        self._ticks = 0
 
-def freeze_survivors(phase: str, info: dict[str, Any]) -> None:
-    """A callback of the collector: freeze the oldest generation when a search has left it too large."""
-    if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(2)) > KEPT_MAX:
+    def begin(self) -> None:
+        """Begin. What exists already stays: it is frozen.
+
+        A cycle of frozen objects that becomes unreachable is never found. Objects that come and go in great numbers, such as
+        connections, take care to be freed without a search.
+        """
         gc.freeze()
+        gc.set_threshold(YOUNG, YOUNG_SEARCHES, NEVER)
+        gc.enable()
+        self._later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        """Search what was made since the last tick; what survives is of the oldest generation."""
+        self._later(TICK_S, self._tick)
+        gc.collect(1)
+        self._ticks += 1
+        if self._ticks % LOOK_TICKS:
+            return
+        if len(gc.get_objects(2)) > KEPT_MAX:
+            gc.freeze()
+        elif self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0:
+            gc.collect(2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gateway.node.node import Node
 from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
-from gateway.runtime.collector import collect_rarely
+from gateway.runtime.collector import Collector
 from gateway.runtime.compiled import at_next_start, under_way
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
         loop.add_signal_handler(number, wanted.set)
     await node.start()
     loop.add_signal_handler(signal.SIGHUP, node.reload.now)
-    collect_rarely()
+    Collector(loop.call_later).begin()
     announce(node, compiled)
     if under_way():
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)

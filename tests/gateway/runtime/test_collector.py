@@ -5,34 +5,75 @@ from __future__ import annotations
 import subprocess
 import sys
 
-MANY = """
-import gc
-from gateway.runtime.collector import KEPT_MAX, YOUNG, YOUNG_SEARCHES, collect_rarely
+import pytest
+
+BEGIN = """
+import gc, weakref
+from collections import deque
+from gateway.runtime.collector import KEPT_MAX, LOOK_TICKS, SEARCH_LOOKS, TICK_S, YOUNG, YOUNG_SEARCHES, Collector
 gc.disable()
-old = [[] for _ in range(300_000)]
-collect_rarely()
-most = 0
+due = []
+def later(seconds, callback):
+    assert seconds == TICK_S
+    due.append(callback)
+def tick():
+    due.pop()()
+old = deque([] for _ in range(300_000))
+Collector(later).begin()
+most, searches = 0, 0
 def look(phase, info):
-    global most
+    global most, searches
     if phase == "start":
+        searches += 1
         most = max(most, sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
 gc.callbacks.append(look)
-kept = [[] for _ in range(400_000)]
-assert gc.get_freeze_count() > 600_000, gc.get_freeze_count()
 young = YOUNG * (YOUNG_SEARCHES + 2)
-assert 0 < most <= 2 * KEPT_MAX + 3 * young, most
 class Node: pass
-import weakref
-node = Node()
-node.itself = node
-gone = weakref.ref(node)
-del node
+def cycle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+"""
+MANY = """
+kept = []
+for _ in range(200):
+    kept += [[] for _ in range(2_000)]
+    tick()
+assert gc.get_freeze_count() > 650_000, gc.get_freeze_count()
+assert 0 < most <= 2 * KEPT_MAX + 3 * young, most
+gone = cycle()
 more = [[] for _ in range(100_000)]
 assert gone() is None
-print("ok")
+"""
+AS_MANY_AS_ARE_FREED = """
+for _ in range(200):
+    for _ in range(2_000):
+        old.popleft()
+        old.append([])
+    tick()
+assert searches >= 200, searches
+assert 0 < most <= young, most
+gone = cycle()
+tick()
+assert gone() is None
+"""
+OLD = """
+node = Node()
+node.itself = node
+for _ in range(3):
+    tick()
+assert any(each is node for each in gc.get_objects(2))
+gone = weakref.ref(node)
+del node
+for _ in range(LOOK_TICKS * SEARCH_LOOKS):
+    tick()
+assert gone() is None
+assert most <= 2 * KEPT_MAX, most
 """
 
 
-def test_what_survives_is_frozen_and_a_search_is_bounded_while_young_cycles_are_found() -> None:
-    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=False, timeout=120)
+@pytest.mark.parametrize("script", [MANY, AS_MANY_AS_ARE_FREED, OLD], ids=["kept", "replaced", "old"])
+def test_a_search_is_bounded_while_cycles_are_found_where_objects_are(script: str) -> None:
+    command = [sys.executable, "-c", f"{BEGIN}{script}print('ok')"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.stdout, done.returncode) == ("ok\n", 0), done.stderr
