@@ -11,7 +11,7 @@ from typing import Final, final
 
 from store.columns import ColumnReader, pack, pack_names
 from store.lease.lag_sums import RowSums
-from store.state.keys import first_behind
+from store.sorted_set import first_behind
 
 CHUNK_ROWS: Final = 512
 LIVE: Final = -1

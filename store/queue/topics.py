@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
-from store.queue.names import SortedNames
 from store.queue.queue import TopicEntry
+from store.sorted_set import SortedSet
 
 _PARTS: Final = 64
 """A power of two."""
@@ -24,7 +24,7 @@ class TopicMap:
 
     def __init__(self) -> None:
         self._parts: list[dict[str, TopicEntry]] = [{} for _ in range(_PARTS)]
-        self._names = SortedNames()
+        self._names: SortedSet[str] = SortedSet()
 
     def __len__(self) -> int:
         return sum([len(part) for part in self._parts])

@@ -9,8 +9,8 @@ from domain.errors import Failure, StoreError
 from domain.message import Placed
 from domain.store_ports import StateChange
 from store.log.open_batch import Done
+from store.sorted_set import SortedSet
 from store.state import rows
-from store.state.keys import SortedKeys
 from store.state.rows import RowCounts
 from store.state.values import StateValues
 
@@ -48,7 +48,7 @@ class Space:
     def __init__(self) -> None:
         self.bytes = 0
         self.values = StateValues()
-        self.keys = SortedKeys()
+        self.keys: SortedSet[bytes] = SortedSet()
         self.removed: list[list[bytes]] = []
 
     def value(self, key: bytes) -> bytes | int | None:

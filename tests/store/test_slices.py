@@ -16,8 +16,8 @@ from store.lease import journal, rows
 from store.lease.group_removal import DROP_COST
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
+from store.sorted_set import SortedSet
 from store.state import change
-from store.state.keys import SortedKeys
 from store.state.view import EMPTY
 from store.turns import COST_MAX
 from tests.store.driver import Driver
@@ -206,7 +206,7 @@ def test_keys_that_are_taken_are_those_with_the_prefix() -> None:
     for _ in range(200):
         count = entropy.choice((0, 3, 40, 3_000))
         all_keys = {bytes(entropy.choices(b"abc", k=entropy.randrange(1, 7))) for _ in range(count)}
-        keys = SortedKeys()
+        keys = SortedSet[bytes]()
         for key in entropy.sample(sorted(all_keys), len(all_keys)):
             keys.add(key)
         prefix = bytes(entropy.choices(b"abcd", k=entropy.randrange(1, 4)))

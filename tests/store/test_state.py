@@ -10,8 +10,8 @@ from domain.delivery.retry import RetryPolicy
 from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.config import StoreConfig
+from store.sorted_set import SortedSet
 from store.state import change, metadata
-from store.state.keys import SortedKeys
 from store.state.view import StateView
 from tests.store.driver import Driver
 
@@ -32,7 +32,7 @@ def test_changes_come_back_as_they_were(changes: list[StateChange]) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 3_000), max_size=3_000), st.integers(0, 3_000))
 def test_keys_stay_in_order(numbers: list[int], since: int) -> None:
-    keys = SortedKeys()
+    keys = SortedSet[bytes]()
     naive: set[bytes] = set()
     for number in numbers:
         key = b"%d" % number

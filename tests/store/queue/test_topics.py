@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 
-from store.queue.names import SortedNames
 from store.queue.queue import TopicEntry
 from store.queue.topics import TopicMap
+from store.sorted_set import SortedSet
 
 
 def test_names_are_sorted_and_come_in_steps() -> None:
     chance = random.Random(3)
     for most in (30, 5_000):
-        names, naive = SortedNames(), set[str]()
+        names, naive = SortedSet[str](), set[str]()
         for _ in range(6_000):
             name = f"t{chance.randrange(most)}"
             if name in naive:
