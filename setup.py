@@ -56,7 +56,7 @@ FOLDERS = {
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
     "store": (
         "append", "columns", "compaction", "effects", "held", "hot", "listeners", "readable", "reading",
-        "sorted_set", "write_admission", "writer",
+        "recovery", "snapshot", "sorted_set", "write_admission", "writer",
     ),
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),

@@ -25,9 +25,14 @@ from store.queue import table
 from store.queue.block import ROWS_MAX
 from store.queue.index import QueueIndex
 from store.queue.row import ROW_BYTES
+from store.state import change
 from store.state.metadata import Catalogue
-from store.state.view import DROPPED, GROUP, LEASE, TOPIC, StateView
+from store.state.view import DROPPED, EMPTY, GROUP, LEASE, TOPIC, StateView
 
+_TOPIC: Final = b"@topic"
+_DROPPED: Final = b"@dropped"
+_LEASE: Final = b"@lease"
+_EMPTY: Final = b"@empty"
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 
 
@@ -60,6 +65,43 @@ class StateEffects:
             entry = self._index.topics.get(topic)
             if entry is None or entry.epoch < epoch:  # else retention has written the change again: the topic is a later one
                 self._index.drop_topic(topic, epoch)
+
+    def replay(self, body: bytes, position: int, base: int, topics: bool, others: bool) -> None:
+        """Apply the changes of the body of a state record, which begins at `position` of the log in the segment at `base`.
+
+        `topics`: those of topics and their deletions; `others`: all others. A position of -1 is that of a frame of a snapshot.
+        A million of them are applied by a start: only the few that need one get an object (change.decode is the reference).
+        """
+        at, end = 0, len(body)
+        ledger, metadata, state = self._ledger, self._metadata, self._state
+        while at < end:
+            cut = at + 1 + body[at]
+            space = body[at + 1 : cut]
+            is_topic = space == _TOPIC
+            of_topics = is_topic or space == _DROPPED
+            at = cut + 2 + (body[cut] << 8 | body[cut + 1])
+            key = body[cut + 2 : at]
+            size = body[at] << 24 | body[at + 1] << 16 | body[at + 2] << 8 | body[at + 3]
+            at += 4
+            value: bytes | None = None
+            place = at
+            if size < 1 << 31:
+                at += size
+                value = body[place:at]
+            if not (topics if of_topics else others):
+                continue
+            if is_topic:
+                metadata.configure(key, value, base)
+            elif value is not None and space == _LEASE:
+                if not ledger.tables.put_idle(key, value, base):
+                    self.recovered(StateChange(LEASE, key, value), base)
+            elif value is not None and space == _EMPTY:
+                state.put_value(EMPTY, key, value, base)
+            else:
+                item = StateChange(space.decode("ascii"), key, value)
+                if position >= 0 and change.is_long(item):
+                    item.at = position + place
+                self.recovered(item, base)
 
     def load(self, kind: int, body: bytes) -> None:
         """Load a frame of columns of a snapshot."""

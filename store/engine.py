@@ -191,7 +191,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     try:
         recovery = LogRecovery(
-            disk, segments, index, state, state_effects.recovered, state_effects.load, appender.tag_of, events, promise
+            disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, promise
         )
         recovered = recovery.run(point)
     except StoreError:

@@ -14,7 +14,6 @@ from domain.address import TIMER_TOPIC
 from domain.ports import Disk
 from domain.record import Record
 from domain.store_event import RECOVERING_BYTES, StoreEventKind
-from domain.store_ports import StateChange
 from store import snapshot
 from store.checkpoint import Point
 from store.delay import parking
@@ -28,11 +27,15 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
 from store.state import change, rows
-from store.state.view import DROPPED, EMPTY, TOPIC, StateView
+from store.state.view import DROPPED, EMPTY, StateView
 
 ABORT: Final = "abort"
-_OF_TOPICS: Final = (TOPIC, DROPPED)
-"""Spaces of changes that a batch's messages depend on."""
+_TOPIC: Final = b"\x06@topic"
+_DROPPED: Final = b"\x08@dropped"
+"""With what the changes begin that a batch's messages depend on."""
+
+Replay = Callable[[bytes, int, int, bool, bool], None]
+"""StateEffects.replay."""
 
 
 class Recovered(NamedTuple):
@@ -66,21 +69,20 @@ class LogRecovery:
         segments: Segments,
         index: QueueIndex,
         state: StateView,
-        apply: Callable[[StateChange, int], None],
+        replay: Replay,
         load: Callable[[int, bytes], None],
         tag_of: Callable[[bytes], int],
         events: StoreEvents,
         promise: Promise | None,
     ) -> None:
-        """`apply(change, base)` applies a state change whose record is in the segment at `base`; `load(kind, body)` a frame of
-        columns of a snapshot. `promise` of the mark."""
+        """`replay` applies the changes of a body, `load(kind, body)` a frame of columns of a snapshot."""
         self._events = events
         self._promise = promise
         self._disk = disk
         self._segments = segments
         self._index = index
         self._state = state
-        self._apply = apply
+        self._replay = replay
         self._load = load
         self._tag_of = tag_of
         self._state_bytes = 0
@@ -93,14 +95,14 @@ class LogRecovery:
         self._require_files(proven)
         if point.state:
             self._snapshot(point.snapshot)
+            self._index.loaded = {}
         end = max(point.state, segments.first)
         for header, data in segments.walk(end, True):
             if header.position >= point.position:
                 break
             if header.state_at:
-                changes, base = self._changes(data[header.state_at :], header.position + header.state_at)
-                for item in changes:
-                    self._apply(item, base)
+                body, place, base = self._changes(data[header.state_at :], header.position + header.state_at)
+                self._replay(body, place, base, True, True)
             end = header.position + header.size
         end = segments.after(end)
         if end < point.position:
@@ -142,8 +144,7 @@ class LogRecovery:
     def _snapshot(self, serial: int) -> None:
         for kind, base, body in snapshot.frames(self._disk, serial):
             if kind == snapshot.VALUES:
-                for item in change.decode(body):
-                    self._apply(item, base)
+                self._replay(body, -1, base, True, True)
             elif kind == snapshot.ROWS:
                 for item in change.decode(body):
                     packed = int.from_bytes(item.value or b"", "big")
@@ -210,13 +211,13 @@ class LogRecovery:
         value = self._state.get(DROPPED, topic.encode())
         return 0 if value is None else int(value.split(b" ")[0])
 
-    def _changes(self, data: bytes, position: int) -> tuple[list[StateChange], int]:
-        """(changes, base of the segment) of the state record `data` at `position`."""
+    def _changes(self, data: bytes, position: int) -> tuple[bytes, int, int]:
+        """(body, its position, base of the segment) of the state record `data` at `position`."""
         segment = self._segments.at(position)
         assert segment is not None
         self._state_bytes += len(data)
         state = Record(data)
-        return list(change.decode(state.body, position + state.body_at)), segment.base
+        return state.body, position + state.body_at, segment.base
 
     def _batch(self, header: Header, data: bytes) -> None:
         """Apply one batch: its topics, its messages, then all other changes.
@@ -224,22 +225,19 @@ class LogRecovery:
         A topic may have been deleted and made again between two messages of a batch: the epoch of the deletion tells which of
         them belong to the later topic.
         """
-        changes: list[StateChange] = []
-        base = 0
+        body, place, base = b"", 0, 0
         if header.state_at:
-            changes, base = self._changes(data[header.state_at :], header.position + header.state_at)
-        for item in changes:
-            if item.space in _OF_TOPICS:
-                self._apply(item, base)
+            body, place, base = self._changes(data[header.state_at :], header.position + header.state_at)
+        if body.find(_TOPIC) >= 0 or body.find(_DROPPED) >= 0:
+            self._replay(body, place, base, True, False)
         at = header.head
         while at < header.size:
             size = int.from_bytes(data[at : at + 4], "big")
             if at != header.state_at:
                 self._row(Record(data[at : at + size]), header.position + at, size)
             at += size
-        for item in changes:
-            if item.space not in _OF_TOPICS:
-                self._apply(item, base)
+        if body:
+            self._replay(body, place, base, False, True)
 
     def _row(self, record: Record, position: int, size: int) -> None:
         topic = record.topic

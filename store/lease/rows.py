@@ -86,23 +86,34 @@ class LeaseRows:
     count     number of rows
     _chunks   none is empty, in order
     _firsts   first key of each
+    _found    the place that was found last: keys are often asked for in order
     """
 
-    __slots__ = ("_chunks", "_firsts", "count")
+    __slots__ = ("_chunks", "_firsts", "_found", "count")
 
     def __init__(self) -> None:
         self.count = 0
         self._chunks: list[Chunk] = []
         self._firsts: list[bytes] = []
+        self._found = 0
 
     def find(self, key: bytes) -> int:
         """The place of the row of `key`; -1 when `key` has no row."""
+        at, row = self._found >> _BITS, (self._found & _MASK) + 1
+        if at < len(self._chunks):
+            keys = self._chunks[at].keys
+            if row < len(keys) and keys[row] == key:
+                self._found += 1
+                return self._found
         at = bisect_right(self._firsts, key) - 1
         if at < 0:
             return -1
         keys = self._chunks[at].keys
         row = bisect_left(keys, key)
-        return at << _BITS | row if row < len(keys) and keys[row] == key else -1
+        if row == len(keys) or keys[row] != key:
+            return -1
+        self._found = at << _BITS | row
+        return self._found
 
     def floor(self, place: int) -> int:
         """The floor of the table at `place`."""
@@ -119,6 +130,13 @@ class LeaseRows:
     def ordered(self, place: int) -> bool:
         """True when the idle table at `place` is ordered."""
         return self._chunks[place >> _BITS].bases[place & _MASK] & 1 == 1
+
+    def set(self, place: int, floor: int, pop_ms: int, base: int, ordered: bool) -> None:
+        """Set the row at `place`."""
+        chunk, row = self._chunks[place >> _BITS], place & _MASK
+        chunk.floors[row] = floor
+        chunk.pops[row] = pop_ms
+        chunk.bases[row] = base << 1 | (1 if ordered else 0)
 
     def put(self, key: bytes, floor: int, pop_ms: int, base: int, ordered: bool) -> None:
         """Set the row of `key`."""

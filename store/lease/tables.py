@@ -243,7 +243,10 @@ class LeaseTables:
         if row >= 0 and self.rows.floor(row) == LIVE:
             return False
         floor, pop_ms, ordered = facts
-        self.rows.put(key, floor, pop_ms, base, ordered)
+        if row >= 0:
+            self.rows.set(row, floor, pop_ms, base, ordered)
+        else:
+            self.rows.put(key, floor, pop_ms, base, ordered)
         return True
 
     def load(self, chunk: Chunk) -> None:

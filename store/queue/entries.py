@@ -13,6 +13,7 @@ class TopicEntries:
 
     topics           name -> entry
     own_retention    name -> entry of topics with a retention time or size of their own
+    loaded           name -> entry of the topics of the frame of a snapshot that was loaded last
     lite_topics      name -> entry of topics that are or were of type LITE
     configured       number of topics with a configuration
     queue_count      number of queues, without lite queues
@@ -26,6 +27,7 @@ class TopicEntries:
         self.queue_count = 0
         self.own_retention: dict[str, TopicEntry] = {}
         self.lite_topics: dict[str, TopicEntry] = {}
+        self.loaded: dict[bytes, TopicEntry] = {}
 
     def entry(self, topic: str) -> TopicEntry:
         """The entry of `topic`; created when it does not exist."""
@@ -42,6 +44,12 @@ class TopicEntries:
     def configure(self, name: str, settings: TopicSettings | None, created_ms: int, anchor: int) -> TopicEntry:
         """Set a topic's configuration, whose record is in the log segment at `anchor`; None removes it. Returns its entry."""
         entry = self.entry(name)
+        self.configure_entry(entry, settings, created_ms, anchor)
+        return entry
+
+    def configure_entry(self, entry: TopicEntry, settings: TopicSettings | None, created_ms: int, anchor: int) -> None:
+        """Set the configuration of the topic of `entry`, as `configure` does."""
+        name = entry.name
         self.configured += (settings is not None) - (entry.settings is not None)
         entry.configure(settings, created_ms, anchor, self._flushed_default)
         if settings is not None and (settings.topic.retention_ms or settings.topic.retention_bytes):
@@ -50,7 +58,12 @@ class TopicEntries:
             self.own_retention.pop(name, None)
         if entry.is_lite:
             self.lite_topics[name] = entry
-        return entry
+
+    def load_topics(self, names: list[bytes]) -> list[TopicEntry]:
+        """The entries of the topics of a frame of a snapshot, made when they are missing; `loaded` has them until the next."""
+        found = self.topics.entries([name.decode() for name in names], self._flushed_default)
+        self.loaded = dict(zip(names, found, strict=True))
+        return found
 
     def contains(self, queue: Queue) -> bool:
         """True when `queue` has not been dropped."""

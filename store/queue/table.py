@@ -107,8 +107,9 @@ def load_topics(index: TopicEntries, body: bytes, shared: Callable[[bytes, bytes
     known: list[TopicSettings] = []
     for at in range(0, len(parts) - 1, 2):
         known.append(shared(parts[at], parts[at + 1] or None))
+    entries = index.load_topics(names[: len(numbers)])
     for row, number in enumerate(numbers):
-        index.configure(names[row].decode(), known[number], created[row], anchors[row])
+        index.configure_entry(entries[row], known[number], created[row], anchors[row])
 
 
 def load_queues(index: TopicEntries, body: bytes, files_first: int) -> int:
@@ -117,21 +118,23 @@ def load_queues(index: TopicEntries, body: bytes, files_first: int) -> int:
     names = reader.names()
     ids, epochs, firsts, nexts = reader.integers(), reader.integers(), reader.integers(), reader.integers()
     lasts, counts, starts, places = reader.integers(), reader.integers(), reader.integers(), reader.integers()
-    topics = index.topics
+    topics, loaded = index.topics, index.loaded
     prefix = lite.PREFIX.encode()
     at = total = 0
     for row, queue_id in enumerate(ids):
         begin = at
         at += counts[row]
         raw = names[row]
-        name = raw.decode()
         lite_topic = ""
-        if raw.startswith(prefix):
-            parent, lite_topic = lite.split(name)
-            name = parent if lite_topic else name
-        entry = topics.get(name)
+        entry = loaded.get(raw)
         if entry is None:
-            entry = index.entry(name)
+            name = raw.decode()
+            if raw.startswith(prefix):
+                parent, lite_topic = lite.split(name)
+                name = parent if lite_topic else name
+            entry = topics.get(name)
+            if entry is None:
+                entry = index.entry(name)
         epoch = epochs[row]
         if epoch < entry.epoch:
             continue
@@ -142,7 +145,10 @@ def load_queues(index: TopicEntries, body: bytes, files_first: int) -> int:
         queue.last_record = lasts[row]
         while begin < at and 0 <= places[begin] < files_first:
             begin += 1
-        if begin < at:
+        if begin + 1 == at:
+            queue.blocks = array("q", (starts[begin], places[begin]))
+            total += 1
+        elif begin < at:
             queue.blocks = array("q", starts[begin:at])
             queue.blocks.extend(array("q", places[begin:at]))
             total += at - begin

@@ -44,6 +44,18 @@ class TopicMap:
             self._names.add(name)
         part[name] = entry
 
+    def entries(self, names: list[str], flushed: bool) -> list[TopicEntry]:
+        """The entries of `names`, ascending; those that are missing are made. `flushed`: as TopicEntry has it."""
+        found: list[TopicEntry] = []
+        parts = self._parts
+        for name in names:
+            fresh = TopicEntry(name, flushed, 0)
+            entry = parts[hash(name) & (_PARTS - 1)].setdefault(name, fresh)
+            if entry is fresh:
+                self._names.add(name)
+            found.append(entry)
+        return found
+
     def get(self, name: str) -> TopicEntry | None:
         """The entry of the topic `name`; None when the index has no such topic."""
         return self._parts[hash(name) & (_PARTS - 1)].get(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -17,7 +16,7 @@ from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.log.open_batch import Done
 from store.queue.entries import TopicEntries
-from store.queue.settings import TopicSettings
+from store.queue.settings import TopicSettings, created_at
 from store.state.view import GROUP, TOPIC, Append, failure_only
 
 Keys = Callable[[str, bytes, bytes, int], list[bytes]]
@@ -26,7 +25,6 @@ AppendMade = Callable[[Callable[[], Sequence[StateChange]], Done | None], None]
 _DEFAULTS: Final = asdict(Topic(""))
 _STORED: Final = tuple(name for name in _DEFAULTS if name != "name")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
-_CREATED: Final = re.compile(rb'(?<=[{,])"created_ms":([0-9]+)(?=[,}])')
 SHARED_MAX: Final = 4_096
 """Configurations that are known as shared; with more, later ones may be in memory several times."""
 RECENT_MAX: Final = 16_384
@@ -92,11 +90,10 @@ class SharedSettings:
 
     def of(self, value: bytes) -> tuple[TopicSettings, int]:
         """State value -> (configuration, time of creation)."""
-        # Within a text the quotes have a backslash, and the values of attributes are texts: it is the field or nothing.
-        found = _CREATED.search(value)
-        if found is None:
+        begin, end = created_at(value)
+        if not end:
             return self.get(value, None), 0
-        return self.get(value[: found.start(1)], value[found.end(1) :]), int(found.group(1))
+        return self.get(value[:begin], value[end:]), int(value[begin:end])
 
     def get(self, head: bytes, tail: bytes | None) -> TopicSettings:
         """The configuration whose state value is `head`, or `head`, a time of creation, `tail`."""
@@ -227,9 +224,15 @@ class Catalogue:
             else:
                 self._groups[name] = decode_group(change.value)
             return
-        self._recent.pop(name, None)
-        if change.value is None:
+        self.configure(change.key, change.value, base)
+
+    def configure(self, key: bytes, value: bytes | None, base: int) -> None:
+        """Apply a durable change of a topic, whose record is in the log segment at `base`."""
+        name = key.decode()
+        if self._recent:
+            self._recent.pop(name, None)
+        if value is None:
             self._entries.configure(name, None, 0, 0)
         else:
-            settings, created_ms = self.settings.of(change.value)
+            settings, created_ms = self.settings.of(value)
             self._entries.configure(name, settings, created_ms, base)

@@ -174,6 +174,10 @@ class StateView:
             self._release(space.values.anchor(key))
         self._grow(space, -len(key) - size)
 
+    def put_value(self, name: str, key: bytes, value: bytes, base: int) -> None:
+        """Set `key` to a value that stays in memory, whose record is in the segment at `base`."""
+        self._set(name, key, value, len(value), base)
+
     def put_row(self, name: str, key: bytes, row: int, base: int) -> None:
         """Set `key` to the long value that `row` refers to, in the segment at `base`."""
         self._set(name, key, row, rows.unpack(row)[1], base)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from typing import cast
 
 import pytest
 
@@ -10,9 +12,16 @@ from domain.message import Message
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.store_request import KeyQuery
+from domain.topic import Group, Topic
 from store import checkpoint
 from store.compaction import SLICE_CHANGES
 from store.config import StoreConfig
+from store.effects import StateEffects
+from store.lease import journal
+from store.lease.table import LeaseTable
+from store.queue.settings import created_at
+from store.state import change
+from store.state.metadata import Catalogue, encode_group, encode_topic
 from tests.store.driver import Driver, sure
 from tests.store.test_checkpoint import snapshot_now
 
@@ -103,3 +112,79 @@ def test_a_log_without_keys_is_not_read_again_to_find_none() -> None:
     query = KeyQuery("t", "ID", 0, 1 << 60, 10, 1 << 20, True)
     [found] = sure(driver.call(driver.store.log.find, query))
     assert Record(found).body == b"kept"
+
+
+SPACES = ("@topic", "@group", "@lease", "@empty", "@dropped", "n", "session")
+
+
+def random_changes(chance: random.Random) -> list[StateChange]:
+    """Changes as a log may have them, long values and removals among them."""
+    found: list[StateChange] = []
+    for _ in range(chance.randrange(1, 30)):
+        space, number = chance.choice(SPACES), chance.randrange(6)
+        key, value = b"k%d" % number, chance.choice((b"", b"v", b"w" * 159, b"x" * 160, b"y" * 70_000))
+        if space == "@topic":
+            key, value = b"t%d" % number, encode_topic(Topic(f"t{number}", 1, 1, created_ms=chance.randrange(3)))
+        elif space == "@group":
+            key, value = b"g%d" % number, encode_group(Group(f"g{number}"))
+        elif space == "@lease":
+            key, value = journal.key("g", f"t{number}", 0), journal.idle_value(chance.randrange(9), 5, chance.random() < 0.5)
+            if chance.random() < 0.3:
+                table = LeaseTable("g", f"t{number}", 0, 0)
+                table.head = 4
+                table.settled.add(1, 3)
+                value = journal.whole_value(table)
+        elif space == "@empty":
+            key, value = b"t%d\x000" % number, b"%d" % chance.randrange(9)
+        elif space == "@dropped":
+            key, value = b"t%d" % number, b"%d 0" % chance.randrange(5)
+        found.append(StateChange(space, key, None if chance.random() < 0.2 else value))
+    return found
+
+
+def content(driver: Driver) -> list[object]:
+    """What changes have made of topics, groups, lease tables and state."""
+    parts = driver.store.parts
+    found: list[object] = [driver.store.metadata.topics(), driver.store.metadata.groups(), parts.state.bytes]
+    found += [(place, parts.ledger.tables.floor(place)) for place in parts.ledger.tables.places()]
+    for name in SPACES:
+        for key in parts.state.keys(name, b"", b"", 1_000):
+            value = parts.state._spaces[name].values.get(key)
+            found.append((name, key, value, -1 if isinstance(value, int) else parts.state._spaces[name].values.anchor(key)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_body_of_a_state_record_is_applied_as_its_changes_are(seed: int) -> None:
+    chance = random.Random(seed)
+    one, other = Driver(CONFIG), Driver(CONFIG)
+    effects = [
+        StateEffects(driver.store.parts.state, cast(Catalogue, driver.store.metadata), driver.store.parts.index, parts.ledger)
+        for driver in (one, other)
+        if (parts := driver.store.parts)
+    ]
+    for _ in range(6):
+        changes = random_changes(chance)
+        body, position = change.encode(changes), chance.choice((-1, 4_096))
+        of_topics = ("@topic", "@dropped")
+        items = list(change.decode(body, position))
+        for item in [item for item in items if item.space in of_topics] + [
+            item for item in items if item.space not in of_topics
+        ]:
+            effects[0].recovered(item, 0)
+        effects[1].replay(body, position, 0, True, False)
+        effects[1].replay(body, position, 0, False, True)
+    assert content(one) == content(other)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"created_ms":12}', b'{"a":1,"created_ms":7,"z":2}', b"{}", b"", b'{"created_ms":}', b'{"created_ms":5x}',
+        b'{"created_ms":5', b'"created_ms":5}', b'{"a":"\\"created_ms\\":5,"}', b'x"created_ms":1,{"created_ms":22}',
+        b'{"attributes":{"created_ms":"7"},"created_ms":9}',
+    ],
+)  # fmt: skip
+def test_the_time_of_creation_is_found_as_an_expression_finds_it(value: bytes) -> None:
+    found = re.search(rb'(?<=[{,])"created_ms":([0-9]+)(?=[,}])', value)
+    assert created_at(value) == ((0, 0) if found is None else found.span(1))
