@@ -106,8 +106,9 @@ async def trial(folder: Path, topics: int, groups: int, selector: WatchedSelecto
         oldest = max(oldest, lags.age_s())
     cpu = time.thread_time() - spent
     lags.stop()
-    longest = selector.longest_s * 1000
+    longest, took = selector.longest_s * 1000, selector.longest_cpu_s * 1000
     print(
         f"\n{WATCHED_S} s with some 1,000 messages a second: at most {oldest:.1f} s old, longest turn {longest:.1f} ms,"
+        f" most processor time of a turn {took:.1f} ms,"
         f" processor time of the whole process {cpu:.1f} s"
     )

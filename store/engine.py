@@ -19,7 +19,7 @@ from store import checkpoint, derived
 from store.append import Appender
 from store.backup import HeldBackups
 from store.census import Census
-from store.checkpoint import Checkpointer
+from store.checkpoint import Checkpointer, Point
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
 from store.counters import figures
@@ -59,7 +59,7 @@ from store.parts import StoreParts
 from store.queue.index import QueueIndex
 from store.read_holds import ReadHolds
 from store.reading import Reading
-from store.recovery import LogRecovery
+from store.recovery import LogRecovery, Recovered
 from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.view import TIMER, StateView
@@ -189,21 +189,12 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     state.connect(writer.append_changes, reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
-    try:
-        recovery = LogRecovery(
-            disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, promise
-        )
-        recovered = recovery.run(point)
-    except StoreError:
-        segments.close()
-        index.close()
-        raise
+    recovery = LogRecovery(
+        disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, promise
+    )
+    recovered = _recovered(recovery, point, segments, index)
     segments.date_segments(clock.wall_ms())
-    for begin, end in keys.load(point.position, segments):
-        events.tell(
-            StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
-            "run `headgate check` on the data directory",
-        )  # fmt: skip
+    _load_keys(keys, point.position, segments, events)
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     commit.state_bytes = recovered.state_bytes
@@ -238,6 +229,25 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     )
     housekeeping.start()
     return store
+
+
+def _recovered(recovery: LogRecovery, point: Point, segments: Segments, index: QueueIndex) -> Recovered:
+    """Read the log from the checkpoint on. Raises StoreError, with the files closed."""
+    try:
+        return recovery.run(point)
+    except StoreError:
+        segments.close()
+        index.close()
+        raise
+
+
+def _load_keys(keys: KeyIndex, position: int, segments: Segments, events: StoreEvents) -> None:
+    """Load the key index; tell what it cannot find because the log is damaged."""
+    for begin, end in keys.load(position, segments):
+        events.tell(
+            StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
+            "run `headgate check` on the data directory",
+        )  # fmt: skip
 
 
 LOG: Final = StorageEngine(StoreConfig, open_store)

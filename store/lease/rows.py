@@ -201,7 +201,7 @@ class LeaseRows:
         return True
 
     def _trim(self, at: int) -> None:
-        """Bring the first key of chunk `at` up to date; remove the chunk when it is empty."""
+        """After a row of chunk number `at` was removed: note its first key anew, or remove the chunk when no row is left."""
         keys = self._chunks[at].keys
         if keys:
             self._firsts[at] = keys[0]

@@ -287,7 +287,7 @@ class LeaseTables:
         return found
 
     def live_in(self, chunk: Chunk) -> list[LeaseTable]:
-        """The live tables of `chunk`, a copy that was made in this turn."""
+        """The live tables among the rows of `chunk`, which was copied in this turn: in later ones others are live."""
         found: list[LeaseTable] = []
         if LIVE not in chunk.floors:
             return found
