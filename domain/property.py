@@ -273,12 +273,19 @@ def user(properties: bytes) -> dict[str, str]:
     return out
 
 
+_DELAY_MARK: Final = b"DEL"
+"""Part of all names in `_DELAY_STARTS`."""
 _DELAY_STARTS: Final = (DELAY_START, TIMER_DELIVER_MS_START, TIMER_DELAY_SEC_START, TIMER_DELAY_MS_START)
+
+
+def may_have_delay(properties: bytes) -> bool:
+    """False when certainly no property names a delay or a delivery time: one cheap test before `has_delay`."""
+    return has(properties, _DELAY_MARK)
 
 
 def has_delay(properties: bytes) -> bool:
     """True when a property names a delay or a delivery time, also one that is over."""
-    return any(find(properties, start) for start in _DELAY_STARTS)
+    return may_have_delay(properties) and any(find(properties, start) for start in _DELAY_STARTS)
 
 
 def message_type(properties: bytes) -> str:

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple, final
 
+from domain import property as properties
 from domain.message import Message, Placed
-from store.delay import parking
 
 _PLACE: Final = struct.Struct(">iqqq")
 _HEAD_BYTES: Final = 9
@@ -33,7 +33,7 @@ def size_max(digest: bytes, messages: Sequence[Message]) -> int:
     size = _HEAD_BYTES + len(digest)
     for message in messages:
         size += _PLACE.size + 4 + len(message.message_id.encode())
-        if parking.may_be_parked(message.properties):
+        if properties.may_have_delay(message.properties):
             size += _HANDLE_BYTES
     return size
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain import limits
+from domain import property as properties
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.once import OnceKey
@@ -51,7 +52,7 @@ class Outbox:
             if message.sys_flag & SYS_PREPARED:
                 out.append(half.prepared(message))
                 halves.append(out[-1])
-            elif parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
+            elif properties.may_have_delay(message.properties) and not parking.is_parking_topic(message.topic):
                 parked = parking.park(message, now, self._wheel.due_min_ms())
                 if isinstance(parked, Failure):
                     return parked
@@ -92,7 +93,7 @@ class ClientAppends:
             if not 0 <= message.queue_id <= limits.QUEUE_ID_MAX:
                 text = f"queue {message.queue_id} of {message.topic}: the store takes queues 0 to {limits.QUEUE_ID_MAX}"
                 failure = failure or Failure(ErrorCode.QUEUE_ILLEGAL, text)
-            parks = parks or message.sys_flag & SYS_PREPARED != 0 or parking.may_be_parked(message.properties)
+            parks = parks or message.sys_flag & SYS_PREPARED != 0 or properties.may_have_delay(message.properties)
         if failure is None and parks:
             parked = self._outbox.parked(messages)
             if isinstance(parked, Failure):

@@ -24,14 +24,7 @@ LEVELS_MS: Final = (
 _TIMER_KEYS = (properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_DELIVER_MS)
 _TIMER_STARTS = (properties.TIMER_DELAY_SEC_START, properties.TIMER_DELAY_MS_START, properties.TIMER_DELIVER_MS_START)
 _TIMES = (*_TIMER_KEYS, properties.TIMER_OUT_MS)
-_DELAY: Final = b"DEL"
-"""Part of all names of delays: DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS."""
 _PLACE_KEYS = (properties.REAL_TOPIC, properties.REAL_QID)
-
-
-def may_be_parked(stored: bytes) -> bool:
-    """False when a message with these properties certainly has no delay; a cheap test before `park`."""
-    return properties.has(stored, _DELAY)
 
 
 def is_parking_topic(topic: str) -> bool:

@@ -85,3 +85,14 @@ def test_the_type_of_a_message_follows_from_its_properties(pairs: list[tuple[str
 def test_a_test_for_an_entry_misses_none(stored: bytes, start: bytes) -> None:
     assert properties.has(stored, start) == any(stored[at : at + len(start)] == start for at in range(len(stored)))
     assert properties.has(stored + start, start)
+
+
+@pytest.mark.parametrize(
+    "name", [properties.DELAY, properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_DELIVER_MS]
+)
+def test_every_property_that_delays_is_looked_for(name: str) -> None:
+    stored = properties.encode([("KEYS", "a"), (name, "1")])
+    assert properties.may_have_delay(stored)
+    assert properties.has_delay(stored)
+    assert not properties.has_delay(properties.encode([("KEYS", name)]))
+    assert not properties.may_have_delay(properties.encode([("KEYS", "a"), ("TAGS", "b")]))

@@ -22,12 +22,6 @@ def timer(body: bytes, due_ms: int) -> Message:
     return Message("t", body, b"TIMER_DELIVER_MS\x01%d\x02" % due_ms, queue_id=0)
 
 
-@pytest.mark.parametrize("name", ["DELAY", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
-def test_every_property_that_delays_is_looked_for(name: str) -> None:
-    assert parking.may_be_parked(b"KEYS\x01a\x02%s\x011\x02" % name.encode())
-    assert not parking.may_be_parked(b"KEYS\x01a\x02TAGS\x01b\x02")
-
-
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("durability", [Durability.PAGE, Durability.FLUSHED])
 def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durability: Durability) -> None:
