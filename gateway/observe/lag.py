@@ -16,8 +16,8 @@ WALK_NS: Final = 5 * SECOND_NS
 PERIOD_NS: Final = 10 * SECOND_NS
 """Time between the begins of two walks, unless the first takes longer."""
 COST_MIN: Final = 256
-COST_MAX: Final = 8_192
-"""Positions read in one turn of the loop: a millisecond or two, at most."""
+COST_MAX: Final = 16_384
+"""Positions read in one turn of the loop, the most of them only while the walk is late: four milliseconds."""
 
 
 class LagRow(NamedTuple):
