@@ -66,7 +66,8 @@ class Overload:
 
 LOADS = {
     "remoting send": Overload("remoting-send", 120_000),
-    "gRPC send": Overload("grpc-send", 40_000, window=512),
+    "gRPC send": Overload("grpc-send", 40_000),
+    "gRPC send, 4,096 calls at once": Overload("grpc-send", 40_000, window=512),
     "HTTP POST": Overload("http-32x1", 40_000),
     "CoAP POST": Overload("coap", 60_000),
     "mqtt, QoS 0": Overload("mqtt-qos0", 100_000, rate=False),

@@ -172,6 +172,9 @@ func sendRequest(o *Options, id int, payload []byte) []byte {
 func grpcSend(o *Options, id, count int) Result {
 	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
 	request := sendRequest(o, id, body(o.Size))
+	if o.Rate > 0 {
+		return openGRPC(o, client, count, request)
+	}
 	return workers(o.Window, count, func() (int, error) {
 		answer, err := client.call("SendMessage", request)
 		if err != nil {

@@ -11,16 +11,21 @@ from domain.filter.filter import Filter
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 KEPT_MAX: Final = 1_024
-KEPT_CHARS_MAX: Final = 1_024
+KEPT_CHARS_MAX: Final = 256 * 1_024
+"""Characters of all expressions that are kept: a filter takes some fifty bytes for each."""
 
 
 @final
 class Expressions:
-    """Compiled filters by type and text, as consumers repeat them in every request. Keeps KEPT_MAX and drops the oldest."""
+    """Compiled filters by type and text, as consumers repeat them in every request, whichever consumer that is.
 
-    __slots__ = ("_kept",)
+    Keeps KEPT_MAX of them, with KEPT_CHARS_MAX characters in all, and drops the oldest.
+    """
+
+    __slots__ = ("_chars", "_kept")
 
     def __init__(self) -> None:
+        self._chars = 0
         self._kept: dict[tuple[str, str], Filter | Failure | None] = {}
 
     def compile(self, kind: str, text: str) -> Filter | Failure | None:
@@ -30,10 +35,14 @@ class Expressions:
         if key in kept:
             return kept[key]
         found = compiled(kind, text)
-        if len(text) <= KEPT_CHARS_MAX:
-            if len(kept) >= KEPT_MAX:
-                del kept[next(iter(kept))]
-            kept[key] = found
+        if len(text) > sql.EXPRESSION_CHARS_MAX:
+            return found
+        kept[key] = found
+        self._chars += len(text)
+        while len(kept) > KEPT_MAX or self._chars > KEPT_CHARS_MAX:
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self._chars -= len(oldest[1])
         return found
 
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast, final
 
+from domain.address import network_of_host
 from domain.ports import Clock
 from gateway.connection.intake import PumpIntake, SlicedConnection
 
@@ -57,7 +58,9 @@ class HostArrivals:
         self._port = port
 
     def take_slice(self) -> bool:
-        """Begin the oldest connection."""
+        """Begin the oldest connection, unless the port was closed meanwhile."""
+        if not self.sockets:
+            return False
         self._port.begin(self.sockets.popleft(), self.host)
         if not self.sockets:
             self._port.arrived(self.host)
@@ -68,7 +71,7 @@ class HostArrivals:
 class AdminConnection(asyncio.Protocol):
     """One connection: bounds its time and its bytes, and passes a complete head, and what follows, to aiohttp.
 
-    host    address of the client
+    host    network of the client (`domain.address.network_of_host`)
     inner   aiohttp's connection, made when the head is there
     """
 
@@ -259,7 +262,7 @@ class AdminPort:
                 self._loop.remove_reader(self.bound.fileno())
                 self._resume = self._loop.call_later(PAUSE_S, self._listen)
                 break
-            self._arrive(accepted, address[0])
+            self._arrive(accepted, network_of_host(address[0]))
         now = self._clock.monotonic_ns()
         self._intake.used(now - began + ACCEPT_NS, now)
 
@@ -352,5 +355,5 @@ class AdminPort:
     async def turn(self, host: str) -> None:
         """Wait for the next turn of `host`, in which it makes or sends a part of a page."""
         done: asyncio.Future[None] = self._loop.create_future()
-        self._intake.add(AdminStep(PartTurn(host, done), PART_NS, self._clock, self._intake))
+        self._intake.add(AdminStep(PartTurn(network_of_host(host), done), PART_NS, self._clock, self._intake))
         await done

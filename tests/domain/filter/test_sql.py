@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.filter.expression import KEPT_MAX, Expressions
+from domain.filter.expression import KEPT_CHARS_MAX, KEPT_MAX, Expressions
 from domain.filter.sql import EXPRESSION_CHARS_MAX, SqlFilter, parse
 from domain.filter.tag import TagFilter
 from tests.domain.filter import naive
@@ -267,6 +267,22 @@ def test_compiled_expressions_are_kept_up_to_a_bound() -> None:
     for at in range(KEPT_MAX):
         kept.compile("SQL92", f"a = {at}")
     assert kept.compile("SQL92", "a = 1") is not first
+
+
+def test_long_expressions_are_kept_too_and_their_characters_are_bounded() -> None:
+    kept = Expressions()
+    long = "b = 1 AND " * 300 + "a = 1"
+    first = kept.compile("SQL92", long)
+    assert isinstance(first, SqlFilter)
+    for at in range(KEPT_CHARS_MAX // len(long) - 1):
+        kept.compile("SQL92", f"{at:05} = a AND " + long[14:])
+    assert kept.compile("SQL92", long) is first, "equal expressions share a filter"
+    kept.compile("SQL92", "c = 2 AND " * 300 + "a = 1")
+    assert kept.compile("SQL92", long) is not first
+    assert isinstance(kept.compile("SQL92", "d" * (EXPRESSION_CHARS_MAX + 1)), Failure)
+    again = kept.compile("SQL92", "b = 2")
+    kept.compile("SQL92", "d" * 2 * KEPT_CHARS_MAX)
+    assert kept.compile("SQL92", "b = 2") is again, "a text that is refused takes no room"
 
 
 NAMES = st.sampled_from(["a", "b", "c", "missing"])
