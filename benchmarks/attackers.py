@@ -9,6 +9,7 @@ import gzip
 import json
 import selectors
 import socket
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from protocols.remoting.frame import encode as remoting
 from protocols.remoting.header import JSON
 
 SOURCE = "127.0.0.66"
-GET_BROKER_CLUSTER_INFO, SEND_V2 = 106, 310
+GET_BROKER_CLUSTER_INFO, PULL, SEND_V2 = 106, 11, 310
 DRIBBLE_S = 0.001
 """Pause between two bytes of a dribbling connection."""
 
@@ -43,6 +44,7 @@ class Attack:
     reads        answers are read and thrown away; False: never read
     renews       a connection ends when `first` has been sent, and the next one follows when the node has closed it
     dribbles     bytes are sent one by one
+    breaks       a connection is reset when `first` has been sent, and the next one follows
     """
 
     port: str
@@ -52,6 +54,7 @@ class Attack:
     reads: bool = True
     renews: bool = False
     dribbles: bool = False
+    breaks: bool = False
 
 
 def _mqtt(*packets: Packet) -> bytes:
@@ -171,12 +174,22 @@ def _acknowledgement(entries: int) -> bytes:
     return bytes(request.SerializeToString())
 
 
+_CONNECT_UNNAMED = _mqtt(Connect(4, "", True, 0, None, None, None, NONE))
+_LARGE = remoting(SEND_V2, 8, fields={**_SEND_FIELDS, "b": "large", "e": "0"}, body=b"x" * 100_000, serialize=JSON)
+_PULL_FIELDS = {
+    "consumerGroup": "bad", "topic": "large", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "0",
+    "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0", "subscription": "*", "expressionType": "TAG",
+}  # fmt: skip
+_PULLS = remoting(PULL, 9, fields=_PULL_FIELDS, serialize=JSON) * 300
+_FAT = _post("/v1/topics/fat/messages", b"x" * 100_000, "mq-queue: 0")
 _ZEROS = gzip.compress(bytes(4 << 20))
 
 ATTACKS: dict[str, Attack] = {
     "remoting: requests": Attack("remoting", b"", _ASK * 2_000),
     "remoting: answers never read": Attack("remoting", b"", _ASK * 2_000, 20, reads=False),
     "remoting: messages": Attack("remoting", b"", _SEND * 500, 4),
+    "remoting: large answers never read": Attack("remoting", _LARGE, _PULLS, 100, reads=False),
+    "remoting: connections that break": Attack("remoting", _SEND * 300, b"", 100, reads=False, breaks=True),
     "remoting: half frames": Attack("remoting", b"\0\xff\xff\0\0\0\0\x60" + b"x" * 60, b"", 1_000),
     "remoting: a byte at a time": Attack("remoting", b"", _ASK, 50, dribbles=True),
     "gRPC: streams": Attack("grpc", _HELLO + _heads(3_000, True, *_GRPC), renews=True),
@@ -208,6 +221,8 @@ ATTACKS: dict[str, Attack] = {
     "MQTT: pings never answered": Attack("mqtt", _CONNECT, _mqtt(Ping(12)) * 20_000, reads=False),
     "MQTT: subscriptions": Attack("mqtt", _CONNECT, b"".join(
         [_mqtt(Subscribe(1, [(f"s/{number}/+/#", 1)]), Unsubscribe(2, [f"s/{number}/+/#"])) for number in range(2_000)])),
+    "MQTT: deliveries never read": Attack(
+        "mqtt", _CONNECT_UNNAMED + _mqtt(Subscribe(1, [("fat/#", 1)])), _publish("fat/a", 60_000), 100, reads=False),
     "MQTT: half a CONNECT": Attack("mqtt", _CONNECT[:9], b"", 1_000),
     "MQTT: a byte at a time": Attack("mqtt", b"", _CONNECT + _publish("a/b", 60) * 9, 50, dribbles=True),
     "MQTT: messages over a WebSocket": Attack("websocket", _UPGRADE, b"\x89\x80\0\0\0\0" * 10_000),
@@ -218,6 +233,8 @@ ATTACKS: dict[str, Attack] = {
     "CoAP: nonsense": Attack("coap", b"", b"\x5f" + b"\xff" * 40),
     "HTTP: requests": Attack("http", b"", _get("/v1/topics/nothing") * 1_000),
     "HTTP: answers never read": Attack("http", b"", _get("/v1/topics/nothing") * 1_000, 20, reads=False),
+    "HTTP: large answers never read": Attack(
+        "http", _FAT, _get("/v1/topics/fat/queues/0?offset=0&max=32") * 300, 100, reads=False),
     "HTTP: messages": Attack("http", b"", _post("/v1/topics/flood/messages", b"x") * 1_000, 4),
     "HTTP: half requests": Attack("http", _BODY + b"Content-Length: 4000000\r\n\r\nx", b"", 1_000),
     "HTTP: a byte at a time": Attack("http", b"", _get("/v1/topics/nothing"), 50, dribbles=True),
@@ -304,6 +321,9 @@ class Stream:
             return -1
         self._rest = self._rest[sent:]
         if not self._rest:
+            if self._attack.breaks:
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return -1
             if self._attack.renews:
                 self.socket.shutdown(socket.SHUT_WR)  # the node handles what was sent, and closes
                 return sent

@@ -80,6 +80,10 @@ class Wire:
         if self.keeps:
             self.heard += b"".join(parts)
 
+    def get_write_buffer_size(self) -> int:
+        """0: there is no write buffer."""
+        return 0
+
     def set_write_buffer_limits(self, high: int) -> None:
         """Do nothing: there is no write buffer."""
 

@@ -46,10 +46,8 @@ INVISIBLE_MS_MAX: Final = 12 * 3600 * 1000
 """Length of one lease."""
 WAIT_MS_MAX: Final = 30_000
 """Time that a long poll is held."""
-UNREAD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Answers of one connection that its client has not read yet. Above it, only answers up to SMALL_ANSWER_BYTES are added."""
 SMALL_ANSWER_BYTES: Final = 4_096
-"""An answer of at most this size is always added: the number of requests in progress bounds their sum."""
+"""Answers of up to this size are sent though the client, or others of its host, have not read what they were sent before."""
 DELAY_MS_MAX: Final = 366 * 86_400 * 1000
 """Delay of one message."""
 LONG_POLLS_PER_KEY_MAX: Final = 1_024

@@ -27,7 +27,7 @@ class Setting:
                   Not called for refusals by the gateway or for closed connections: the gateway counts these
     applications  applications on HTTP/2, in the order in which they are offered a request; complete before the first connection
     uploads       bounds the bytes of unfinished requests, of all protocols together
-    unread        bounds the bytes of answers on HTTP/2 that their clients have not read
+    unread        bounds the bytes of answers that their clients have not read, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     """
 

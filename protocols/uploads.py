@@ -10,7 +10,9 @@ from typing import Final, final
 from domain.address import network_of_host
 
 UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together; and of unread answers of HTTP/2."""
+"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together; and of unread answers of all protocols."""
+UNCOUNTED_BYTES_MAX: Final = 64 * 1024
+"""Bytes of one connection up to which a protocol need not count its answers: nearly all connections stay below."""
 
 
 @final
@@ -40,6 +42,20 @@ class Uploads:
         self._hosts[host] = held
         self.bytes_held += size
         return True
+
+    @property
+    def over(self) -> bool:
+        """True when `add` has counted more than the bound."""
+        return self.bytes_held > self.bytes_max
+
+    def heaviest(self) -> str:
+        """The host (`network_of_host`) that holds most; "": nobody holds anything."""
+        return max(self._hosts, key=lambda host: self._hosts[host], default="")
+
+    def add(self, host: str, size: int) -> None:
+        """Count `size` more bytes of `host` that exist already, whether there is room or not."""
+        self._hosts[host] = self._hosts.get(host, 0) + size
+        self.bytes_held += size
 
     def room(self, host: str) -> int:
         """Bytes that `host` may still take at once."""
@@ -72,6 +88,14 @@ class UploadShare:
             return False
         self.held += size
         return True
+
+    def hold(self, size: int) -> None:
+        """Hold `size` bytes in all, that exist already, whether there is room or not."""
+        if size > self.held:
+            self._uploads.add(self._host, size - self.held)
+            self.held = size
+        elif size < self.held:
+            self.give(self.held - size)
 
     @property
     def room(self) -> int:

@@ -12,6 +12,7 @@ from gateway.connection.intake import SLICE_BYTES_MAX, PumpIntake
 from gateway.connection.transport import AdmissionCheck, Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
+from protocols.uploads import Uploads
 
 JOIN_BYTES_MAX: Final = 64 * 1024
 """Up to this size, copying pieces into one buffer is cheaper than handing each to the kernel."""
@@ -25,12 +26,18 @@ OUTPUT_BYTES_MAX: Final = 64 * 1024
 
 @final
 class TurnFlush:
-    """The pumps with something to write, each flushed once at the end of the loop's turn."""
+    """The pumps with something to write, each flushed once at the end of the loop's turn.
 
-    __slots__ = ("_call_soon", "_pumps")
+    _unread    bytes that peers have not read
+    _relieve   called behind a turn after which they exceed their bound
+    """
 
-    def __init__(self, clock: Clock) -> None:
+    __slots__ = ("_call_soon", "_pumps", "_relieve", "_unread")
+
+    def __init__(self, clock: Clock, unread: Uploads, relieve: Callable[[], None]) -> None:
         self._call_soon = clock.call_soon
+        self._unread = unread
+        self._relieve = relieve
         self._pumps: list[Any] = []
 
     def add(self, pump: Any) -> None:
@@ -44,6 +51,8 @@ class TurnFlush:
         pumps, self._pumps = self._pumps, []
         for pump in pumps:
             pump.flush()
+        if self._unread.over:
+            self._relieve()
 
 
 def _nobody(_: str) -> bool:
@@ -68,13 +77,14 @@ class ConnectionContext:
     half_close        ends the sending side of a connection; the pump discards what it reads until the peer has closed
     turn_flush        flushes pumps at the end of a turn
     intake            shares the turns between pumps with received bytes
+    unread            bounds the bytes that peers have not read, of all connections together
     read_buffer       where the loop puts received bytes, for all pumps
     pumps             the pumps of open connections, oldest first
     """
 
     __slots__ = (
         "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "intake", "is_proxy",
-        "output_bytes_max", "pumps", "read_buffer", "turn_flush",
+        "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +98,7 @@ class ConnectionContext:
         is_proxy: Callable[[str], bool] = _nobody,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
         unfinished_bytes: Callable[[], int] = _nothing_waits,
+        unread: Uploads | None = None,
     ) -> None:
         """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
         self.output_bytes_max = output_bytes_max
@@ -98,7 +109,8 @@ class ConnectionContext:
         self.clock = clock
         self.counter_registry = counter_registry
         self.connections_max = connections_max
-        self.turn_flush = TurnFlush(clock)
+        self.unread = Uploads() if unread is None else unread
+        self.turn_flush = TurnFlush(clock, self.unread, self._relieve)
         self.intake = PumpIntake(clock, unfinished_bytes)
         self.read_buffer = memoryview(bytearray(READ_BYTES))
         self.pumps: dict[Any, None] = {}
@@ -107,6 +119,13 @@ class ConnectionContext:
     def full(self) -> bool:
         """True when `connections_max` connections are open."""
         return len(self.pumps) >= self.connections_max
+
+    def _relieve(self) -> None:
+        """Peers leave more unread than the node may hold: end the stalled connections of the host that leaves most."""
+        host = self.unread.heaviest()
+        for pump in list(self.pumps):
+            if pump.host == host and pump.client.stalled:
+                pump.overdue()
 
     def accept(self, transport: Transport) -> Peer:
         """Limit the output buffer of a new connection. Returns its addresses."""

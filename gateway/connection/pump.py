@@ -29,6 +29,7 @@ from gateway.connection.transport import Recognition, Transport
 from gateway.connection.unread_bytes import UnreadBytes
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
+from protocols.uploads import UploadShare
 
 LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
@@ -49,6 +50,7 @@ class Pump:
     With `labels` it makes a `Recognition`, whose chosen connection is driven, and counted under the label of its protocol.
 
     _end_waits   the end of the stream has come, and waits behind unread bytes
+    _unwritten   what a full write buffer counts of the bound for bytes that peers have not read
     _lost        the socket is closed, and so is this connection when they have been handled
     _reset       the socket was closed by an error
     """
@@ -57,7 +59,7 @@ class Pump:
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
         "_end_waits", "_expiring", "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_lost",
         "_now", "_paused", "_queued", "_recognition", "_refused", "_reset", "_stalled", "_throttle_timer", "_transport",
-        "_turn_flush", "_unread", "_watchdog", "client", "host", "sends",
+        "_turn_flush", "_unread", "_unwritten", "_watchdog", "client", "host", "sends",
     )  # fmt: skip
 
     def __init__(
@@ -78,12 +80,13 @@ class Pump:
         self._connection: Connection
         self._transport: Transport | None = None
         self._deadline_timer = DeadlineTimer(context.clock, self._deadline_due)
-        self._watchdog = DeadlineTimer(context.clock, self._overdue)
+        self._watchdog = DeadlineTimer(context.clock, self.overdue)
         self._dirty = self._paused = self._input_stopped = self._refused = False
         self._stalled = self._finished = self._input_ended = False
         self._discarded = 0
         self._intake = context.intake
         self._unread = UnreadBytes()
+        self._unwritten: UploadShare | None = None
         self._queued = self._expiring = self.sends = False
         self._end_waits = self._lost = self._reset = False
         self.host = ""
@@ -230,6 +233,7 @@ class Pump:
         """The socket is closed, by either side. Bytes that wait for their turn keep it: they may be many messages."""
         self._transport = None
         self._reset = exc is not None
+        self._unwritten = None
         for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
             timer.close()
         if self._unread.waits and not self._finished and not self._input_stopped:
@@ -253,12 +257,16 @@ class Pump:
     def pause_writing(self) -> None:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
         self._stalled = self.client.stalled = True
+        if self._transport is not None:
+            self._unwritten = self._unwritten or UploadShare(self._context.unread, self.host)
+            self._unwritten.hold(self._transport.get_write_buffer_size())
         self._set_reading(False)
         self._start_watchdog(STALL_NS)
 
     def resume_writing(self) -> None:
         """The write buffer has room again."""
         self._stalled = False
+        self._unwritten = None
         self.client.became_writable()
         if self._finished:
             self._start_watchdog(LINGER_NS)
@@ -470,7 +478,8 @@ class Pump:
         if self._transport is not None:
             self._watchdog.start(self._now() + limit_ns)
 
-    def _overdue(self) -> None:
+    def overdue(self) -> None:
+        """Close the connection at once: the peer has not read, or not closed its side, in time."""
         if self._stalled:
             self._disconnect(Ending.SLOW_READER.value)
         self.abort()

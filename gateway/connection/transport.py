@@ -33,6 +33,9 @@ class Transport(Protocol):
     def set_write_buffer_limits(self, high: int) -> None:
         """Call `pause_writing` above `high` queued bytes, and `resume_writing` below a quarter of that."""
 
+    def get_write_buffer_size(self) -> int:
+        """Bytes that are queued and not written yet."""
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`peername` and `sockname`."""
 

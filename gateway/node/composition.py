@@ -77,6 +77,7 @@ class Parts:
     access_records    stored users and policies
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
+    unread            bytes of answers that clients have not read
     """
 
     store: MessageStore
@@ -92,6 +93,7 @@ class Parts:
     access_records: AccessRecords
     counter_registry: CounterRegistry
     uploads: Uploads
+    unread: Uploads
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
@@ -162,7 +164,7 @@ def compose(
     adapters = protocols.adapters(config, setting)
     return Parts(
         store, handler, access, entry, protocols, adapters, watches, sessions, limits, throttle, access_records, counters,
-        setting.uploads,
+        setting.uploads, setting.unread,
     )  # fmt: skip
 
 

@@ -111,6 +111,7 @@ class Node:
                 self._proxies.holds,
                 self.parts.limits.output_bytes_max,
                 self.parts.unfinished_bytes,
+                self.parts.unread,
             )
             tls = self._contexts(host)
             tls.check()
@@ -311,6 +312,7 @@ class Node:
         counters["watch_dropped_total"] = self.parts.watches.dropped
         counters["uploads_held_bytes"] = self.parts.uploads.bytes_held
         counters["admin_refused_total"] = 0 if self._admin is None else self._admin.refused
+        counters["unread_held_bytes"] = self.parts.unread.bytes_held
         counters["uploads_refused_total"] = self.parts.uploads.refused
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 

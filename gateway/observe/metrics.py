@@ -47,6 +47,7 @@ COUNTERS: Final = {
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",
     "up_seconds": "Time since the node was ready",
     "uploads_held_bytes": "Bytes of HTTP and gRPC requests that are not complete yet",
+    "unread_held_bytes": "Bytes of answers and deliveries that clients have not read",
     "admin_refused_total": "Connections of the admin port closed: too many at once, or a request too large or too slow",
     "uploads_refused_total": "HTTP and gRPC requests refused because incomplete ones held too many bytes",
 }

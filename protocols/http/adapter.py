@@ -28,12 +28,13 @@ class HttpAdapter:
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
         self._wall_ms = setting.wall_ms
         self._refused = setting.refused
+        self._unread = setting.unread
         self._router = Router(context(setting, config))
         self._date = DateLine()
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
         """A new connection; its first request must begin within 10 s."""
-        return HttpConnection(self._router, self._date, self._wall_ms, peer, now, self._refused)
+        return HttpConnection(self._router, self._date, self._wall_ms, peer, now, self._refused, self._unread)
 
 
 @final

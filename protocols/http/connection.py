@@ -28,6 +28,7 @@ from protocols.http.request import Request
 from protocols.http.response import CONTINUE, DateLine, Response, http1
 from protocols.http.router import Router
 from protocols.http.site import readable_by
+from protocols.uploads import UNCOUNTED_BYTES_MAX, Uploads, UploadShare
 
 KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
 CONTENT_BYTES_PER_S: Final = 32 * 1024
@@ -48,6 +49,8 @@ class HttpConnection:
     _wall_ms         epoch milliseconds
     _exchanges       unanswered requests, in order
     _out             responses to write
+    _unsent          bytes of responses that wait for earlier responses or for the next write
+    _answers         what `_unsent` counts of the bound that all connections share
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     _began           monotonic ns at which the current request began
     _idle_at         monotonic ns at which an idle connection is closed
@@ -61,8 +64,8 @@ class HttpConnection:
     """
 
     __slots__ = (
-        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
-        "_refused", "_silent", "_sliced", "_undo_commands", "_waiting", "_wall_ms", "closed",
+        "_answers", "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
+        "_refused", "_silent", "_sliced", "_undo_commands", "_unsent", "_waiting", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +76,7 @@ class HttpConnection:
         peer: Peer,
         now: int,
         refused: Callable[[str, str], None] = ignore_refusal,
+        unread: Uploads | None = None,
     ) -> None:
         self._refused = refused
         self._reader = Reader(router, peer)
@@ -80,6 +84,8 @@ class HttpConnection:
         self._wall_ms = wall_ms
         self._exchanges: deque[Exchange] = deque()
         self._out: list[bytes] = []
+        self._unsent = 0
+        self._answers = UploadShare(Uploads() if unread is None else unread, peer.host)
         self._undo_commands: list[Command] = []
         self._began = 0
         self._idle_at = now + limits.HANDSHAKE_NS
@@ -199,6 +205,9 @@ class HttpConnection:
         exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.http10)
         exchange.handler = None
         self._held -= exchange.held
+        self._unsent += len(exchange.output)
+        if self._unsent > UNCOUNTED_BYTES_MAX:
+            self._answers.hold(self._unsent)
         if response.refusal:
             self._refused("http", response.refusal)
 
@@ -218,20 +227,15 @@ class HttpConnection:
                 return
             response = handler.finish(event)
             if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
-                size = self._unsent_bytes()
-                full = size > limits.UNREAD_BYTES_MAX
+                full = len(response.body) > self._answers.room
                 undo = handler.undo(event, exchange) if full else handler.left_out(exchange)
                 if full:
-                    response = unsent_answers(size)
+                    response = unsent_answers(self._unsent)
                 if undo is not None:
                     undo.principal = GATEWAY
                     self._undo_commands.append(undo)
             self._respond(exchange, response)
             self._flush()
-
-    def _unsent_bytes(self) -> int:
-        """Bytes of responses that wait for earlier responses or for the next write."""
-        return sum([len(one.output) for one in self._exchanges]) + sum([len(one) for one in self._out])
 
     def _flush(self) -> None:
         """Move responses to the output, up to the first unanswered request."""
@@ -250,6 +254,7 @@ class HttpConnection:
             if self._reader.expects:
                 self._reader.expects = False
                 self._out.append(CONTINUE)
+                self._unsent += len(CONTINUE)
             if self._half_closed and not self._reader.behind:
                 self._close()
 
@@ -287,6 +292,10 @@ class HttpConnection:
     def outgoing(self) -> Sequence[bytes]:
         """Responses to write, in order."""
         out, self._out = self._out, []
+        if out:
+            self._unsent = 0 if self.closed else self._unsent - sum(map(len, out))
+            if self._answers.held:
+                self._answers.hold(self._unsent)
         return out
 
     def deadline(self) -> int | None:

@@ -67,7 +67,7 @@ class Http2Connection:
         "_answers", "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway",
         "_heard_at", "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at",
         "_outline", "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams",
-        "_tick_at", "_uploads_bytes", "_waiting_bytes", "_work_base", "_written", "closed", "reading", "spoken",
+        "_tick_at", "_uploads_bytes", "_waiting_bytes", "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -100,7 +100,6 @@ class Http2Connection:
         self._waiting_bytes = 0  # bytes of requests that wait for their turn
         self._share = UploadShare(Uploads() if uploads is None else uploads, peer.host)  # holds them from turn to turn
         self._answers = UploadShare(Uploads() if unread is None else unread, peer.host)  # unread bytes of answers
-        self._written = 0  # bytes of the last `outgoing`, which the peer may not have read
         self._refused = refused
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
@@ -216,7 +215,6 @@ class Http2Connection:
         if self._goaway:
             data, self._goaway = data + self._goaway, b""
         self._queued = 0
-        self._written = len(data)
         if self._answers.held:
             self._count_unread()
         self.reading = not self._later and not self._waiting_bytes
@@ -321,12 +319,8 @@ class Http2Connection:
         return self._engine.held > HELD_BYTES_MAX or self._answers.room < LARGE_ANSWER_BYTES
 
     def _count_unread(self) -> None:
-        """Count the bytes that the peer has not read. They were made when there was room, and may exceed it a little."""
-        growth = self._engine.held + self._written - self._answers.held
-        if growth > 0:
-            self._answers.take(growth)
-        else:
-            self._answers.give(-growth)
+        """Count the bytes that wait for the peer's window. They were made when there was room, and may exceed it a little."""
+        self._answers.hold(self._engine.held)
 
     def hold(self, size: int) -> None:
         """Count bytes of complete requests that wait for their turn."""

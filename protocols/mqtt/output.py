@@ -9,6 +9,7 @@ from typing import Final, final
 from domain.delivery.routed import Delivery
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts
+from protocols.uploads import UNCOUNTED_BYTES_MAX, UploadShare
 
 REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
@@ -33,15 +34,19 @@ class Output:
     _later_bytes       bytes of the stored records of those at QoS 0
     _inflated_bytes    bytes that compressed messages have inflated to since the last `drain`; a bound of their own, so that
                        a client that reads loses none of them
+    _ready_bytes       bytes of the QoS 1 and 2 deliveries among those that wait
+    _unread            counts what a client that does not read leaves here, of the bound that all connections share
     _inflated          what was inflated for other clients, too
     """
 
     __slots__ = (
         "_aliases", "_bytes_max", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0", "_qos0_bytes", "_ready",
-        "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max", "version",
+        "_ready_bytes", "_unread", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max", "version",
     )  # fmt: skip
 
-    def __init__(self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms) -> None:
+    def __init__(self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, unread: UploadShare) -> None:
+        self._unread = unread
+        self._ready_bytes: int = 0
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
         self._qos0: list[bytes] = []
@@ -63,6 +68,8 @@ class Output:
 
     def deliver(self, items: list[Delivery], now_ms: int) -> None:
         """Append a PUBLISH for each delivery, in order. QoS 0 may be dropped; the in-flight window bounds QoS 1 and 2."""
+        if self._qos0_bytes + self._ready_bytes > UNCOUNTED_BYTES_MAX:
+            self._count()
         for at, item in enumerate(items):
             if self.behind or self._inflated_bytes > INFLATED_BYTES:
                 self._postpone(items[at:])
@@ -108,7 +115,7 @@ class Output:
             self._qos0.append(head)
             self._qos0_bytes += len(head)
             if self._qos0_bytes - self._inflated_bytes > self._bytes_max:
-                self._drop_oldest()
+                self._drop_oldest(self._bytes_max)
         elif level == 0:
             # This packet sets a topic alias: later packets depend on it, so it must not be dropped.
             self._ready.append(head)
@@ -118,6 +125,14 @@ class Output:
             self._ready.append(head)
             self._ready.append(item.slot.to_bytes(2, "big"))
             self._ready.append(tail)
+            self._ready_bytes += len(head) + len(tail)
+
+    def _count(self) -> None:
+        """Count what an earlier turn has left because the client does not read. Without room, half of the QoS 0 is lost."""
+        self._unread.hold(self._qos0_bytes + self._ready_bytes)
+        if self._unread.room <= 0 and self._qos0_bytes > UNCOUNTED_BYTES_MAX:
+            self._drop_oldest(self._qos0_bytes // 2)
+            self._unread.hold(self._qos0_bytes + self._ready_bytes)
 
     def _alias(self, path: str) -> int:
         """Topic alias of `path`: negative when the client knows it, positive when it is new, 0 when none is left."""
@@ -137,10 +152,10 @@ class Output:
         else:
             self.lose(TOO_LARGE, 1)
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self, bytes_max: int) -> None:
         low = self._qos0
         shed = 0
-        while self._qos0_bytes - self._inflated_bytes > self._bytes_max and shed < len(low) - 1:
+        while self._qos0_bytes - self._inflated_bytes > bytes_max and shed < len(low) - 1:
             self._qos0_bytes -= len(low[shed])
             shed += 1
         del low[:shed]
@@ -150,7 +165,9 @@ class Output:
         """Take all bytes: packets first, then the QoS 0 deliveries."""
         out = self._ready
         self._ready = []
-        self._inflated_bytes = 0
+        self._inflated_bytes = self._ready_bytes = 0
+        if self._unread.held:
+            self._unread.release()
         if self._qos0:
             out.extend(self._qos0)
             self._qos0.clear()

@@ -32,6 +32,7 @@ class NodeInfo:
     namesrv      host:port of the name server; IPv6 hosts in brackets
     store_host   host and port of the broker as a record has them
     host_hex     `store_host` in upper-case hexadecimal digits: the first part of an offset message id
+    unread       bounds the bytes of answers that clients have not read
     wall_ms      the node's wall clock, epoch milliseconds
     config       settings of this adapter
     expressions  compiled filter expressions
@@ -39,7 +40,7 @@ class NodeInfo:
 
     __slots__ = (
         "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
-        "refused", "store_host", "wall_ms",
+        "refused", "store_host", "unread", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
@@ -55,6 +56,7 @@ class NodeInfo:
         self.store_host = address.host_bytes(setting.host, self.port)
         self.host_hex = self.store_host.hex().upper().encode()
         self.wall_ms = setting.wall_ms
+        self.unread = setting.unread
         self.config = config
         self.expressions = Expressions()
 

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused
-from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
+from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES
 from domain.lite import LiteTaken
 from domain.membership import MembersChanged
 from domain.principal import GATEWAY, Principal
@@ -25,6 +25,7 @@ from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
+from protocols.uploads import UNCOUNTED_BYTES_MAX, UploadShare
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
@@ -59,6 +60,7 @@ class RemotingConnection:
     _inquiries          requests of the node that wait for the client's reply, by opaque
     _frame_began_ns     when the incomplete frame began
     _active_ns          when a frame was last received or sent
+    _answers            what `_unwritten` counts of the bound that all connections share
     _client             the client of this connection
     _decoder            decoder of received bytes
     _header_cache       headers of sends that all connections have seen
@@ -72,11 +74,12 @@ class RemotingConnection:
     _rendering          the reply that is written over many turns: to a request of LISTINGS
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
-    _unwritten          bytes in `_out` that count towards UNREAD_BYTES_MAX
+    _unwritten          bytes in `_out`
     """
 
     __slots__ = (
         "_active_ns",
+        "_answers",
         "_client",
         "_decoder",
         "_frame_began_ns",
@@ -110,6 +113,7 @@ class RemotingConnection:
         self._rendering: tuple[Ticket, Rendering] | None = None
         self._listing = False
         self._unwritten = 0
+        self._answers = UploadShare(node.unread, peer.host)
         self._unanswered = 0
         self._opaque = 0
         self._inquiries: dict[int, Inquiry] = {}
@@ -199,7 +203,7 @@ class RemotingConnection:
             commands.extend(outcome)
             self._unanswered += frame.flag & 2 == 0
         elif frame.flag & 2 == 0:
-            self._out.append(outcome)
+            self._queue(outcome)
 
     def _in_namespace(self, frame: Frame) -> Frame:
         """The request with its names in its namespace.
@@ -227,7 +231,7 @@ class RemotingConnection:
             self._count_answer(ticket)
             if not ticket.oneway:
                 if type(event) is Refused:
-                    self._out.append(self._refusal(ticket, event))
+                    self._queue(self._refusal(ticket, event))
                 else:
                     rendered = ticket.render(self._client, ticket, event)
                     assert isinstance(rendered, bytes)
@@ -304,17 +308,23 @@ class RemotingConnection:
     def _reply(self, ticket: Ticket, data: bytes) -> bool:
         """Queue a reply. False: FLOW_CONTROL was queued instead, because the client does not read its replies.
 
-        Replies of more than SMALL_ANSWER_BYTES are refused while more than UNREAD_BYTES_MAX are queued: a client can request
-        megabytes in a few bytes, thousands of times, before any reply is written.
+        Replies of more than SMALL_ANSWER_BYTES are refused when what this host has not read leaves no room: a client can
+        request megabytes in a few bytes, thousands of times, before any reply is written.
         """
-        sent = len(data) <= SMALL_ANSWER_BYTES or self._unwritten <= UNREAD_BYTES_MAX
+        size = len(data)
+        sent = size <= SMALL_ANSWER_BYTES or size <= self._answers.room
         if not sent:
-            text = f"{self._unwritten} bytes of answers wait for this client to read them: ask again"
+            text = f"{self._unwritten} bytes of answers wait for this client to read them, and others of its host: ask again"
             data = ticket.reply(codes.FLOW_CONTROL, remark=text)
             self._node.refused("remoting", ErrorCode.RATE.value)
-        self._unwritten += len(data)
-        self._out.append(data)
+        self._queue(data)
         return sent
+
+    def _queue(self, data: bytes) -> None:
+        self._unwritten += len(data)
+        if self._unwritten > UNCOUNTED_BYTES_MAX:
+            self._answers.hold(self._unwritten)
+        self._out.append(data)
 
     def _count_answer(self, ticket: Ticket) -> None:
         if not ticket.oneway:
@@ -340,6 +350,7 @@ class RemotingConnection:
         if out:
             self._out = []
             self._unwritten = 0
+            self._answers.release()
         return out if self._namespaces is None else [self._namespaces.to_client(each) for each in out]
 
     def deadline(self) -> int | None:

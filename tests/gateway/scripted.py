@@ -77,6 +77,7 @@ class FakeTransport:
         self.closing = False
         self.aborted = False
         self.output_bytes_max = 0
+        self.unwritten = 0
 
     def write(self, data: bytes) -> None:
         self.writes.append(bytes(data))
@@ -100,6 +101,9 @@ class FakeTransport:
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.output_bytes_max = high
+
+    def get_write_buffer_size(self) -> int:
+        return self.unwritten
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": (self._host, 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)

@@ -87,6 +87,7 @@ class SharedNode:
             Admission(limits) if limits.limits_connections else None,
             output_bytes_max=limits.output_bytes_max,
             unfinished_bytes=self.parts.unfinished_bytes,
+            unread=self.parts.unread,
         )
         self._streams: list[PeerStream] = []
         self._opening: list[PeerStream] = []

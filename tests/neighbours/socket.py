@@ -153,6 +153,9 @@ class PeerStream:
         """Close by the node, when the peer has read what was written."""
         self._closing = True
 
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._names.get(name, default)
 

@@ -12,6 +12,7 @@ from protocols.mqtt.packet import Packet, Ping, encode
 from protocols.mqtt.property import NONE, TOPIC_ALIAS, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Subscribe, Unsubscribe
+from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import PeerStream
 
@@ -288,3 +289,18 @@ def test_floods_whose_connections_break(node: SharedNode) -> None:
     for stream in streams:
         stream.hang_up(reset=True)
     carry(node)
+
+
+def test_subscribers_that_never_read_hold_one_bound_together(node: SharedNode) -> None:
+    streams = [client(node, f"bad-{number}") for number in range(60)]
+    for stream in streams:
+        stream.send(encode(Subscribe(1, [("flood/#", 0)]), V311))
+    node.run(5)
+    for stream in streams:
+        stream.reads = False
+    sender = client(node, "floods")
+    sender.send(encode(publish(b"flood/a", bytes(100_000)), V311) * 100)
+    load = node.run(150)
+    load.check()
+    assert not sender.arriving, "all of it was taken"
+    assert 0 < node.parts.unread.bytes_held <= UPLOADS_BYTES_MAX // 2 + 60 * 200_000

@@ -103,6 +103,10 @@ class Link:
     def resume_reading(self) -> None:
         """Do nothing, as `pause_reading`."""
 
+    def get_write_buffer_size(self) -> int:
+        """None: the simulation accepts all bytes."""
+        return 0
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Do nothing: the simulation accepts all bytes that the node writes."""
 

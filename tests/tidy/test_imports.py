@@ -40,7 +40,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
     ("gateway.connection.channels", ("domain", "gateway.connection")),
-    ("gateway.connection", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe")),
+    ("gateway.connection", ("domain", "protocols.adapter", "protocols.uploads", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
     (

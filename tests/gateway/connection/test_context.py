@@ -22,6 +22,7 @@ from gateway.connection.context import (
 )
 from gateway.connection.transport import AdmissionCheck
 from gateway.observe.counters import CounterRegistry
+from protocols.uploads import Uploads
 from tests.gateway.scripted import FakeTransport, RecordingHandler
 from tests.store.clock import VirtualClock
 
@@ -65,7 +66,7 @@ def context(
 
 def test_all_pumps_are_flushed_once_at_the_end_of_the_turn_in_order() -> None:
     clock, flushed = VirtualClock(), list[str]()
-    flush = TurnFlush(clock)
+    flush = TurnFlush(clock, Uploads(), lambda: None)
     for name in ("a", "b"):
         flush.add(Flushed(partial(flushed.append, name)))
     assert flushed == []
@@ -78,7 +79,7 @@ def test_all_pumps_are_flushed_once_at_the_end_of_the_turn_in_order() -> None:
 
 def test_a_pump_that_is_added_during_the_flush_is_flushed_too() -> None:
     clock, flushed = VirtualClock(), list[str]()
-    flush = TurnFlush(clock)
+    flush = TurnFlush(clock, Uploads(), lambda: None)
     second = Flushed(partial(flushed.append, "second"))
     flush.add(Flushed(lambda: flush.add(second)))
     clock.run_turn()

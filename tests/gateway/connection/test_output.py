@@ -8,11 +8,14 @@ import socket
 import pytest
 
 from domain.errors import ConfigError
+from domain.event import Done
 from gateway.connection.context import OUTPUT_BYTES_MAX
-from gateway.connection.pump import STALL_NS
+from gateway.connection.pump import STALL_NS, Pump
 from gateway.guard.config import LimitsConfig
 from gateway.node.settings import read
+from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.gateway.bench import Bench
+from tests.gateway.scripted import FakeTransport, ScriptedConnection
 
 
 @pytest.mark.parametrize(("most", "bound"), [(OUTPUT_BYTES_MAX, 0), (1_000_000, 1_000_000)])
@@ -56,3 +59,36 @@ def test_who_catches_up_stays() -> None:
     bench.clock.advance(STALL_NS)
     assert not bench.transport.aborted
     assert bench.ends == []
+
+
+def test_what_peers_do_not_read_is_counted_until_they_read_or_go() -> None:
+    bench = Bench().open()
+    bench.transport.unwritten = 1_000_000
+    bench.pump.pause_writing()
+    assert bench.context.unread.bytes_held == 1_000_000
+    bench.pump.resume_writing()
+    assert bench.context.unread.bytes_held == 0
+    bench.pump.pause_writing()
+    bench.pump.connection_lost(None)
+    assert bench.context.unread.bytes_held == 0
+
+
+def test_above_the_bound_the_host_that_leaves_most_unread_loses_its_stalled_connections() -> None:
+    room = Bench(100)
+    pumps = []
+    for number in range(30):
+        connection, transport = ScriptedConnection(), FakeTransport(f"10.0.0.{number % 3 == 0:d}")
+        pump = Pump(room.context, "test", lambda peer, now, made=connection: made)  # type: ignore[misc]
+        pump.connection_made(transport)
+        transport.unwritten = UPLOADS_BYTES_MAX // 25
+        pumps.append((pump, transport))
+    for pump, _ in pumps[:-1]:
+        pump.pause_writing()
+    pumps[-1][0].answer(Done(1))
+    room.clock.turn()
+    aborted = [number for number, (_, transport) in enumerate(pumps) if transport.aborted]
+    assert aborted == [number for number in range(29) if number % 3], "not those of the other host, nor the one that reads"
+    for number in aborted:
+        pumps[number][0].connection_lost(None)
+    assert room.context.unread.bytes_held <= UPLOADS_BYTES_MAX
+    assert {end.reason for end in room.ends} == {"slow-reader"}

@@ -10,13 +10,16 @@ import pytest
 
 from domain.command import Command, Extend, Pull, Receive, Send
 from domain.event import Extended, Leased, Pulled, Received
-from domain.limits import SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
+from domain.limits import SMALL_ANSWER_BYTES
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http.events import PART_EVENTS
 from protocols.http2.application import Headers
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
+
+FULL_BYTES = 1 << 26
+"""Unread bytes above which the connection of these tests is full."""
 
 
 class Streams:
@@ -65,7 +68,7 @@ class Streams:
 
     def is_full(self) -> bool:
         """Whether `held` is too much."""
-        return self.held > UNREAD_BYTES_MAX
+        return self.held > FULL_BYTES
 
     def hold(self, size: int) -> None:
         """Not used by HTTP here."""
@@ -209,7 +212,7 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
     assert isinstance(leasing, Receive)
     assert isinstance(small, Receive)
     assert isinstance(pulling, Pull)
-    streams.held = UNREAD_BYTES_MAX + 1
+    streams.held = FULL_BYTES + 1
     large = record(body=bytes(5_000))
     streams.application.answer(Received(leasing.ticket, [Leased(large, receipt, 1)], NOW_MS, 30_000), 0)
     streams.application.answer(Received(small.ticket, [Leased(record(), receipt, 1)], NOW_MS, 30_000), 0)
@@ -221,7 +224,7 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
     assert isinstance(undo, Extend)
     assert (undo.group, undo.topic, undo.receipts, undo.invisible_ms) == ("g", "t", [receipt], 0)
     streams.application.answer(Extended(undo.ticket, [receipt]), 0)
-    streams.held = UNREAD_BYTES_MAX
+    streams.held = FULL_BYTES
     (leasing,) = streams.ask(7, "POST", "/v1/groups/g/topics/t:receive")
     assert isinstance(leasing, Receive)
     streams.application.answer(Received(leasing.ticket, [Leased(large, receipt, 1)], NOW_MS, 30_000), 0)
@@ -235,7 +238,7 @@ def test_what_has_been_done_is_told_however_much_is_unread() -> None:
     target = "/v1/topics/orders/messages:batch"
     (command,) = streams.ask(1, "POST", target, {"content-type": "application/json"}, (batch,))
     assert isinstance(command, Send)
-    streams.held = 2 * UNREAD_BYTES_MAX
+    streams.held = 2 * FULL_BYTES
     streams.application.answer(sent(command), 0)
     assert streams.status(1) < 300
     assert len(streams.bodies[1]) > SMALL_ANSWER_BYTES

@@ -10,15 +10,17 @@ from domain.admin.message import Viewed, ViewMessage
 from domain.command import Disconnected, Send
 from domain.errors import ConfigError, ErrorCode, Failure
 from domain.event import Refused
-from domain.limits import SECOND_NS, UNREAD_BYTES_MAX
+from domain.limits import SECOND_NS
 from domain.membership import Members, MembersChanged, QueryMembers
+from protocols.adapter import Peer
 from protocols.remoting import codes
 from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.header import BINARY, JSON
+from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.protocols.remoting.test_send import V2
-from tests.protocols.remoting.wire import connection, fields, one, replies, reply, request
+from tests.protocols.remoting.wire import BORN_HOST, adapter, connection, fields, one, replies, reply, request
 
 STREAM = (
     request(310, V2, b"first", serialize=BINARY)
@@ -199,14 +201,32 @@ def test_unread_answers_are_bounded_except_small_ones() -> None:
     assert isinstance(members, QueryMembers)
     conn.answer(Members(members.ticket, ["a"]), 1)
     out = conn.outgoing()
-    assert sum(map(len, out)) <= UNREAD_BYTES_MAX + 2 * len(record)
+    assert sum(map(len, out)) <= UPLOADS_BYTES_MAX // 2 + len(record)
     for data in out:
         (frame,) = FrameDecoder(1 << 24).feed(data)
         codes_told.append(frame.code)
     whole = codes_told.count(codes.SUCCESS) - 1
-    assert 16 <= whole <= 18
+    assert 6 <= whole <= 8, "a host gets half of the bound"
     assert codes_told == [codes.SUCCESS] * whole + [codes.FLOW_CONTROL] * (40 - whole) + [codes.SUCCESS]
     again = one(conn, ask)
     assert isinstance(again, ViewMessage)
     conn.answer(Viewed(again.ticket, record), 1)
     assert reply(conn).code == codes.SUCCESS, "what was written makes room"
+
+
+def test_unread_answers_of_all_connections_share_one_bound() -> None:
+    node = adapter()
+    record, ask = bytes(88) + bytes(1 << 20), request(33, {"offset": "900"})
+    connections = [node.connect(Peer(f"10.0.0.{number % 3}", number, BORN_HOST), 0) for number in range(150)]
+    for conn in connections:
+        command = one(conn, ask)
+        assert isinstance(command, ViewMessage)
+        conn.answer(Viewed(command.ticket, record), 1)
+    out = [(conn, data) for conn in connections for data in conn.outgoing()]
+    by_host = [sum(len(data) for conn, data in out if connections.index(conn) % 3 == host) for host in range(3)]
+    assert UPLOADS_BYTES_MAX // 2 < sum(by_host) <= UPLOADS_BYTES_MAX
+    assert min(by_host) >= UPLOADS_BYTES_MAX // 8, "no host takes all of it"
+    command = one(connections[-1], ask)
+    assert isinstance(command, ViewMessage)
+    connections[-1].answer(Viewed(command.ticket, record), 1)
+    assert reply(connections[-1]).code == codes.SUCCESS, "what was written makes room"
