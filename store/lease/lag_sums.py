@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import final
+from bisect import bisect_right
+from typing import Final, final
+
+_LAST: Final = 1 << 30
 
 
 @final
@@ -51,3 +54,10 @@ class RowSums:
     def __init__(self, queues: list[QueueSum], others: list[tuple[int, int]]) -> None:
         self.queues = queues
         self.others = others
+
+    def depend_on(self, row: int) -> bool:
+        """True when the sums are wrong after a change of the row with this number: it is not read with `others`."""
+        if not self.queues:
+            return False
+        at = bisect_right(self.others, (row, _LAST)) - 1
+        return at < 0 or row >= self.others[at][1]

@@ -28,7 +28,7 @@ class Chunk:
     floors   floor of each table, LIVE for live ones
     pops     newest pop time, epoch ms
     bases    base of the segment with its newest value, twice; odd for an ordered table
-    sums     what the walk over the lag remembers of these rows; None when one of them has changed since (lag.py)
+    sums     what the walk over the lag remembers of these rows (lag.py); None when it holds no more
     """
 
     __slots__ = ("bases", "floors", "keys", "pops", "sums")
@@ -39,6 +39,11 @@ class Chunk:
         self.pops = pops
         self.bases = bases
         self.sums: RowSums | None = None
+
+    def note_change(self, row: int) -> None:
+        """Forget the sums when they are wrong after a change of this row."""
+        if self.sums is not None and self.sums.depend_on(row):
+            self.sums = None
 
     def part(self, begin: int, end: int) -> Chunk:
         """A copy of the rows from number `begin` to `end`."""
@@ -151,7 +156,7 @@ class LeaseRows:
         keys = chunk.keys
         row = bisect_left(keys, key)
         if row < len(keys) and keys[row] == key:
-            chunk.sums = None
+            chunk.note_change(row)
             chunk.floors[row] = floor
             chunk.pops[row] = pop_ms
             chunk.bases[row] = marked
@@ -178,7 +183,7 @@ class LeaseRows:
     def mark_live(self, place: int) -> None:
         """Note that the table at `place` is live."""
         chunk = self._chunks[place >> _BITS]
-        chunk.sums = None
+        chunk.note_change(place & _MASK)
         chunk.floors[place & _MASK] = LIVE
 
     def rebase(self, key: bytes, base: int) -> None:
