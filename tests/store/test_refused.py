@@ -8,10 +8,13 @@ import pytest
 
 from domain import lite
 from domain.errors import Failure
+from domain.message import Message
 from domain.record import Record
 from domain.store_event import StoreEventKind
 from store.config import StoreConfig
+from store.delay import parking
 from tests.store.driver import Driver
+from tests.store.test_checkpoint import snapshot_now
 from tests.store.test_effects import damage
 from tests.store.test_lite_queues import send
 
@@ -122,3 +125,28 @@ def test_a_read_of_the_timers_that_fails_for_a_while_loses_none() -> None:
     driver.disk.unreadable.clear()
     driver.clock.run_for(2_000)
     assert [Record(data).body for data in driver.read("t").records] == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("end", ["killed", "powered_off", "restarted"])
+def test_a_log_of_an_earlier_version_with_a_message_for_no_queue_opens_and_writes_checkpoints(end: str) -> None:
+    driver = Driver()
+    driver.topic("t")
+    answers: list[object] = []
+    driver.store.parts.appender.add([Message("t", b"x", b"", queue_id=-1)], (), answers.append, True)
+    driver.clock.run_until(lambda: bool(answers))
+    found: Driver = getattr(driver, end)()
+    snapshot_now(found)
+    for each in (found, found.killed()):
+        assert each.bodies("t", -1) == [b"x"]
+        assert Record(each.read("t", queue_id=-1).records[0]).queue_id == -1
+
+
+def test_a_delayed_message_that_an_earlier_version_parked_for_no_queue_is_delivered() -> None:
+    driver = Driver()
+    driver.topic("t")
+    parked = parking.park(Message("t", b"x", b"TIMER_DELAY_MS\x015000\x02", queue_id=-1), driver.clock.wall_ms(), 0)
+    assert isinstance(parked, Message)
+    answers: list[object] = []
+    driver.store.parts.appender.add([parked], (), answers.append, True)
+    driver.clock.run_for(10_000)
+    assert driver.bodies("t") == [b"x"]
