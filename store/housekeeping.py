@@ -16,8 +16,11 @@ from store.turns import Turns
 _SECOND_NS: Final = 1_000_000_000
 REST_NS: Final = 10 * _SECOND_NS
 """A lease table without leases that has not changed for one to two times this long is packed."""
-RESTLESS_MAX: Final = 16_384
-"""When this many tables have changed since the last time, the next packing is at the next second: live ones are large."""
+RESTLESS_MAX: Final = 8_192
+"""When this many tables have changed since the last packing, the next one is not later than _LOOK_NS: live ones are large."""
+_LOOK_NS: Final = 100_000_000
+_LOOKS: Final = 9
+"""Looks between two seconds at how many tables have changed, while they are many."""
 
 
 @final
@@ -26,6 +29,7 @@ class Housekeeping:
 
     _spills   writes out index rows when memory is above its bound
     _rests    packs lease tables that have not changed for a while, and counts
+    _looks    how often `_rest` is still called before the next second
     """
 
     def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock, end_backups: Callable[[], None]) -> None:
@@ -37,7 +41,9 @@ class Housekeeping:
         self._spills = Turns(clock)
         self._rests = Turns(clock)
         self._rest_ns = clock.monotonic_ns()
+        self._looks = 0
         self._timer: Timer | None = None
+        self._look_timer: Timer | None = None
         self._closed = False
 
     def start(self) -> None:
@@ -70,17 +76,30 @@ class Housekeeping:
             forgets = (parts.index.forget_deleted(), parts.ledger.forget_removed(), parts.state.forget_removed())
             spills = chain(parts.index.spill(), *forgets)
             self._spills.run(spills, lambda: None, partial(commit.failed, "a write of the index"))
-        now = self._clock.monotonic_ns()
-        due = now - self._rest_ns >= REST_NS or parts.ledger.turn.restless >= RESTLESS_MAX
-        if due and not self._rests.busy:
-            self._rest_ns = now
-            self._rests.run(chain(parts.ledger.turn.rest(), parts.census.steps()), _nothing, _ignored)
+        self._rest()
         parts.checkpointer.check()
         parts.retention.check()
         parts.once.check()
         parts.group_removal.check()
         parts.keys.drop_before(parts.segments.first)
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
+
+    def _rest(self) -> None:
+        """Pack lease tables that have not changed for a while, when that is due; look again soon while many change."""
+        turn, now = self._parts.ledger.turn, self._clock.monotonic_ns()
+        many = turn.restless >= RESTLESS_MAX
+        if many or turn.restless * (_LOOKS + 1) >= RESTLESS_MAX:
+            self._looks = _LOOKS
+        if (many or now - self._rest_ns >= REST_NS) and not self._rests.busy:
+            self._rest_ns = now
+            self._rests.run(chain(turn.rest(), self._parts.census.steps()), _nothing, _ignored)
+        if self._looks and self._look_timer is None:
+            self._look_timer = self._clock.call_at(now + _LOOK_NS, self._look)
+
+    def _look(self) -> None:
+        self._look_timer = None
+        self._looks -= 1
+        self._rest()
 
     def drain(self, done: Callable[[], None]) -> None:
         """Refuse new writes, make the earlier ones durable and write a checkpoint; then call `done`."""
@@ -102,8 +121,9 @@ class Housekeeping:
         self._closed = True
         parts = self._parts
         parts.admission.close("the store is closed")
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._look_timer):
+            if timer is not None:
+                timer.cancel()
         self._spills.stop()
         self._rests.stop()
         self._end_backups()

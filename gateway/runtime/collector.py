@@ -11,6 +11,7 @@ half a second. So a timer searches too.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from typing import Final, final
 
@@ -22,12 +23,13 @@ NEVER: Final = 1 << 30
 """Only the timer searches the oldest generation."""
 TICK_S: Final = 0.02
 """Time between two searches of all but the oldest."""
-LOOK_TICKS: Final = 10
+LOOK_TICKS: Final = 4
 """Ticks between two looks at the size of the oldest generation: a look takes time proportional to it."""
-SEARCH_LOOKS: Final = 10
+SEARCH_LOOKS: Final = 25
 """Looks between two searches of the oldest generation, while it is small."""
 KEPT_MAX: Final = 10_000
-"""Objects of the oldest generation above which they are frozen."""
+KEPT_BYTES_MAX: Final = 1024 * 1024
+"""Objects of the oldest generation, and their bytes, above which they are frozen: a search looks at each reference in them."""
 
 
 @final
@@ -60,7 +62,13 @@ class Collector:
         self._ticks += 1
         if self._ticks % LOOK_TICKS:
             return
-        if len(gc.get_objects(2)) > KEPT_MAX:
+        if _is_large():
             gc.freeze()
         elif self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0:
             gc.collect(2)
+
+
+def _is_large() -> bool:
+    """True when a search of the oldest generation would take too long."""
+    kept = gc.get_objects(2)
+    return len(kept) > KEPT_MAX or sum(map(sys.getsizeof, kept)) > KEPT_BYTES_MAX

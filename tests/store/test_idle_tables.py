@@ -10,6 +10,7 @@ import pytest
 from domain import lite
 from domain.record import Record
 from domain.store_request import PullRequest, ReadRequest
+from store import housekeeping
 from store.config import StoreConfig
 from store.lease.tables import LeaseTables
 from tests.store.driver import Driver, sure
@@ -222,3 +223,18 @@ def test_deleting_a_topic_removes_its_tables_and_no_others() -> None:
     driver.call(driver.store.positions.commit, "a", [("t", 0, 0)])
     assert driver.call(driver.store.metadata.delete_topic, "t") is None
     assert sorted(tables(driver).places()) == [("a", "s", 0), ("a", "t2", 0), ("b", "s", 0), ("b", "t2", 0)]
+
+
+def test_few_tables_are_live_while_very_many_change_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "RESTLESS_MAX", 100)
+    driver = Driver(SMALL)
+    driver.topic("t", read_queues=4_000, write_queues=4_000)
+    most = 0
+    for number in range(0, 4_000, 10):
+        driver.store.positions.commit("g", [("t", each, 0) for each in range(number, number + 10)], None)
+        driver.clock.run_for(10)
+        if number > 1_500:
+            most = max(most, len(tables(driver).live))
+    assert most <= 4 * 100 + 10, "100 that rest, 100 and 100 that have changed before, and those of one look"
+    driver.clock.run_for(30_000)
+    assert not tables(driver).live

@@ -70,9 +70,17 @@ for _ in range(LOOK_TICKS * SEARCH_LOOKS):
 assert gone() is None
 assert most <= 2 * KEPT_MAX, most
 """
+LARGE = """
+kept = []
+for number in range(2 * LOOK_TICKS * SEARCH_LOOKS):
+    kept.append([old] * 10_000)
+    tick()
+    references = sum(len(each) for each in gc.get_objects(2) if type(each) is list)
+    assert references <= 200_000 + 20_000 * LOOK_TICKS, references
+"""
 
 
-@pytest.mark.parametrize("script", [MANY, AS_MANY_AS_ARE_FREED, OLD], ids=["kept", "replaced", "old"])
+@pytest.mark.parametrize("script", [MANY, AS_MANY_AS_ARE_FREED, OLD, LARGE], ids=["kept", "replaced", "old", "large"])
 def test_a_search_is_bounded_while_cycles_are_found_where_objects_are(script: str) -> None:
     command = [sys.executable, "-c", f"{BEGIN}{script}print('ok')"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
