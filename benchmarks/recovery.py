@@ -1,6 +1,6 @@
 """How long a small node needs after kill -9: from exec to ready, and for the recovery of its store alone.
 
-    python -m benchmarks.recovery --messages 20000 --rounds 5
+    python -m benchmarks.recovery --messages 100000 --rounds 5
 
 starts a node, sends messages by HTTP, lets a group receive and acknowledge a part of them, kills the node and starts it again:
 the time from exec until /readyz answers 200 and its processor time; the same of a node without data, which is what imports and
@@ -21,19 +21,22 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import servers
-from benchmarks.servers import Server
 from gateway.runtime.compiled import activate
+
+RUNNING = activate()  # before the modules of the node are imported
+
+from benchmarks import servers  # noqa: E402
+from benchmarks.servers import Server  # noqa: E402
 
 BATCH = 100
 TAKEN = 10
 """One in so many messages is received and acknowledged."""
 
 
-def fill(server: Server, count: int) -> None:
-    """Send `count` messages of 1 KiB, and consume a part of them."""
+def fill(server: Server, count: int, size: int) -> None:
+    """Send `count` messages of `size` bytes, and consume a part of them."""
     wire = http.client.HTTPConnection("127.0.0.1", server.ports["http"])
-    body = json.dumps([{"text": "x" * 1024}] * BATCH)
+    body = json.dumps([{"text": "x" * size}] * BATCH)
 
     def ask(path: str, content: str = "") -> bytes:
         wire.request("POST", path, content, {"Content-Type": "application/json"})
@@ -98,10 +101,11 @@ def line(what: str, found: list[tuple[float, float]]) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--messages", type=int, default=100_000, help="before each kill")
+    parser.add_argument("--size", type=int, default=100, help="bytes of each")
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    print(f"{activate()}, load {os.getloadavg()[0]:.1f}")
+    print(f"{RUNNING}, load {os.getloadavg()[0]:.1f}")
     after: list[tuple[float, float]] = []
     empty: list[tuple[float, float]] = []
     alone: list[tuple[float, float]] = []
@@ -109,7 +113,7 @@ def main() -> None:
         folder = Path(name)
         server, _, _ = started(folder / "node")
         for number in range(given.rounds):
-            fill(server, given.messages)
+            fill(server, given.messages, given.size)
             kill(server)
             copy = shutil.copytree(folder / "node" / "data", folder / f"copy-{number}")
             alone.append(asyncio.run(opened(copy)))

@@ -235,13 +235,18 @@ class LeaseTables:
         return row >= 0 and self.rows.floor(row) == end
 
     def put_idle(self, key: bytes, value: bytes, base: int) -> bool:
-        """Put the table of a state value as idle; False when the value is not that of an idle one, or the table is live."""
+        """Put the table of a state value as idle, while recovery reads the log; False for any other value.
+
+        Such a value is the whole of a table: one that earlier values made live is idle again at once.
+        """
         facts = journal.idle_facts(value)
         if facts is None:
             return False
         row = self.rows.find(key)
         if row >= 0 and self.rows.floor(row) == LIVE:
-            return False
+            table = self.live.pop(journal.parse_key(key))
+            if table is not None:
+                self._drop(table)
         floor, pop_ms, ordered = facts
         if row >= 0:
             self.rows.set(row, floor, pop_ms, base, ordered)

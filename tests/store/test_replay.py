@@ -142,6 +142,23 @@ def random_changes(chance: random.Random) -> list[StateChange]:
     return found
 
 
+def test_tables_whose_messages_were_settled_behind_the_checkpoint_are_idle_and_others_live() -> None:
+    driver = Driver(CONFIG)
+    for number in range(50):
+        driver.topic(f"t{number}")
+        driver.send(f"t{number}", b"1", b"2")
+        driver.settle("g", f"t{number}", *driver.lease("g", f"t{number}").messages)
+    driver.send("t7", b"3")
+    held = driver.lease("g", "t7").messages
+    assert len(held) == 1
+    parts = driver.store.parts
+    places = parts.ledger.tables.places()
+    floors = [parts.ledger.tables.floor(place) for place in places]
+    tables = driver.killed().store.parts.ledger.tables
+    assert [place for place in places if place in tables.live] == [("g", "t7", 0)]
+    assert [tables.floor(place) for place in places] == floors
+
+
 def content(driver: Driver) -> list[object]:
     """What changes have made of topics, groups, lease tables and state."""
     parts = driver.store.parts
