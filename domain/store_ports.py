@@ -321,7 +321,10 @@ class Outlook(Protocol):
         """A walk over the lag of all groups, whose result names the `most` pairs with most messages."""
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
-        """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""
+        """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is.
+
+        True too when there are more queues to look at than one turn has time for: a Receive looks at the next of them.
+        """
 
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """The offset below which all has been given to the group, or 0: what lies behind its position is being worked on."""

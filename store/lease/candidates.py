@@ -7,6 +7,7 @@ receive costs as much as there is to lease, not as the topic has queues.
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Final, final
 
 from store.lease.table import LeaseTable
@@ -23,39 +24,51 @@ VISITS_MAX: Final = 256
 class Candidates:
     """The candidates of one group in one topic, in the order in which they are visited.
 
+    At first all queues are: those that were not visited yet are a range of numbers, so that nothing is made for each of them.
+
     entry     the topic
-    _queue    their ids, the next one to visit first
+    _fresh    the lowest queue id that was not visited yet, and `_end`, the one behind the last of these
+    _queue    ids of the others, which are visited behind those
     _there    the same ids
     _seen     number of the topic's last arrival that was taken into account
     """
 
-    __slots__ = ("_queue", "_seen", "_there", "entry")
+    __slots__ = ("_end", "_fresh", "_queue", "_seen", "_there", "entry")
 
     def __init__(self, entry: TopicEntry) -> None:
         if entry.arrivals is None:
             entry.arrivals = Arrivals()
         self.entry = entry
-        ids = sorted(entry.queues)
+        self._fresh = 0
+        self._end = entry.queues.highest() + 1
+        ids: list[int] = []
+        if self._end > 2 * len(entry.queues):  # most numbers of the range would be visited in vain
+            ids = sorted(entry.queues)
+            self._end = 0
         self._queue: deque[int] = deque(ids)
         self._there = set(ids)
         self._seen = entry.arrivals.count
 
     def __len__(self) -> int:
-        return len(self._queue)
+        """Number of candidates. Numbers below the highest queue id that are no queue count until they have been passed."""
+        return self._end - self._fresh + len(self._queue)
 
     @property
     def visits_max(self) -> int:
         """How many candidates one receive visits at most."""
-        return min(len(self._queue), VISITS_MAX)
+        return min(len(self), VISITS_MAX)
 
     def add(self, queue_id: int) -> None:
         """Make a queue a candidate; it is visited after the others."""
-        if queue_id not in self._there:
+        if not self._fresh <= queue_id < self._end and queue_id not in self._there:
             self._there.add(queue_id)
             self._queue.append(queue_id)
 
     def take(self) -> int:
         """Remove and return the next candidate, -1 when there is none."""
+        if self._fresh < self._end:
+            self._fresh += 1
+            return self._fresh - 1
         if not self._queue:
             return -1
         queue_id = self._queue.popleft()
@@ -78,9 +91,10 @@ class Candidates:
                 self.add(queue_id)
             self._seen = arrivals.count
 
-    def ids(self) -> list[int]:
-        """The ids of all candidates."""
-        return list(self._queue)
+    def first(self, most: int) -> list[int]:
+        """The ids of the candidates that are visited next, at most `most`."""
+        fresh = range(self._fresh, min(self._end, self._fresh + most))
+        return [*fresh, *islice(self._queue, most - len(fresh))]
 
 
 @final

@@ -11,6 +11,7 @@ from domain.ports import Clock
 from domain.store_request import LeaseRequest
 from store.events import StoreEvents
 from store.lease.call import LeaseCall, RecordSource
+from store.lease.candidates import VISITS_MAX
 from store.lease.lag import LagReader
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
@@ -42,7 +43,7 @@ class LeasePeek:
         call = kind(self._index, self._source, "", now, request)
         candidates = self._ledger.turn.candidates.of(group, entry) if queue_id < 0 else None
         if candidates is not None:
-            queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.ids()]
+            queues: Sequence[Queue | None] = [entry.queues.get(each) for each in candidates.first(VISITS_MAX)]
         else:
             queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
         for queue in queues:
@@ -52,7 +53,8 @@ class LeasePeek:
             except (OSError, StoreError) as error:
                 self._events.unreadable(error)
                 return True  # the caller asks, and gets the error
-        return False
+        # One turn has no time for more: a lease call visits as many, and those that are empty are no candidates after it.
+        return candidates is not None and len(candidates) > VISITS_MAX
 
     def places(self) -> Sequence[tuple[str, str, int]]:
         """Outlook.places."""

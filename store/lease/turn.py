@@ -18,7 +18,8 @@ from store.queue.index import QueueIndex
 from store.state.view import LEASE
 
 PACK_COST: Final = 16
-"""What it costs to pack a table and to free its objects, in visits."""
+FREE_COST: Final = 8
+"""What it costs to pack a table and to free its objects, and to free those of one that was removed, in visits."""
 
 
 class JournalWriter(Protocol):
@@ -106,7 +107,9 @@ class TurnJournal:
         while quiet:
             # Taken out one by one: what is packed is freed in the same step, not all of it behind the last one.
             table, _ = quiet.popitem()
-            if table.dropped or table in self._changed_before or table in self._changed or table in self._dirty:
+            if table.dropped:
+                yield FREE_COST
+            elif table in self._changed_before or table in self._changed or table in self._dirty:
                 yield 1
             else:
                 yield PACK_COST if self.packed(table) else 1

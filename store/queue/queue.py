@@ -93,7 +93,9 @@ class Queues:
         return self.get(queue_id) is not None
 
     def __iter__(self) -> Iterator[int]:
-        return iter([queue.id for queue in self.values()])
+        if self._many is not None:
+            return iter(list(self._many))
+        return iter([] if self._one is None else [self._one.id])
 
     def __getitem__(self, queue_id: int) -> Queue:
         queue = self.get(queue_id)
@@ -127,6 +129,12 @@ class Queues:
             return default
         self._one = None
         return one
+
+    def highest(self) -> int:
+        """The highest queue id, -1 without queues."""
+        if self._many is not None:
+            return max(self._many, default=-1)
+        return -1 if self._one is None else self._one.id
 
     def take(self, most: int) -> list[Queue]:
         """Remove and return at most `most` queues."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 
 from domain.record import Record
 from domain.store_ports import LeaseResult
 from store.lease import candidates
-from store.lease.candidates import QUEUES_FEW, Candidates
+from store.lease.candidates import QUEUES_FEW, VISITS_MAX, Candidates
+from store.lease.peek import LeasePeek
+from store.queue.queue import Queue, TopicEntry
 from tests.store.driver import Driver
 
 QUEUES = 500
@@ -148,3 +151,65 @@ def test_every_message_of_many_queues_is_received_once_it_is_free(seed: int) -> 
             driver = driver.killed()
     driver.clock.run_for(6_000)
     assert settled + len(drained(driver)) == sent
+
+
+def entry_of(ids: list[int]) -> TopicEntry:
+    entry = TopicEntry("t", False, 0)
+    for queue_id in ids:
+        entry.queues[queue_id] = Queue(entry, queue_id, 0)
+    return entry
+
+
+def taken(found: Candidates) -> list[int]:
+    """All candidates that are a queue, in the order of visits."""
+    return [queue_id for queue_id in iter(found.take, -1) if queue_id in found.entry.queues]
+
+
+def test_the_first_receive_makes_nothing_for_each_queue_of_a_large_topic() -> None:
+    entry = entry_of(list(range(20_000)))
+    tracemalloc.start()
+    found = Candidates(entry)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 10_000
+    assert len(found) == 20_000
+    assert found.first(3) == [0, 1, 2]
+    assert taken(found) == list(range(20_000))
+
+
+@pytest.mark.parametrize("ids", [[7, 3, 1_000_000, 5], [2, 0, 3, 5]], ids=["sparse", "dense"])
+def test_queues_are_visited_in_the_order_of_their_ids_whatever_these_are(ids: list[int]) -> None:
+    assert len(found := Candidates(entry_of(ids))) <= 2 * len(ids)
+    assert taken(found) == sorted(ids)
+
+
+def test_a_queue_is_a_candidate_once_whether_it_was_visited_or_not() -> None:
+    found = Candidates(entry_of([0, 1, 2, 3]))
+    assert found.take() == 0
+    for queue_id in (0, 2, 0):
+        found.add(queue_id)
+    assert found.first(10) == [1, 2, 3, 0]
+    assert found.first(2) == [1, 2]
+    assert (len(found), taken(found)) == (4, [1, 2, 3, 0])
+
+
+def test_whether_there_is_something_is_asked_of_a_bounded_number_of_queues(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drained(driver)
+    driver = driver.killed()  # all queues are candidates again, and all are empty
+    asked: list[int] = []
+    can_lease = LeasePeek._can_lease
+
+    def noted(self: LeasePeek, group: str, queue: Queue, call: object) -> bool:
+        asked.append(queue.id)
+        return can_lease(self, group, queue, call)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LeasePeek, "_can_lease", noted)
+    rounds = 0
+    while driver.store.outlook.can_lease("g", "t", -1, False, ""):
+        assert len(asked) <= VISITS_MAX
+        asked.clear()
+        assert driver.lease("g", "t").messages == []
+        rounds += 1
+    assert 0 < rounds <= QUEUES // VISITS_MAX + 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -11,6 +13,8 @@ from domain.errors import Failure
 from domain.topic import Group
 from store import turns
 from store.config import StoreConfig
+from store.lease.table import LeaseTable
+from store.lease.turn import FREE_COST
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
@@ -103,3 +107,40 @@ def test_a_store_that_takes_nothing_begins_nothing() -> None:
     again = driver.killed()
     again.clock.run_for(3_000)
     assert left(again) == (MANY, True)
+
+
+def test_no_turn_removes_or_frees_more_than_a_thousand_live_positions() -> None:
+    many = 6_000
+    driver = Driver(CONFIG)
+    driver.topic("t", read_queues=many, write_queues=many)
+    assert driver.call(driver.store.positions.commit, "g", [("t", number, 1) for number in range(many)]) is None
+    tables = driver.store.parts.ledger.tables
+    assert len(tables.live) == many, "all are live"
+    driver.store.positions.drop_group("g", lambda _: None)
+    counts: list[int] = []
+    for _ in range(20):
+        counts.append(len(tables))
+        driver.clock.run_for(1)  # as long as the pause between two turns
+    assert counts[-1] == 0
+    assert max(before - after for before, after in pairwise([many, *counts])) <= 1_100
+
+
+def test_removed_positions_are_freed_a_few_hundred_in_a_turn() -> None:
+    driver = begun()
+    assert driver.call(driver.store.positions.drop_group, "g") is None
+    turn = driver.store.parts.ledger.turn
+    before = live_tables()
+    list(turn.rest())
+    assert live_tables() == before >= MANY, "the tables that changed last are still known"
+    steps = turn.rest()
+    costs = [next(steps) for _ in range(MANY)]
+    assert before - MANY <= live_tables() < before
+    costs += steps
+    assert live_tables() <= before - MANY
+    assert sum(costs) >= MANY * FREE_COST
+    assert turns.COST_MAX // FREE_COST <= 512
+
+
+def live_tables() -> int:
+    """Lease tables in memory."""
+    return sum(isinstance(each, LeaseTable) for each in gc.get_objects())
