@@ -177,8 +177,9 @@ def _acknowledgement(entries: int) -> bytes:
 _CONNECT_UNNAMED = _mqtt(Connect(4, "", True, 0, None, None, None, NONE))
 _LARGE = remoting(SEND_V2, 8, fields={**_SEND_FIELDS, "b": "large", "e": "0"}, body=b"x" * 100_000, serialize=JSON)
 _PULL_FIELDS = {
-    "consumerGroup": "bad", "topic": "large", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "0",
+    "consumerGroup": "bad", "topic": "large", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
     "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0", "subscription": "*", "expressionType": "TAG",
+    "maxMsgBytes": "4194304",
 }  # fmt: skip
 _PULLS = remoting(PULL, 9, fields=_PULL_FIELDS, serialize=JSON) * 300
 _FAT = _post("/v1/topics/fat/messages", b"x" * 100_000, "mq-queue: 0")

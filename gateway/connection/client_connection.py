@@ -57,13 +57,14 @@ class ClientConnection:
     shared          True: the connection stands for all peers of a datagram port
     closed          True: the connection has ended, and answers are discarded
     stalled         True: the peer does not read, and senders wait with what can wait
+    reads_waiting   reads of messages that wait for a later turn; nothing more is read from the socket meanwhile
     on_close        called once in order when the connection ends: removes parked polls, watches, memberships
     on_writable     called when a stalled peer reads again; None: nobody waits for that
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "host", "last_principal", "on_close", "on_writable", "principal", "protocol", "shared",
-        "stalled",
+        "client_id", "closed", "driver", "host", "last_principal", "on_close", "on_writable", "principal", "protocol",
+        "reads_waiting", "shared", "stalled",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class ClientConnection:
         self.shared = shared
         self.closed = False
         self.stalled = False
+        self.reads_waiting: int = 0
         self.on_close: list[Callable[[], None]] = []
         self.on_writable: Callable[[], None] | None = None
 

@@ -186,7 +186,7 @@ class Pump:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
-        if not self._paused and (self._finished or not self._connection.reading):
+        if not self._paused and (self._finished or self.client.reads_waiting > 0 or not self._connection.reading):
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
             self._set_reading(False)
         now = self._now()
@@ -206,6 +206,7 @@ class Pump:
             self._connection.reading
             and not self._finished
             and not self._stalled
+            and self.client.reads_waiting == 0
             and not self._input_stopped
             and not self._throttle_timer.pending
         )

@@ -138,7 +138,7 @@ def compose(
         ),
         Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
-        Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions),
+        Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions, handler.reads),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),

@@ -26,6 +26,7 @@ from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.pull_poll import PullContext
 from gateway.usecase.consume.read_holds import ReadHolding
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
@@ -61,6 +62,7 @@ class Dispatcher:
     receiving      message-level consumption (POP)
     registry       connected members and producers
     pulling        queue-level consumption
+    reads          shares the turns between reads of messages
     reviews        the `review` functions of use cases with parked calls, to be called when rights have changed
     """
 
@@ -86,15 +88,16 @@ class Dispatcher:
         store.timers.accompany(self.latest_quota.at_delivery)
         self.sending = Sending(log, self.topics, clock, MessageIds(entropy), self.latest_quota.at_send, policy)
         self.dead_letters = DeadLetters(log, leases, positions, self.sending)
+        self.reads = ReadTurns(clock)
         receive_context = ReceiveContext(
-            leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy
+            leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy, self.reads
         )
         self.receiving = Receiving(receive_context)
         log.listen(self.receiving)
         self.registry = Registry(self.topics, self.groups, pulls, clock)
         resets = PendingResets(clock)
         attempt_limit = AttemptLimit(self.groups, self.dead_letters)
-        pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters)
+        pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters, self.reads)
         self.pulling = Pulling(pull_context, self.topics)
         log.listen(self.pulling)
         locks = Locks(clock)

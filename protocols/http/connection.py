@@ -225,17 +225,27 @@ class HttpConnection:
                     self._respond(exchange, collected)
                     self._flush()
                 return
+            size = handler.content_bytes(event) if handler.repeatable else 0
+            if size > limits.SMALL_ANSWER_BYTES and size > self._answers.room:
+                # It is refused before it is made: base64 of 4 MiB takes 10 ms.
+                self._respond(exchange, unsent_answers(self._unsent))
+                self._undo(handler.undo(event, exchange))
+                self._flush()
+                return
             response = handler.finish(event)
             if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
                 full = len(response.body) > self._answers.room
                 undo = handler.undo(event, exchange) if full else handler.left_out(exchange)
                 if full:
                     response = unsent_answers(self._unsent)
-                if undo is not None:
-                    undo.principal = GATEWAY
-                    self._undo_commands.append(undo)
+                self._undo(undo)
             self._respond(exchange, response)
             self._flush()
+
+    def _undo(self, command: Command | None) -> None:
+        if command is not None:
+            command.principal = GATEWAY
+            self._undo_commands.append(command)
 
     def _flush(self) -> None:
         """Move responses to the output, up to the first unanswered request."""

@@ -55,6 +55,10 @@ class FindMessages(Handler):
         )
         return command, None
 
+    def content_bytes(self, event: Event) -> int:
+        """The records of a MessagesFound."""
+        return sum(map(len, event.records)) * 4 // 3 if isinstance(event, MessagesFound) else 0
+
     def finish(self, event: Event) -> Response:
         """MessagesFound or Refused."""
         if not isinstance(event, MessagesFound):

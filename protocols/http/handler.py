@@ -142,6 +142,10 @@ class Handler(ABC):
             return of_failure(event.failure)
         return problem(500, "internal", "the gateway gave an answer of another kind")
 
+    def content_bytes(self, event: Event) -> int:
+        """About how many bytes the content of a large response will have, before it is made: base64 adds a third to records."""
+        return 0
+
     def collect(self, event: Event) -> Response | None:
         """The response to the events of several commands, None while some are missing. Here: there is one command."""
         return self.finish(event)

@@ -55,6 +55,10 @@ class PullMessages(Handler):
         )
         return command, None
 
+    def content_bytes(self, event: Event) -> int:
+        """The records of a Pulled."""
+        return sum(map(len, event.records)) * 4 // 3 if isinstance(event, Pulled) else 0
+
     def finish(self, event: Event) -> Response:
         """Pulled or Refused."""
         if not isinstance(event, Pulled):

@@ -65,6 +65,13 @@ class ReceiveMessages(Handler):
         )
         return command, None
 
+    def content_bytes(self, event: Event) -> int:
+        """The records of a Received."""
+        if not isinstance(event, Received):
+            return 0
+        size = sum([len(leased.record) for leased in event.messages])
+        return size if self._bare else size * 4 // 3
+
     def finish(self, event: Event) -> Response:
         """Received or Refused."""
         if not isinstance(event, Received):

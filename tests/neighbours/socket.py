@@ -22,6 +22,7 @@ DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024
 class PeerStream:
     """One stream connection: for the peer `send`, `hang_up` and what it has received, for the pump its transport.
 
+    pump         the node's end
     reads        False: the peer does not read; the node's bytes stay in the kernel, and then with the node
     arriving     bytes that were sent and not read by the node yet
     received     the last bytes that the peer has read, at most `kept_bytes`
@@ -31,7 +32,7 @@ class PeerStream:
     """
 
     def __init__(self, pump: Pump, host: str, port: int) -> None:
-        self._pump = pump
+        self.pump = pump
         self._names = {"peername": (host, port), "sockname": ("10.0.0.1", 1)}
         self._arriving: deque[bytes] = deque()
         self.arriving = 0
@@ -77,7 +78,7 @@ class PeerStream:
 
     def open(self) -> None:
         """Accept the connection."""
-        self._pump.connection_made(self)
+        self.pump.connection_made(self)
 
     def poll(self) -> None:
         """Let the node read, and the peer."""
@@ -85,12 +86,12 @@ class PeerStream:
             return
         if self._error is not None or (self._closing and not (self._leaving and self.reads)):
             self.closed = True
-            self._pump.connection_lost(self._error)
+            self.pump.connection_lost(self._error)
             return
         for _ in range(READS_PER_TURN):
             if not (self._node_reads and self._arriving) or self.closed:
                 break
-            buffer = self._pump.get_buffer(-1)
+            buffer = self.pump.get_buffer(-1)
             size = 0
             while self._arriving and size < len(buffer):
                 data = self._arriving.popleft()
@@ -100,12 +101,12 @@ class PeerStream:
                 buffer[size : size + len(data)] = data
                 size += len(data)
             self.arriving -= size
-            self._pump.buffer_updated(size)
+            self.pump.buffer_updated(size)
             if size < len(buffer):
                 break
         if self._eof and self._node_reads and not self._arriving and not self.closed:
             self._node_reads = False
-            if not self._pump.eof_received() or self.ended:
+            if not self.pump.eof_received() or self.ended:
                 self._closing = True
         if self.reads and self._leaving:
             data = bytes(self._leaving[:KERNEL_BYTES])
@@ -115,7 +116,7 @@ class PeerStream:
             del self.received[: -self.kept_bytes]
             if self._stalled and self.unread == 0:
                 self._stalled = False
-                self._pump.resume_writing()
+                self.pump.resume_writing()
 
     # Transport
 
@@ -125,7 +126,7 @@ class PeerStream:
         self._leaving += data
         if self.unread > self._high and not self._stalled:
             self._stalled = True
-            self._pump.pause_writing()
+            self.pump.pause_writing()
 
     def writelines(self, list_of_data: Sequence[bytes]) -> None:
         self.write(b"".join(list_of_data))

@@ -188,9 +188,11 @@ class MessageCounters:
         """Count `count` messages of `size` bytes together, which `group` has pulled."""
         self._delivered(group, topic, count, size)
 
-    def received(self, group: str, topic: str, messages: Sequence[Leased]) -> None:
-        """Count messages that `group` has received."""
-        self._delivered(group, topic, len(messages), sum([len(message.record) for message in messages]))
+    def received(self, group: str, topic: str, messages: Sequence[Leased]) -> int:
+        """Count messages that `group` has received. Returns the bytes of their records."""
+        size = sum([len(message.record) for message in messages])
+        self._delivered(group, topic, len(messages), size)
+        return size
 
     def _delivered(self, group: str, topic: str, count: int, size: int) -> None:
         counter = self._got.get((topic, group))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from domain import lite
 from domain.admin.message import Viewed, ViewMessage
@@ -103,10 +104,18 @@ class Pulling:
         return None
 
     def _view(self, connection: ClientConnection, command: ViewMessage) -> None:
+        reads = self._context.reads
+        if reads.crowded:
+            reads.add(connection, partial(self._view_in_turn, connection, command))
+        else:
+            self._view_in_turn(connection, command)
+
+    def _view_in_turn(self, connection: ClientConnection, command: ViewMessage) -> None:
         def viewed(result: bytes | Failure) -> None:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             else:
+                self._context.reads.count(len(result))
                 connection.answer(Viewed(command.ticket, result))
 
         self._context.log.record_at(command.physical_offset, viewed)

@@ -20,6 +20,7 @@ from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 
@@ -94,17 +95,18 @@ class PullContext:
     counters        counts the messages that groups pull
     parked          the pulls that wait
     clock           tells which messages have expired
+    reads           bounds the bytes that are read and answered in one turn
     expired         expired messages that were passed over
     """
 
     __slots__ = (
-        "attempt_limit", "clock", "counters", "expired", "leases", "log", "parked", "positions", "pulls", "registry", "resets",
-        "rights",
+        "attempt_limit", "clock", "counters", "expired", "leases", "log", "parked", "positions", "pulls", "reads", "registry",
+        "resets", "rights",
     )  # fmt: skip
 
     def __init__(
         self, store: MessageStore, registry: Registry, rights: Rights, resets: PendingResets, attempt_limit: AttemptLimit,
-        clock: Clock, counters: MessageCounters,
+        clock: Clock, counters: MessageCounters, reads: ReadTurns,
     ) -> None:  # fmt: skip
         self.log = store.log
         self.leases = store.leases
@@ -116,6 +118,7 @@ class PullContext:
         self.attempt_limit = attempt_limit
         self.counters = counters
         self.parked = ParkedPulls(clock)
+        self.reads = reads
         self.clock = clock
         self.expired = 0
 
@@ -182,9 +185,20 @@ class PullPoll:
         self._unmarked = False
 
     def read(self) -> None:
-        """Read from the command's offset; a member of the group leases what it reads where others receive."""
+        """Read, when this turn may read more messages; else in a later one."""
         self._is_reading = True
+        reads = self._context.reads
+        if reads.crowded:
+            reads.add(self.connection, self._read_in_turn)
+        else:
+            self._read_in_turn()
+
+    def _read_in_turn(self) -> None:
+        """Read from the command's offset; a member of the group leases what it reads where others receive."""
         context, command = self._context, self.command
+        if self._is_answered or self.connection.closed:
+            self._is_reading = False
+            return
         limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
         size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
         member = context.registry.members(command.group).get(command.member) if command.member else None
@@ -237,6 +251,7 @@ class PullPoll:
             for record in event.records:
                 size += len(record)
             context.counters.pulled(self.command.group, self.command.topic, len(event.records), size)
+            context.reads.count(size)
         if self._place is not None:
             context.parked.leave(self.command, self._place)
             if self.abandon in self.connection.on_close:

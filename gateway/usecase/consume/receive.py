@@ -63,7 +63,7 @@ class Receiving:
             else:
                 # In an ordered group every receive keeps the order: one unordered receive would break it for all members.
                 command.ordered = command.ordered or group.orderly
-                ReceiveCall(self._context, connection, command, group).lease()
+                ReceiveCall(self._context, connection, command, group).begin()
 
         self._context.groups.ensure(command.group, ready)
 

@@ -25,6 +25,7 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.consume.search_turns import SearchTurns
 
 
@@ -42,17 +43,18 @@ class ReceiveContext:
     priorities      chooses the queue of a receive from a topic of type PRIORITY
     long_polls      the calls that wait for messages
     searches        the calls that look for wanted messages behind thousands that are not
+    reads           bounds the bytes that are read and answered in one turn
     expired         messages that were settled instead of delivered, since their expiry was over
     """
 
     __slots__ = (
-        "clock", "counters", "dead_letters", "expired", "groups", "leases", "long_polls", "priorities", "rights", "searches",
-        "topics",
+        "clock", "counters", "dead_letters", "expired", "groups", "leases", "long_polls", "priorities", "reads", "rights",
+        "searches", "topics",
     )  # fmt: skip
 
     def __init__(
         self, leases: Leases, topics: Topics, groups: Groups, rights: Rights, dead_letters: DeadLetters, clock: Clock,
-        counters: MessageCounters, policy: NodePolicy,
+        counters: MessageCounters, policy: NodePolicy, reads: ReadTurns,
     ) -> None:  # fmt: skip
         self.leases = leases
         self.topics = topics
@@ -64,6 +66,7 @@ class ReceiveContext:
         self.priorities = PriorityReads(policy)
         self.long_polls = LongPolls(clock)
         self.searches = SearchTurns(clock)
+        self.reads = reads
         self.expired = 0
 
 
@@ -117,6 +120,18 @@ class ReceiveCall:
         self._is_answered = False
         self._wake_count = 0
         self._first: LeaseResult | None = None
+
+    def begin(self) -> None:
+        """`lease`, when this turn may read more messages; else in a later one."""
+        reads = self._context.reads
+        if reads.crowded:
+            reads.add(self.connection, self._lease_in_turn)
+        else:
+            self._lease_in_turn()
+
+    def _lease_in_turn(self) -> None:
+        self._context.reads.expect(self.connection.host)
+        self.lease()
 
     def lease(self) -> None:
         """Lease messages of the topic. Does nothing when the call is answered or its connection is closed."""
@@ -278,10 +293,21 @@ class ReceiveCall:
 
     def _answer(self, event: Received | Refused) -> None:
         self._is_answered = True
-        if isinstance(event, Received) and event.messages:
-            self._context.counters.received(self.command.group, self.command.topic, event.messages)
+        size = 0
+        if isinstance(event, Received):
+            if event.messages:
+                size = self._context.counters.received(self.command.group, self.command.topic, event.messages)
+            self._context.reads.came(self.connection.host, size)
         if self._is_followed and self.abandon in self.connection.on_close:
             self.connection.on_close.remove(self.abandon)
+        if size > limits.SMALL_ANSWER_BYTES and self._context.reads.crowded:
+            # The leases of a turn are written together: their answers are not made together.
+            self._context.reads.add(self.connection, partial(self._tell, event, size))
+        else:
+            self._tell(event, size)
+
+    def _tell(self, event: Received | Refused, size: int) -> None:
+        self._context.reads.count(size)
         self.connection.answer(event)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -17,6 +18,7 @@ from domain.store_request import KeyQuery
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import every
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import LongQuestions
@@ -36,7 +38,9 @@ class Querying:
         metadata: Metadata,
         registry: Registry,
         questions: LongQuestions,
+        reads: ReadTurns,
     ) -> None:
+        self._reads = reads
         self._log = log
         self._positions = positions
         self._metadata = metadata
@@ -53,10 +57,17 @@ class Querying:
             connection.answer(Refused(command.ticket, failure))
             return
 
+        if self._reads.crowded:
+            self._reads.add(connection, partial(self._find, connection, command))
+        else:
+            self._find(connection, command)
+
+    def _find(self, connection: ClientConnection, command: QueryMessages) -> None:
         def found(result: list[bytes] | Failure) -> None:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             else:
+                self._reads.count(sum(map(len, result)))
                 connection.answer(MessagesFound(command.ticket, result))
 
         limit = min(command.limit, limits.QUERY_MESSAGES_MAX)

@@ -231,6 +231,16 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
     assert streams.status(7) == 200
 
 
+def test_a_large_answer_without_room_is_refused_before_it_is_made() -> None:
+    """What is no record would end the connection if a response were made of it."""
+    streams = Streams()
+    (pulling,) = streams.ask(1, "GET", "/v1/topics/t/queues/3?offset=0&wait_ms=5000")
+    assert isinstance(pulling, Pull)
+    streams.held = FULL_BYTES + 1
+    streams.application.answer(Pulled(pulling.ticket, "FOUND", [b"x" * 5_000], 41, 0, 41), 0)
+    assert streams.status(1) == 429
+
+
 def test_what_has_been_done_is_told_however_much_is_unread() -> None:
     """A batch is stored: refusing its large response would make the client send it again."""
     streams = Streams()

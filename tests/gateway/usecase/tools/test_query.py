@@ -24,7 +24,7 @@ __all__ = ["bench"]
 @pytest.fixture
 def place(bench: Bench) -> Bench:
     store, handler = bench.store, bench.handler
-    handler.add(Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions))
+    handler.add(Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions, handler.reads))
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     bench.clock.run_for(20)
     return bench
