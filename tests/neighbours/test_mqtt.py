@@ -300,7 +300,9 @@ def test_subscribers_that_never_read_hold_one_bound_together(node: SharedNode) -
         stream.reads = False
     sender = client(node, "floods")
     sender.send(encode(publish(b"flood/a", bytes(100_000)), V311) * 100)
-    load = node.run(150)
-    load.check()
+    held: list[int] = []
+    for _ in range(30):
+        node.run(5).check()
+        held.append(node.parts.unread.bytes_held)
     assert not sender.arriving, "all of it was taken"
-    assert 0 < node.parts.unread.bytes_held <= UPLOADS_BYTES_MAX // 2 + 60 * 200_000
+    assert 0 < max(held) <= UPLOADS_BYTES_MAX, "who leaves most unread loses messages, or its connections"

@@ -179,7 +179,7 @@ def test_a_disk_that_does_not_answer_is_told_and_holds_nothing() -> None:
     driver = Driver(SMALL)
     driver.topic("t")
     driver.disk.hold_syncs = True
-    driver.store.log.append([Message("t", b"waits", b"")], lambda _: None)
+    driver.store.log.append([Message("t", b"waits", b"", queue_id=0)], lambda _: None)
     driver.clock.run_for(10)
     refused = driver.call(driver.store.backups.begin)
     assert isinstance(refused, Failure)
@@ -196,7 +196,7 @@ def test_a_store_whose_disk_has_failed_can_still_be_copied() -> None:
     bodies = stuff(driver, 0, 5)
     driver.clock.run_for(10)
     driver.disk.fail_syncs = True
-    driver.append([Message("t", b"not acknowledged", b"")])
+    driver.append([Message("t", b"not acknowledged", b"", queue_id=0)])
     assert driver.store.broken is not None
     _, plan = begun(driver)
     copy = copied(driver, plan)

@@ -76,7 +76,7 @@ def signed(number: int) -> int:
 
 
 _READERS: Final[dict[str, Callable[[Record], object]]] = {
-    "queueId": lambda record: signed(record.queue_id),
+    "queueId": lambda record: record.queue_id,
     "queueOffset": lambda record: record.queue_offset,
     "bornTimestamp": lambda record: microseconds(record.born_ms),
     "storeTimestamp": lambda record: microseconds(record.store_ms),
