@@ -23,7 +23,7 @@ from domain.event import Event, Refused, Sent
 from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
+from gateway.connection.context import LINGER_NS, ConnectionAdmission, ConnectionContext, DeadlineTimer, write
 from gateway.connection.intake import ENDING_NS, MESSAGE_NS
 from gateway.connection.transport import Recognition, Transport
 from gateway.connection.unread_bytes import UnreadBytes
@@ -31,8 +31,6 @@ from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
 from protocols.uploads import UploadShare
 
-LINGER_NS: Final = limits.SECOND_NS
-"""Time for a peer to close its side after all queued bytes have been written."""
 LINGER_BYTES_MAX: Final = 1024 * 1024
 """Bytes of a peer that are discarded in that time, so that it can read the last answer; with more the socket is closed."""
 STALL_NS: Final = 60 * limits.SECOND_NS
@@ -122,7 +120,7 @@ class Pump:
 
     def buffer_updated(self, size: int) -> None:
         """The loop has put `size` bytes into the buffer."""
-        self.data_received(bytes(self._context.read_buffer[:size]))
+        self.data_received(self._context.received(size))
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer: handled now if they are few and this turn has time, else slice by slice in later turns."""
@@ -186,7 +184,7 @@ class Pump:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
-        if not self._paused and (self._finished or self.client.reads_waiting > 0 or not self._connection.reading):
+        if not self._paused and not self._finished and (self.client.reads_waiting > 0 or not self._connection.reading):
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
             self._set_reading(False)
         now = self._now()
@@ -235,6 +233,7 @@ class Pump:
         self._transport = None
         self._reset = exc is not None
         self._unwritten = None
+        self._context.lingering.remove(self)
         for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
             timer.close()
         if self._unread.waits and not self._finished and not self._input_stopped:
@@ -477,7 +476,7 @@ class Pump:
     def _start_watchdog(self, limit_ns: int) -> None:
         """Abort the connection if it is still open after `limit_ns`."""
         if self._transport is not None:
-            self._watchdog.start(self._now() + limit_ns)
+            self._context.lingering.start(self, self._watchdog, self._now(), limit_ns)
 
     def overdue(self) -> None:
         """Close the connection at once: the peer has not read, or not closed its side, in time."""

@@ -45,7 +45,6 @@ from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 from protocols.setting import Setting
-from protocols.uploads import UploadShare
 
 NEW: Final = 0
 PROVING: Final = 1
@@ -86,7 +85,7 @@ class MqttConnection:
         self._incomplete_since_ns = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
-        self._output = Output(config.output_bytes_max, lost, inflated, UploadShare(setting.unread, peer.host))
+        self._output = Output(config.output_bytes_max, lost, inflated, setting.unread, peer.host)
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None

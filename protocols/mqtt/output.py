@@ -9,7 +9,7 @@ from typing import Final, final
 from domain.delivery.routed import Delivery
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts
-from protocols.uploads import UNCOUNTED_BYTES_MAX, UploadShare
+from protocols.uploads import UNCOUNTED_BYTES_MAX, Uploads, UploadShare
 
 REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
@@ -35,17 +35,24 @@ class Output:
     _inflated_bytes    bytes that compressed messages have inflated to since the last `drain`; a bound of their own, so that
                        a client that reads loses none of them
     _ready_bytes       bytes of the QoS 1 and 2 deliveries among those that wait
-    _unread            counts what a client that does not read leaves here, of the bound that all connections share
+    _unread            counts what a client that does not read leaves here, of the bound that all connections share; None:
+                       it has always read
     _inflated          what was inflated for other clients, too
     """
 
     __slots__ = (
-        "_aliases", "_bytes_max", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0", "_qos0_bytes", "_ready",
-        "_ready_bytes", "_unread", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max", "version",
+        "_aliases", "_bytes_max", "_host", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0", "_qos0_bytes",
+        "_ready", "_ready_bytes", "_unread", "_uploads", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, unread: UploadShare) -> None:
-        self._unread = unread
+    def __init__(
+        self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, uploads: Uploads, host: str
+    ) -> None:
+        """`uploads` bounds what the clients of all hosts leave unread; `host` is this client's address."""
+        self._uploads = uploads
+        self._host = host
+        self._unread: UploadShare | None = None
         self._ready_bytes: int = 0
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
@@ -129,10 +136,13 @@ class Output:
 
     def _count(self) -> None:
         """Count what an earlier turn has left because the client does not read. Without room, half of the QoS 0 is lost."""
-        self._unread.hold(self._qos0_bytes + self._ready_bytes)
-        if self._unread.room <= 0 and self._qos0_bytes > UNCOUNTED_BYTES_MAX:
+        unread = self._unread
+        if unread is None:
+            unread = self._unread = UploadShare(self._uploads, self._host)
+        unread.hold(self._qos0_bytes + self._ready_bytes)
+        if unread.room <= 0 and self._qos0_bytes > UNCOUNTED_BYTES_MAX:
             self._drop_oldest(self._qos0_bytes // 2)
-            self._unread.hold(self._qos0_bytes + self._ready_bytes)
+            unread.hold(self._qos0_bytes + self._ready_bytes)
 
     def _alias(self, path: str) -> int:
         """Topic alias of `path`: negative when the client knows it, positive when it is new, 0 when none is left."""
@@ -166,8 +176,9 @@ class Output:
         out = self._ready
         self._ready = []
         self._inflated_bytes = self._ready_bytes = 0
-        if self._unread.held:
+        if self._unread is not None:
             self._unread.release()
+            self._unread = None
         if self._qos0:
             out.extend(self._qos0)
             self._qos0.clear()

@@ -11,7 +11,8 @@ from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER
-from gateway.connection.pump import HALF_CLOSED_NS, LINGER_BYTES_MAX, LINGER_NS, STALL_NS
+from gateway.connection.context import LINGER_NS
+from gateway.connection.pump import HALF_CLOSED_NS, LINGER_BYTES_MAX, STALL_NS
 from protocols.adapter import Peer
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
@@ -132,6 +133,42 @@ def test_closed_connection_that_is_not_read_is_aborted() -> None:
     assert not bench.transport.aborted
     bench.clock.advance(1)
     assert bench.transport.aborted
+
+
+def test_connections_that_end_wait_for_their_peers_with_one_timer() -> None:
+    bench = Bench(connections_max=100).open()
+    transports = [bench.transport, *(FakeTransport() for _ in range(50))]
+    pumps = [bench.pump]
+    for transport in transports[1:]:
+        pumps.append(bench.another())
+        pumps[-1].connection_made(transport)
+    bench.clock.turn()
+    armed = bench.clock.armed
+    for pump in pumps[:-1]:
+        pump.close()
+        bench.clock.turn()
+    assert bench.clock.armed == armed + 1
+    bench.clock.advance(LINGER_NS // 2)
+    pumps[-1].close()
+    bench.clock.turn()
+    pumps[1].connection_lost(None)
+    bench.clock.advance(LINGER_NS // 2)
+    assert [transport.aborted for transport in transports] == [True, False, *[True] * 48, False]
+    bench.clock.advance(LINGER_NS // 2)
+    assert transports[-1].aborted
+    armed = bench.clock.armed
+    bench.clock.advance(10 * LINGER_NS)
+    assert bench.clock.armed == armed, "no timer without a connection"
+
+
+def test_a_connection_that_has_ended_is_not_paused_for_its_close() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [Disconnected("closed")]
+    bench.connection.reading = False
+    bench.pump.data_received(b"bye")
+    assert bench.transport.reading
+    bench.clock.turn()
+    assert bench.transport.closing
 
 
 def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:

@@ -10,7 +10,7 @@ import pytest
 BEGIN = """
 import gc, weakref
 from collections import deque
-from gateway.runtime.collector import KEPT_MAX, LOOK_TICKS, SEARCH_LOOKS, TICK_S, YOUNG, YOUNG_SEARCHES, Collector
+from gateway.runtime.collector import KEPT_MAX, LOOK_TICKS, SEARCH_LOOKS, TICK_S, YOUNG, Collector
 gc.disable()
 due = []
 def later(seconds, callback):
@@ -27,7 +27,7 @@ def look(phase, info):
         searches += 1
         most = max(most, sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
 gc.callbacks.append(look)
-young = YOUNG * (YOUNG_SEARCHES + 2)
+young = YOUNG + YOUNG // 10
 class Node: pass
 def cycle():
     node = Node()
@@ -52,10 +52,23 @@ for _ in range(200):
         old.append([])
     tick()
 assert searches >= 200, searches
-assert 0 < most <= young, most
+assert 0 < most <= max(KEPT_MAX, young), most
 gone = cycle()
 tick()
 assert gone() is None
+"""
+KEPT_OBJECTS_ARE_SEARCHED_ONCE = """
+looked = 0
+def count(phase, info):
+    global looked
+    if phase == "start":
+        looked += sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1))
+gc.callbacks.append(count)
+made, kept = 20 * YOUNG, []
+for _ in range(made):
+    kept.append([])
+assert searches >= 15, searches
+assert looked <= made + made // 10, looked
 """
 OLD = """
 node = Node()
@@ -80,7 +93,11 @@ for number in range(2 * LOOK_TICKS * SEARCH_LOOKS):
 """
 
 
-@pytest.mark.parametrize("script", [MANY, AS_MANY_AS_ARE_FREED, OLD, LARGE], ids=["kept", "replaced", "old", "large"])
+@pytest.mark.parametrize(
+    "script",
+    [MANY, AS_MANY_AS_ARE_FREED, KEPT_OBJECTS_ARE_SEARCHED_ONCE, OLD, LARGE],
+    ids=["kept", "replaced", "once", "old", "large"],
+)
 def test_a_search_is_bounded_while_cycles_are_found_where_objects_are(script: str) -> None:
     command = [sys.executable, "-c", f"{BEGIN}{script}print('ok')"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -13,7 +13,7 @@ from protocols.mqtt.inflated import BYTES_MAX, InflatedForms
 from protocols.mqtt.output import INFLATED_BYTES, SLOW, Output
 from protocols.mqtt.packet import Decoder
 from protocols.mqtt.publish import Publish
-from protocols.uploads import Uploads, UploadShare
+from protocols.uploads import Uploads
 
 PLAIN = INFLATED_BYTES // 2
 
@@ -38,15 +38,10 @@ def taken(output: Output) -> list[list[bytes]]:
         output.encode_more(0)
 
 
-def unread(bytes_max: int = 1 << 26) -> UploadShare:
-    """What one client may leave unread."""
-    return UploadShare(Uploads(bytes_max), "10.0.0.1")
-
-
 @pytest.mark.parametrize("level", [0, 1])
 def test_what_follows_a_large_message_waits_with_it(level: int) -> None:
     lost: list[tuple[str, int]] = []
-    output = Output(1 << 20, lambda reason, number: lost.append((reason, number)), InflatedForms(), unread())
+    output = Output(1 << 20, lambda reason, number: lost.append((reason, number)), InflatedForms(), Uploads(), "10.0.0.1")
     kinds = [number % 3 != 2 for number in range(20)]
     items = [Delivery(routed(at, large), level, at + 1 if level else 0, False, False, ()) for at, large in enumerate(kinds)]
     output.deliver(items, 0)
@@ -60,7 +55,7 @@ def test_what_follows_a_large_message_waits_with_it(level: int) -> None:
 def test_deliveries_at_qos_0_that_find_no_room_are_lost() -> None:
     lost: list[tuple[str, int]] = []
     room = len(routed(0, True).record.data) * 5
-    output = Output(room, lambda reason, number: lost.append((reason, number)), InflatedForms(), unread())
+    output = Output(room, lambda reason, number: lost.append((reason, number)), InflatedForms(), Uploads(), "10.0.0.1")
     output.deliver([Delivery(routed(at, True), 0, 0, False, False, ()) for at in range(20)], 0)
     assert sum(number for reason, number in lost if reason == SLOW) >= 12
     assert output.behind
@@ -84,7 +79,7 @@ def test_deliveries_that_many_clients_leave_unread_share_one_bound() -> None:
     lost_by_reader: list[int] = []
 
     def made(name: str, into: list[int]) -> Output:
-        return Output(4 << 20, lambda reason, number: into.append(number), InflatedForms(), UploadShare(uploads, name))
+        return Output(4 << 20, lambda reason, number: into.append(number), InflatedForms(), uploads, name)
 
     slow = [made(f"{at}", lost) for at in range(100)]
     reads = made("reads", lost_by_reader)
