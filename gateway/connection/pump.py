@@ -85,8 +85,7 @@ class Pump:
         self._intake = context.intake
         self._unread = UnreadBytes()
         self._unwritten: UploadShare | None = None
-        self._queued = self._expiring = self.sends = False
-        self._end_waits = self._lost = self._reset = False
+        self._queued = self._expiring = self.sends = self._end_waits = self._lost = self._reset = False
         self.host = ""
         self._admission = ConnectionAdmission(context)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
