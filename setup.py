@@ -66,7 +66,7 @@ FOLDERS = {
     ),
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
-    "store/state": ("change", "rows", "values", "view"),
+    "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "context", "intake", "pump", "unread_bytes"),
     "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),

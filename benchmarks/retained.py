@@ -71,10 +71,12 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
     gc.collect()
     each = (resident() - before) / count
     began, longest, found = time.monotonic(), 0.0, 0
+    paths: list[list[str] | Failure] = []
     walk = LatestScan(node.parts.store.state, "+/+/x")
     while walk.next_key is not None:
         at = time.monotonic()
-        found += len(walk.slice(SLICE))
+        walk.slice(SLICE, paths.append)
+        found += len(paths[-1]) if isinstance(paths[-1], list) else 0
         longest = max(longest, time.monotonic() - at)
     took = time.monotonic() - began
     await node.stop()

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from benchmarks.inside import Node, Stalls, Wire, packet, resident, run, table, text
+from domain.errors import Failure
 
 EXPIRY_S = 86_400
 WILL_DELAY_S = 3_600
@@ -56,7 +57,10 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
     took = time.monotonic() - began
     await asyncio.sleep(SETTLE_S)
     gc.collect()
-    keys, size = node.parts.store.state.size("session")
+    sizes: list[tuple[int, int] | Failure] = []
+    node.parts.store.state.size("session", sizes.append)
+    assert not isinstance(sizes[0], Failure)
+    keys, size = sizes[0]
     each = (resident() - before) / count
     await node.stop()
     return [

@@ -224,3 +224,16 @@ def physical_offset_of(message_id: str) -> int:
         return int(message_id[-16:], 16)
     except ValueError:
         return -1
+
+
+def path_in(topic: str, origin: bytes) -> str:
+    """The path of a record of `topic` whose property `originMqttTopic` is `origin` (b"": none).
+
+    An invalid path, or one of another topic (a copied property), is ignored: the path is the topic then. So delivery of new
+    messages and reading from the log use the same path.
+    """
+    if origin:
+        path = origin.decode("utf-8", "replace")
+        if topic_of_path(path) == topic and is_path(path):
+            return path
+    return topic

@@ -40,6 +40,7 @@ class ErrorCode(enum.Enum):
     PROPERTY_ILLEGAL = "property-illegal"
     TYPE_CONFLICT = "type-conflict"
     KEY_REUSED = "key-reused"
+    CHANGED = "changed"
     MEDIA_TYPE = "media-type"
     DELIVERY_TIME_ILLEGAL = "delivery-time-illegal"
     FILTER_ILLEGAL = "filter-illegal"
@@ -69,6 +70,7 @@ _LATER = frozenset(
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.FLUSH_TIMEOUT,
         ErrorCode.CLIENT_UNKNOWN,
+        ErrorCode.CHANGED,
         ErrorCode.INTERNAL,
     }
 )

@@ -6,9 +6,9 @@ awaits or raises for an expected outcome; a `Failure` is the answer then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -17,6 +17,21 @@ from domain.once import OnceKey
 from domain.receipt import Receipt
 from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from domain.topic import Durability, Group, Topic
+
+PAIRS_BYTES: Final = 256 * 1024
+"""Bytes of keys and values after which `State.pairs` ends a slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLimit:
+    """The most that one space may hold. Values that are not durable yet are not counted: those of one commit may exceed it.
+
+    keys_max    keys
+    bytes_max   bytes of keys and values
+    """
+
+    keys_max: int
+    bytes_max: int
 
 
 @dataclass(slots=True)
@@ -27,12 +42,14 @@ class StateChange:
     key     any bytes
     value   the new value, None: the key is removed
     at      physical offset of the value in the log, set by the store; -1: not known, or not needed
+    within  a change that would make the space exceed this is refused: QUOTA. None: the space has no limit
     """
 
     space: str
     key: bytes
     value: bytes | None
     at: int = field(default=-1, compare=False)
+    within: SpaceLimit | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -97,7 +114,7 @@ class MessageLog(Protocol):
 
         `done` is called when every topic's durability holds; an append without messages takes the store's default level.
         Failure: STORE_UNAVAILABLE, OVERLOADED, QUEUE_ILLEGAL (an id below 0 or above limits.QUEUE_ID_MAX: nothing of the
-        append is stored), FLUSH_TIMEOUT (stored, but the promise is not known to hold).
+        append is stored), FLUSH_TIMEOUT (stored, but the promise is not known to hold), QUOTA (`StateChange.within`).
         """
 
     def append_once(
@@ -253,23 +270,64 @@ class Metadata(Protocol):
         """What new topics get."""
 
 
+@dataclass(slots=True)
+class Expected:
+    """What a change of state depends on: the value of one key as last made durable.
+
+    value   the value, None: the key has none
+    """
+
+    space: str
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class StatePairs:
+    """A slice of a space.
+
+    pairs      (key, value) in key order
+    next_key   key at which the next slice begins, None: there is no further one
+    """
+
+    pairs: list[tuple[bytes, bytes]]
+    next_key: bytes | None
+
+
 class State(Protocol):
     """The compacted view of state records: sessions, retained values, anything small that a use case keeps by key."""
 
-    def get(self, space: str, key: bytes) -> bytes | None:
-        """One value as last made durable."""
+    def get(self, space: str, key: bytes, done: Callable[[bytes | None | Failure], None]) -> None:
+        """One value as last made durable, None: the key has none."""
 
-    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """(key, value) pairs whose key begins with `prefix`, in key order."""
+    def pairs(self, space: str, prefix: bytes, start: bytes, limit: int, done: Callable[[StatePairs | Failure], None]) -> None:
+        """At most `limit` pairs whose key begins with `prefix`, from the key `start` on: a slice of a walk through many.
 
-    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        A slice ends with the pair that makes it PAIRS_BYTES long.
+        """
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int, done: Callable[[list[bytes] | Failure], None]) -> None:
         """At most `limit` keys that begin with `prefix`, from `start` on, in key order: a slice of a walk through many."""
 
-    def size(self, space: str) -> tuple[int, int]:
+    def size(self, space: str, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """(keys, bytes of keys and values) of one space."""
 
-    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
-        """Change keys, all or none, durably before `done` at the store's default level."""
+    def put(
+        self,
+        changes: Sequence[StateChange],
+        done: Callable[[None | Failure], None] | None,
+        expected: Sequence[Expected] = (),
+    ) -> None:
+        """Change keys, all or none, durably before `done` at the store's default level.
+
+        CHANGED: one of `expected` is not so, or is about to change; nothing was changed.
+        """
+
+    def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
+        """Keep up with a space of few keys: `changed` gets each key and value that is there, before `follow` returns.
+
+        Later it gets each change once it is durable, in their order and before `done` of the change; None: the key is removed.
+        """
 
 
 class GroupLag(NamedTuple):

@@ -150,7 +150,7 @@ class Transactions(Protocol):
     ) -> None:
         """Commit or roll back, durably before `done`. Parameters and failures as in EndTransaction."""
 
-    def topic(self, group: str, message_id: str, offset: int) -> str:
+    def topic(self, group: str, message_id: str, offset: int, done: Callable[[str | Failure], None]) -> None:
         """The topic of the undecided half message that `end` would decide over, "" when there is none."""
 
 
@@ -166,5 +166,5 @@ class Timers(Protocol):
         Its state change is in the commit of the delivery.
 
         It may change the properties of the message, and is asked again when a delivery was refused. Called before the first
-        turn of the loop.
+        turn of the loop. A change that finds no room (`StateChange.within`) is left out.
         """

@@ -21,6 +21,18 @@ class StoredSettings:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._values: dict[str, dict[str, str]] = {}
+        state.follow(SPACE, self._changed)
+
+    def _changed(self, name: bytes, value: bytes | None) -> None:
+        namespace, _, key = name.decode().partition("\x00")
+        if value is not None:
+            self._values.setdefault(namespace, {})[key] = value.decode()
+            return
+        values = self._values.get(namespace, {})
+        values.pop(key, None)
+        if not values:
+            self._values.pop(namespace, None)
 
     def put(self, namespace: str, key: str, value: str | None, done: Callable[[Failure | None], None]) -> None:
         """Set a key, or remove it when `value` is None, durably before `done`.
@@ -37,10 +49,8 @@ class StoredSettings:
 
     def get(self, namespace: str, key: str) -> str | None:
         """The value of a key; None when it is not set."""
-        value = self._state.get(SPACE, f"{namespace}\x00{key}".encode())
-        return value.decode() if value is not None else None
+        return self._values.get(namespace, {}).get(key)
 
     def all(self, namespace: str) -> dict[str, str]:
-        """Key -> value of all keys of one namespace."""
-        prefix = f"{namespace}\x00".encode()
-        return {key[len(prefix) :].decode(): value.decode() for key, value in self._state.scan(SPACE, prefix)}
+        """Key -> value of all keys of one namespace, by key."""
+        return dict(sorted(self._values.get(namespace, {}).items()))

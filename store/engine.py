@@ -62,6 +62,7 @@ from store.reading import Reading
 from store.recovery import LogRecovery, Recovered
 from store.retention import Retention
 from store.state.metadata import Catalogue
+from store.state.port import StoredState
 from store.state.view import TIMER, StateView
 from store.transaction.open_transactions import OpenTransactions
 from store.write_admission import WriteAdmission
@@ -86,6 +87,7 @@ class LogStore:
         metadata: Catalogue,
         lite_queues: StoredLiteQueues,
         lease_peek: LeasePeek,
+        state: StoredState,
         backups: HeldBackups,
     ) -> None:
         self.parts = parts
@@ -95,7 +97,7 @@ class LogStore:
         self.positions: GroupPositions = positions
         self.pulls: MemberPulls = pulls
         self.metadata: Metadata = metadata
-        self.state: State = parts.state
+        self.state: State = state
         self.transactions: Transactions = parts.open_transactions
         self.timers: Timers = parts.recall
         self.lite_queues: LiteQueues = lite_queues
@@ -186,7 +188,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
     compaction = Compaction(commit, index, state, ledger, appender)
     metadata = Catalogue(durability, index, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys)
-    state.connect(writer.append_changes, reader.value)
+    state.connect(reader.value)
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     recovery = LogRecovery(
@@ -204,7 +206,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         lambda: 1.0 if held_disk.held else admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
-    client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock))
+    client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock), state)
     once = OnceAppends(client_appends.append, writer, appender, state, index, clock, config, events)
     once.load()
     removal = GroupRemoval(ledger, state, writer, clock)
@@ -225,6 +227,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         metadata,
         StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker, events),
         LeasePeek(ledger, index, clock, source, events),
+        StoredState(state, writer.append_changes, appender.unapplied, events),
         backups,
     )
     housekeeping.start()

@@ -23,6 +23,7 @@ from store.log.open_batch import Done
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.reading import Reading
+from store.state.view import StateView
 from store.transaction import half
 from store.transaction.open_transactions import OpenTransactions
 from store.writer import StoreWriter
@@ -73,10 +74,11 @@ class Outbox:
 class ClientAppends:
     """Appends what clients send: refused when the store takes nothing, parked when it is not to be read yet."""
 
-    __slots__ = ("_outbox", "_writer")
+    __slots__ = ("_outbox", "_state", "_writer")
 
-    def __init__(self, writer: StoreWriter, outbox: Outbox) -> None:
+    def __init__(self, writer: StoreWriter, outbox: Outbox, state: StateView) -> None:
         self._writer = writer
+        self._state = state
         self._outbox = outbox
 
     def append(
@@ -101,6 +103,9 @@ class ClientAppends:
             else:
                 messages, halves = parked
                 changes = [*changes, *halves]
+        for change in changes:
+            if failure is None and change.within is not None:
+                failure = self._state.refusal(change)
         if failure is None:
             self._writer.put(messages, changes, done, placed_at)
         elif done is not None:

@@ -9,6 +9,10 @@ class Filter(Protocol):
     """Which messages a consumer wants. Immutable, and shared by all requests with the same expression."""
 
     @property
+    def expression(self) -> tuple[str, str]:
+        """(type, text), from which domain.filter.expression or domain.filter.path_filter makes an equal filter."""
+
+    @property
     def hashes(self) -> frozenset[int] | None:
         """Tag hashes of messages that can match; None: the properties of every message have to be read."""
 

@@ -20,10 +20,11 @@ EXPRESSION_CHARS_MAX: Final = 8_192
 class SqlFilter:
     """A compiled expression. `hashes` is None: the properties of every message have to be read."""
 
-    __slots__ = ("_condition", "cost", "hashes")
+    __slots__ = ("_condition", "cost", "expression", "hashes")
 
-    def __init__(self, condition: Term, terms: int) -> None:
+    def __init__(self, condition: Term, terms: int, text: str) -> None:
         self._condition = condition
+        self.expression: tuple[str, str] = ("SQL92", text)
         self.hashes: frozenset[int] | None = None
         self.cost: int = 2 + 2 * terms
 
@@ -39,7 +40,7 @@ def parse(expression: str) -> SqlFilter | Failure:
         return Failure(ErrorCode.FILTER_ILLEGAL, text)
     try:
         grammar = Grammar(tokens(expression))
-        return SqlFilter(grammar.whole(), grammar.terms)
+        return SqlFilter(grammar.whole(), grammar.terms, expression)
     except ExpressionError as fault:
         # Clients can write half of a surrogate pair, which no answer could carry.
         text = fault.text.encode("utf-8", "replace").decode()

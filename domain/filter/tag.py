@@ -24,11 +24,12 @@ def tag_hash(tag: str) -> int:
 class TagFilter:
     """A set of tags. Tags are compared as text; their hashes only narrow the search, since they can collide."""
 
-    __slots__ = ("cost", "hashes", "tags")
+    __slots__ = ("cost", "expression", "hashes", "tags")
 
     def __init__(self, tags: frozenset[str]) -> None:
         self.tags = frozenset(tag.encode("utf-8", "surrogatepass") for tag in tags)
         self.hashes = frozenset(tag_hash(tag) for tag in tags)
+        self.expression: tuple[str, str] = ("TAG", "||".join(sorted(tags)))
         self.cost: int = 1
 
     def matches(self, stored_properties: bytes) -> bool:

@@ -163,8 +163,6 @@ class Gate:
         if command.will is not None:
             _sign(principal, (command.will.message,))
         self._handle(connection, command)
-        if self._revocation is not None and not command.clean_start:
-            self._revocation.session_resumed(connection)
 
     def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """Extend the connection to the expiry of newer credentials of the same user."""
@@ -190,21 +188,26 @@ class Gate:
         Where no such transaction is open nothing is checked: the answer says so, or repeats the decision.
         """
         assert isinstance(command, EndTransaction)
-        failure = None
-        if not principal.privileged:
-            if self._transactions is None:
-                text = f"User:{principal.user}: transactions are for Super users"
-                failure = Failure(ErrorCode.NOT_ALLOWED, text, denied=True)
-            else:
-                topic = self._transactions.topic(command.group, command.message_id, command.offset)
-                if topic:
-                    failure = self._access.first_denial(
-                        principal, (needs.of_topic(topic, needs.PUBLISH),), connection.client_id
-                    )
-        if failure is None:
+        if principal.privileged:
             self._handle(connection, command)
-        else:
-            self._deny(connection, command, failure)
+            return
+        if self._transactions is None:
+            text = f"User:{principal.user}: transactions are for Super users"
+            self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
+            return
+
+        def found(topic: str | Failure) -> None:
+            if isinstance(topic, Failure):
+                self._refuse(connection, command, topic)
+                return
+            wanted = (needs.of_topic(topic, needs.PUBLISH),) if topic else ()
+            failure = self._access.first_denial(principal, wanted, connection.client_id)
+            if failure is None:
+                self._handle(connection, command)
+            else:
+                self._deny(connection, command, failure)
+
+        self._transactions.topic(command.group, command.message_id, command.offset, found)
 
     def _deny(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         self._access.refused["not-allowed"] += 1

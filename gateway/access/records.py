@@ -42,10 +42,21 @@ class AccessRecords:
         self.on_change: Callable[[], None] = _nothing
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
-        for key, value in state.scan(SPACE, b"u"):
-            self.users[key[1:].decode()] = msgspec.json.decode(value, type=User)
-        for key, value in state.scan(SPACE, b"p"):
-            self.grants[key[1:].decode()] = msgspec.json.decode(value, type=Grant)
+        state.follow(SPACE, self._changed)
+
+    def _changed(self, key: bytes, value: bytes | None) -> None:
+        name = key[1:].decode()
+        if key[:1] == b"u":
+            before = self.users.pop(name, None)
+            if value is not None:
+                user = self.users[name] = msgspec.json.decode(value, type=User)
+                if before is None or before.password != user.password:
+                    self._generations[name] = self.epoch
+        elif value is not None:
+            self.grants[name] = msgspec.json.decode(value, type=Grant)
+        else:
+            self.grants.pop(name, None)
+        self._invalidate()
 
     def generation(self, user: str) -> int:
         """A number that changes when the user's password changes."""
@@ -77,14 +88,7 @@ class AccessRecords:
         if user.name not in self.users and len(self.users) >= USERS_MAX:
             done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
             return
-
-        def kept() -> None:
-            before = self.users.get(user.name)
-            if before is None or before.password != user.password:
-                self._generations[user.name] = self.epoch
-            self.users[user.name] = user
-
-        self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], kept, done)
+        self._state.put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], done)
 
     def put_policies(self, user: str, policies: Sequence[AccessPolicy], done: Done) -> None:
         """Replace all stored policies of a user; an empty sequence removes them."""
@@ -92,32 +96,11 @@ class AccessRecords:
             done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))
             return
         grant = Grant(user, tuple(policies))
-
-        def kept() -> None:
-            if policies:
-                self.grants[user] = grant
-            else:
-                self.grants.pop(user, None)
-
-        self._put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], kept, done)
+        self._state.put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], done)
 
     def drop_user(self, name: str, done: Done) -> None:
         """Remove a user and its policies."""
-
-        def kept() -> None:
-            self.users.pop(name, None)
-            self.grants.pop(name, None)
-
-        self._put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], kept, done)
-
-    def _put(self, changes: list[StateChange], kept: Callable[[], None], done: Done) -> None:
-        def stored(result: None | Failure) -> None:
-            if result is None:
-                kept()
-                self._invalidate()
-            done(result)
-
-        self._state.put(changes, stored)
+        self._state.put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], done)
 
 
 def _nothing() -> None:

@@ -72,6 +72,7 @@ class Parts:
     adapters          the adapters made from them
     watches           subscriptions to new messages that connections have registered
     sessions          MQTT sessions
+    latest_values     latest (retained) values
     limits            the table `[limits]`
     throttle          limits the rates of clients; None: no rate is limited at the start
     access_records    stored users and policies
@@ -88,6 +89,7 @@ class Parts:
     adapters: Adapters
     watches: Watches
     sessions: Sessions
+    latest_values: LatestValues
     limits: LimitsConfig
     throttle: Throttle | None
     access_records: AccessRecords
@@ -147,7 +149,7 @@ def compose(
             store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
             handler.questions,
         ),
-        LatestValues(store.state, clock),
+        latest_values := LatestValues(store.state, clock),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
@@ -163,8 +165,8 @@ def compose(
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     adapters = protocols.adapters(config, setting)
     return Parts(
-        store, handler, access, entry, protocols, adapters, watches, sessions, limits, throttle, access_records, counters,
-        setting.uploads, setting.unread,
+        store, handler, access, entry, protocols, adapters, watches, sessions, latest_values, limits, throttle,
+        access_records, counters, setting.uploads, setting.unread,
     )  # fmt: skip
 
 
@@ -213,6 +215,7 @@ def _gate(
     gate: Handler = handler
     if access is not None:
         revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews)
+        sessions.resumed = revocation.session_resumed
         gate = Gate(access, handler, store.transactions, revocation)
     limits = config.part(LimitsConfig, "limits")
     return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None

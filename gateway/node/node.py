@@ -45,7 +45,6 @@ from gateway.runtime.startup_admin import StartupAdmin
 from gateway.runtime.stream import StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
-from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Losing, Peer
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -266,7 +265,7 @@ class Node:
 
     def _sys_values(self) -> dict[str, str]:
         sessions = self.parts.sessions
-        retained, retained_bytes = self.parts.store.state.size(SPACE)
+        retained, retained_bytes = self.parts.latest_values.held()
         lost = self._lost()
         counts = {
             "clients/connected": sessions.attached,
@@ -294,7 +293,7 @@ class Node:
 
     def _counters(self) -> dict[str, float]:
         sessions = self.parts.sessions
-        retained, retained_bytes = self.parts.store.state.size(SPACE)
+        retained, retained_bytes = self.parts.latest_values.held()
         counters: dict[str, float] = {
             "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
             "messages_expired_total": self.parts.handler.receiving.expired + self.parts.handler.pulling.expired,
@@ -302,7 +301,6 @@ class Node:
             "mqtt_sessions_connected_max": sessions.attached_max,
             "mqtt_subscriptions": sessions.subscription_count,
             "mqtt_retained": retained,
-            "latest_refused_total": self.parts.handler.latest_quota.refused,
             "mqtt_retained_bytes": retained_bytes,
         }
         oversize = self.parts.sessions.oversize

@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-from domain.address import is_derived_topic, is_path, is_system_topic, topic_of_path
+from domain.address import is_derived_topic, is_system_topic, path_in, topic_of_path
 from gateway.routing.trie import Trie
 
 V = TypeVar("V")
 R = TypeVar("R")
 CACHED_PATHS_MAX: Final = 65_536
-
-
-def path_in(topic: str, origin: bytes) -> str:
-    """The path of a record of `topic` whose property `originMqttTopic` is `origin` (b"": none).
-
-    An invalid path, or one of another topic (a copied property), is ignored: the path is the topic then. So delivery of new
-    messages and reading from the log use the same path.
-    """
-    if origin:
-        path = origin.decode("utf-8", "replace")
-        if topic_of_path(path) == topic and is_path(path):
-            return path
-    return topic
 
 
 def topic_of_filter(pattern: str) -> str:

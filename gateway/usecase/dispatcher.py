@@ -38,8 +38,8 @@ from gateway.usecase.membership.offsets import Offsets
 from gateway.usecase.membership.pending_resets import PendingResets
 from gateway.usecase.membership.progress import ProgressQueries
 from gateway.usecase.membership.reset import Resetting
-from gateway.usecase.publish import latest
 from gateway.usecase.publish.identity import MessageIds
+from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
@@ -57,7 +57,6 @@ class Dispatcher:
     groups         groups as configuration
     questions      questions about all topics, groups or queues
     sending        appends messages, for other use cases too
-    latest_quota   what sets and removes latest values
     dead_letters   moves messages to dead-letter topics
     receiving      message-level consumption (POP)
     registry       connected members and producers
@@ -84,9 +83,9 @@ class Dispatcher:
         self.topics = Topics(metadata, clock, policy, self.questions)
         self.rights = Rights(metadata, state, policy)
         self.groups = Groups(metadata, positions, clock, policy, self.rights, self.questions)
-        self.latest_quota = latest.LatestQuota(state, policy, clock)
-        store.timers.accompany(self.latest_quota.at_delivery)
-        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), self.latest_quota.at_send, policy)
+        latest = LatestChanges(policy, clock)
+        store.timers.accompany(latest.at_delivery)
+        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy)
         self.dead_letters = DeadLetters(log, leases, positions, self.sending)
         self.reads = ReadTurns(clock)
         receive_context = ReceiveContext(

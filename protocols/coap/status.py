@@ -23,6 +23,7 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.PROPERTY_ILLEGAL: message.BAD_REQUEST,
     ErrorCode.TYPE_CONFLICT: message.BAD_REQUEST,
     ErrorCode.KEY_REUSED: message.CONFLICT,
+    ErrorCode.CHANGED: message.CONFLICT,
     ErrorCode.MEDIA_TYPE: message.UNSUPPORTED_FORMAT,
     ErrorCode.DELIVERY_TIME_ILLEGAL: message.BAD_REQUEST,
     ErrorCode.FILTER_ILLEGAL: message.BAD_REQUEST,

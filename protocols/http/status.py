@@ -23,6 +23,7 @@ STATUS: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.PROPERTY_ILLEGAL: 400,
     ErrorCode.TYPE_CONFLICT: 409,
     ErrorCode.KEY_REUSED: 422,
+    ErrorCode.CHANGED: 409,
     ErrorCode.MEDIA_TYPE: 415,
     ErrorCode.DELIVERY_TIME_ILLEGAL: 400,
     ErrorCode.FILTER_ILLEGAL: 400,

@@ -44,6 +44,7 @@ WORDS: Final[dict[ErrorCode, Words]] = {
     ErrorCode.PROPERTY_ILLEGAL: _PACKET,
     ErrorCode.TYPE_CONFLICT: Words(0x90, 0x8F, 0x80, 3),
     ErrorCode.KEY_REUSED: Words(0x83, 0x83, 0x83, 3),
+    ErrorCode.CHANGED: Words(0x83, 0x83, 0x83, 3),
     ErrorCode.MEDIA_TYPE: Words(0x99, 0x80, 0x99, 3),
     ErrorCode.DELIVERY_TIME_ILLEGAL: _UNKNOWN,
     ErrorCode.FILTER_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),

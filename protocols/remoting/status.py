@@ -23,6 +23,7 @@ TABLE: Final[dict[ErrorCode, int]] = {
     ErrorCode.PROPERTY_ILLEGAL: codes.MESSAGE_ILLEGAL,
     ErrorCode.TYPE_CONFLICT: codes.MESSAGE_ILLEGAL,
     ErrorCode.KEY_REUSED: codes.MESSAGE_ILLEGAL,
+    ErrorCode.CHANGED: codes.SYSTEM_BUSY,
     ErrorCode.MEDIA_TYPE: codes.MESSAGE_ILLEGAL,
     ErrorCode.DELIVERY_TIME_ILLEGAL: codes.MESSAGE_ILLEGAL,
     ErrorCode.FILTER_ILLEGAL: codes.SUBSCRIPTION_PARSE_FAILED,

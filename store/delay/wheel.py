@@ -105,12 +105,19 @@ class Wheel:
         self._events = events
         self._timer: Timer | None = None
         self._timer_ms = 0
-        self.parked = self.delivered = 0
+        self.parked = self.delivered = self.refused_changes = 0
         self.change_with: Callable[[Message], StateChange | None] = _no_change
 
     def change_of(self, message: Message) -> StateChange | None:
-        """The state change that goes with the delivery of `message`, which may lose a property."""
-        return self.change_with(message)
+        """The state change that goes with the delivery of `message`, which may lose a property.
+
+        None: there is none, or no room for it.
+        """
+        change = self.change_with(message)
+        if change is None or self._state.refusal(change) is None:
+            return change
+        self.refused_changes += 1
+        return None
 
     def start(self) -> None:
         """Load the progress and the pending buckets, after recovery has read the log."""

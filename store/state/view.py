@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
-from domain.errors import Failure, StoreError
+from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Placed
 from domain.store_ports import StateChange
 from store.log.open_batch import Done
@@ -59,7 +59,9 @@ class Space:
 
 @final
 class StateView:
-    """The `State` port. Spaces that begin with @ are the store's own (README.md). Topics are kept elsewhere (metadata.py).
+    """All values, in memory or in the log; the port is in port.py.
+
+    Spaces that begin with @ are the store's own (README.md). Topics are kept elsewhere (metadata.py).
 
     Long values stay in the log, with a row for each in memory. Invariant: a row points into an existing segment, since
     retention writes the values of a segment again before it deletes the segment.
@@ -73,13 +75,12 @@ class StateView:
         self._spaces: dict[str, Space] = {}
         self._anchored: dict[int, int] = {}
         self._rows = RowCounts()
-        self._append: Append | None = None
+        self._followers: dict[str, list[Callable[[bytes, bytes | None], None]]] = {}
         self._read: Read | None = None
         self.bytes = 0
 
-    def connect(self, append: Append, read: Read) -> None:
-        """Set how to append changes to the log, and how to read (position, size) of it."""
-        self._append = append
+    def connect(self, read: Read) -> None:
+        """Set how to read (position, size) of the log."""
         self._read = read
 
     def get(self, space: str, key: bytes) -> bytes | None:
@@ -121,16 +122,14 @@ class StateView:
                 pairs.append((key, value))
         return ((key, self._fetch(value) if isinstance(value, int) else value) for key, value in pairs)
 
-    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
-        """Change keys, all or none, durably before `done` at the store's default level. ValueError for the store's spaces."""
-        if any(change.space.startswith("@") for change in changes):
-            raise ValueError("state spaces that begin with @ belong to the store")
-        assert self._append is not None
-        self._append(changes, None if done is None else failure_only(done))
+    def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
+        """Call `changed` with each key of `space` that changes from now on, and its value."""
+        self._followers.setdefault(space, []).append(changed)
 
     def apply(self, change: StateChange, base: int) -> None:
         """Apply a durable change whose record is in the segment at `base`."""
         key, value = change.key, change.value
+        followers = self._followers.get(change.space)
         if value is None and is_beginning(change):
             self._remove_all(change.space, key)
         elif value is None:
@@ -139,6 +138,9 @@ class StateView:
             self.put_row(change.space, key, rows.pack(change.at, len(value)), base)
         else:
             self._set(change.space, key, value, len(value), base)
+        if followers is not None:
+            for changed in followers:
+                changed(key, value)
 
     def _remove_all(self, name: str, beginning: bytes) -> None:
         """Remove the keys that begin with `beginning`: at once, but `forget_removed` has to follow for all but a few."""
@@ -221,6 +223,28 @@ class StateView:
         """(keys, bytes of keys and values) of one space."""
         found = self._spaces.get(space)
         return (0, 0) if found is None else (len(found.values), found.bytes)
+
+    def refusal(self, change: StateChange) -> Failure | None:
+        """QUOTA when `change` would make its space exceed `change.within`; None when it may be appended."""
+        limit, value = change.within, change.value
+        if limit is None or value is None:
+            return None
+        count, size = self.size(change.space)
+        if count < limit.keys_max and size + len(change.key) + len(value) <= limit.bytes_max:
+            return None
+        old_size = self._size_of(change.space, change.key)
+        if old_size >= 0 and (len(value) <= old_size or size - old_size + len(value) <= limit.bytes_max):
+            return None
+        text = f"{count} values of {size} bytes are kept in {change.space}, {limit.keys_max} of {limit.bytes_max} are allowed"
+        return Failure(ErrorCode.QUOTA, text)
+
+    def _size_of(self, space: str, key: bytes) -> int:
+        """Bytes of one value, -1: there is none."""
+        found = self._spaces.get(space)
+        value = None if found is None else found.values.get(key)
+        if value is None:
+            return -1
+        return rows.unpack(value)[1] if isinstance(value, int) else len(value)
 
     def snapshot(self) -> Iterator[list[Snapshotted] | None]:
         """All keys, in lists of about a thousand, each in the order of segments; None for a list that holds nothing.

@@ -209,17 +209,16 @@ class OpenTransactions:
         accompanied = [change for message in messages if (change := self._change_with(message)) is not None]
         self._writer.put(messages, (*accompanied, self._end(at, wanted)), answer)
 
-    def topic(self, group: str, message_id: str, offset: int) -> str:
+    def topic(self, group: str, message_id: str, offset: int, done: Callable[[str | Failure], None]) -> None:
         """Transactions.topic."""
         at = self._find(group, message_id, offset)
         try:
             row = self._row(at) if at >= 0 else None
-            if row is None:
-                return ""
-            (data,) = self._reader.fetch([row])
-        except (OSError, StoreError):
-            return ""
-        return half.destination_of(Record(data))[0]
+            data = b"" if row is None else self._reader.fetch([row])[0]
+        except (OSError, StoreError) as error:
+            done(Failure(ErrorCode.INTERNAL, f"the half message cannot be read: {error}"))
+            return
+        done(half.destination_of(Record(data))[0] if data else "")
 
     def _find(self, group: str, message_id: str, offset: int) -> int:
         """The offset of the open half message that a decision refers to, -1 when it is not open."""

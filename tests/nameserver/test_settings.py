@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import ErrorCode, Failure
-from domain.store_ports import StateChange
 from nameserver.settings import NAME_BYTES_MAX, SPACE, VALUE_BYTES_MAX, StoredSettings
+from tests.stored_state import memory_state, pairs
 
 NAMESPACE = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=3)
 KEY = st.text(st.characters(codec="utf-8"), min_size=1, max_size=3)
-
-
-class DictState:
-    """The port `State` over a dictionary."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, bytes], bytes] = {}
-
-    def get(self, space: str, key: bytes) -> bytes | None:
-        """State.get."""
-        return self.values.get((space, key))
-
-    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """State.scan."""
-        for (found, key), value in sorted(self.values.items()):
-            if found == space and key.startswith(prefix):
-                yield key, value
-
-    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
-        """State.keys."""
-        return [key for key, _ in self.scan(space, prefix) if key >= start][:limit]
-
-    def size(self, space: str) -> tuple[int, int]:
-        """State.size."""
-        found = list(self.scan(space, b""))
-        return len(found), sum(len(key) + len(value) for key, value in found)
-
-    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
-        """State.put."""
-        for change in changes:
-            if change.value is None:
-                self.values.pop((change.space, change.key), None)
-            else:
-                self.values[change.space, change.key] = change.value
-        if done is not None:
-            done(None)
 
 
 class Stage:
     """Settings, and the answers to `put`."""
 
     def __init__(self) -> None:
-        self.state = DictState()
+        self.state = memory_state()
         self.settings = StoredSettings(self.state)
         self.answers: list[Failure | None] = []
 
@@ -93,7 +55,7 @@ def test_a_namespace_is_not_the_beginning_of_another_one() -> None:
 def test_the_state_key_is_namespace_nul_key() -> None:
     stage = Stage()
     stage.put("ORDER_TOPIC_CONFIG", "t\u00e9", "b-a:8")
-    assert stage.state.values == {(SPACE, "ORDER_TOPIC_CONFIG\x00t\u00e9".encode()): b"b-a:8"}
+    assert pairs(stage.state, SPACE) == [("ORDER_TOPIC_CONFIG\x00t\u00e9".encode(), b"b-a:8")]
 
 
 @pytest.mark.parametrize(
@@ -116,4 +78,4 @@ def test_names_and_values_are_bounded_in_bytes(namespace: str, key: str, value: 
     stage = Stage()
     answer = stage.put(namespace, key, value)
     assert (answer.code if answer is not None else None) == (None if is_taken else ErrorCode.ARGUMENT_ILLEGAL)
-    assert len(stage.state.values) == is_taken
+    assert len(pairs(stage.state, SPACE)) == is_taken

@@ -15,6 +15,7 @@ from tests.simulation.client import MqttClient
 from tests.simulation.http_caller import HttpCaller
 from tests.simulation.speakers import Coap
 from tests.simulation.world import World
+from tests.stored_state import value_of
 
 PATH = "room/1"
 DELAY_MS = 5_000
@@ -62,7 +63,7 @@ def test_the_value_is_set_when_the_message_is_delivered_and_with_it(world: World
     for _ in range(40):
         parts = world.parts
         assert parts is not None
-        value = parts.store.state.get("latest", PATH.encode())
+        value = value_of(parts.store.state, "latest", PATH.encode())
         assert value is not None
         assert (b"new" in value) == (b"new" in delivered(world)), "in one commit"
         world.clock.run_for(200)

@@ -11,6 +11,7 @@ from tests.simulation.sender import Sender
 from tests.simulation.simple import Publisher
 from tests.simulation.transactor import COMMIT, ROLLBACK
 from tests.simulation.world import World
+from tests.stored_state import pairs
 
 TOPIC = "room"
 SET = {"mqttRetain": "true"}
@@ -63,7 +64,7 @@ def test_a_copy_for_a_retry_sets_nothing(world: World) -> None:
     sender.begin("%RETRY%g", b"again", mqttRetain="true")
     world.clock.run_for(500)
     assert world.parts is not None
-    assert world.parts.store.state.size("latest") == (0, 0)
+    assert pairs(world.parts.store.state, "latest") == []
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -13,6 +13,7 @@ from domain.record import Record
 from tests.simulation.carried import table
 from tests.simulation.speakers import DELIVERY, EVENT, EXPIRY, LATEST, Said, Speaker, path_of, speakers
 from tests.simulation.world import World
+from tests.stored_state import value_of
 
 CARRIED = table()
 EVENTS = ("CloudEvents, HTTP", "CloudEvents, MQTT 5")
@@ -114,7 +115,7 @@ def test_what_both_can_carry_comes_back(
         (heard,) = clients[reader].heard()
         assert heard.body == said.body
         assert world.parts is not None
-        value = world.parts.store.state.get("latest", path_of(said).encode())
+        value = value_of(world.parts.store.state, "latest", path_of(said).encode())
         if said.get(LATEST):
             assert value is not None
             assert Record(value).body == said.body or event

@@ -13,6 +13,7 @@ from domain.store_ports import StateChange
 from domain.store_request import ReadRequest
 from domain.topic import Durability, Group
 from tests.store.driver import Driver, RecordingListener, sure
+from tests.stored_state import pairs, value_of
 
 
 class MessageStoreContract:
@@ -103,12 +104,12 @@ class MessageStoreContract:
 
     def test_state_changes_go_with_their_messages(self, driver: Driver) -> None:
         driver.append([Message("t", b"a", queue_id=0)], [StateChange("latest", b"k", b"v")])
-        assert driver.store.state.get("latest", b"k") == b"v"
+        assert value_of(driver.store.state, "latest", b"k") == b"v"
         put = driver.store.state.put
         assert driver.call(put, [StateChange("latest", b"k2", b"w"), StateChange("other", b"k", b"z")]) is None
-        assert list(driver.store.state.scan("latest", b"k")) == [(b"k", b"v"), (b"k2", b"w")]
+        assert list(pairs(driver.store.state, "latest", b"k")) == [(b"k", b"v"), (b"k2", b"w")]
         assert driver.call(put, [StateChange("latest", b"k", None)]) is None
-        assert list(driver.store.state.scan("latest", b"")) == [(b"k2", b"w")]
+        assert list(pairs(driver.store.state, "latest", b"")) == [(b"k2", b"w")]
 
     def test_an_expired_lease_is_redelivered(self, driver: Driver) -> None:
         listener = RecordingListener()
@@ -243,9 +244,9 @@ class MessageStoreContract:
         over = (b"c", b"MARK\x01x\x02TIMER_DELIVER_MS\x011\x02")
         for body, stored in (*late, over):
             sure(driver.append([Message("t", body, stored, queue_id=0)]))
-        assert [driver.store.state.get("space", key) for key in (b"a", b"b", b"c")] == [None, None, b"t"]
+        assert [value_of(driver.store.state, "space", key) for key in (b"a", b"b", b"c")] == [None, None, b"t"]
         driver.clock.run_for(5_100)
-        assert [driver.store.state.get("space", key) for key in (b"a", b"b", b"c")] == [b"t", None, b"t"]
+        assert [value_of(driver.store.state, "space", key) for key in (b"a", b"b", b"c")] == [b"t", None, b"t"]
         found = [Record(data) for data in driver.read("t").records]
         assert sorted(record.body for record in found) == [b"a", b"b", b"c"]
         assert all(b"MARK" not in record.properties for record in found)

@@ -24,6 +24,7 @@ from tests.store.disk import MemoryDisk, Operation
 from tests.store.driver import Driver, sure
 from tests.store.platter import Content
 from tests.store.test_checkpoint import snapshot_now
+from tests.stored_state import value_of
 
 SMALL = StoreConfig(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=500, cache_bytes=0,
@@ -105,7 +106,7 @@ def test_a_copy_under_load_has_all_that_was_acknowledged_before() -> None:
     restored = reopened(copy)
     assert [body for body in restored.bodies("t") if body != b"later"] == [*before, *more], "and nothing that came later"
     assert restored.call(restored.store.positions.offset, "g", "t", 0) == position
-    assert restored.store.state.get("n", b"k") == b"v"
+    assert value_of(restored.store.state, "n", b"k") == b"v"
     assert restored.told(StoreEventKind.REBUILT) == []
     assert restored.store.parts.recovered.cut_bytes == 0
     restored.send("t", b"goes on")

@@ -18,6 +18,7 @@ from store.log.segment import OPEN_FILES_MAX
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
+from tests.stored_state import pairs
 
 SMALL = StoreConfig(
     segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
@@ -58,7 +59,7 @@ def check(after: Driver, topic: str, acknowledged: set[int]) -> None:
     numbers = [int(body) for body in one]
     assert numbers == sorted(set(numbers))
     assert acknowledged <= set(numbers)
-    assert [key for key, _ in after.store.state.scan("n", b"")] == sorted(one)
+    assert [key for key, _ in pairs(after.store.state, "n", b"")] == sorted(one)
     assert after.bounds(topic) == (0, len(one))
     place = after.send(topic, b"1000000")[0]
     assert place.queue_offset == len(one)

@@ -16,6 +16,7 @@ from domain.record import Record
 from domain.topic import Durability
 from store.config import StoreConfig
 from tests.store.driver import Driver, RecordingListener, sure
+from tests.stored_state import value_of
 
 SMALL = StoreConfig(
     segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000
@@ -295,7 +296,7 @@ def test_a_lite_queue_emptied_by_retention_continues_at_its_next_offset() -> Non
         driver.send("plain", *[bytes(1_000)] * 8)
         driver.clock.run_for(40_000)
     assert driver.bounds("%LMQ%$p$a") == (3, 3)
-    assert driver.store.state.get("@empty", b"%LMQ%$p$b\x000") is None, "nothing is left that could bring it back"
+    assert value_of(driver.store.state, "@empty", b"%LMQ%$p$b\x000") is None, "nothing is left that could bring it back"
     after = driver.killed()
     after.clock.run_for(10)
     send(after, "a", "4")

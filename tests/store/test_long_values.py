@@ -12,6 +12,7 @@ from store.state.rows import RowCounts
 from store.state.view import StateView
 from tests.store.driver import Driver
 from tests.store.test_retention import MINUTE, fill
+from tests.stored_state import pairs
 
 
 def long(number: int) -> bytes:
@@ -24,7 +25,7 @@ def put(driver: Driver, **values: bytes | None) -> None:
 
 
 def held(driver: Driver) -> dict[bytes, bytes]:
-    return dict(driver.store.state.scan("latest", b""))
+    return dict(pairs(driver.store.state, "latest", b""))
 
 
 def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
@@ -44,7 +45,10 @@ def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
         driver.disk.remove(name)
     driver = driver.killed()
     assert held(driver) == {b"a": b"now short", b"b": long(4), b"short": long(5)}, "the log alone has all that is needed"
-    assert driver.store.state.size("latest") == (3, sum(len(key) + len(value) for key, value in held(driver).items()))
+    assert driver.call(driver.store.state.size, "latest") == (
+        3,
+        sum(len(key) + len(value) for key, value in held(driver).items()),
+    )
 
 
 def test_memory_holds_one_row_for_each_long_value() -> None:
@@ -55,7 +59,7 @@ def test_memory_holds_one_row_for_each_long_value() -> None:
         return b"v" * (size if position == 5_000 else 3)
 
     view = StateView()
-    view.connect(lambda changes, done: None, read)
+    view.connect(read)
     view.apply(StateChange("latest", b"k", b"v" * 300, 5_000), 4_096)
     view.apply(StateChange("latest", b"gone", b"v" * 300, 9_000), 8_192)
     assert asked == []

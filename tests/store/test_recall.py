@@ -10,6 +10,7 @@ from domain.message import Message
 from domain.record import Record
 from store.config import StoreConfig
 from tests.store.driver import Driver, sure
+from tests.stored_state import pairs
 
 DAY_MS = 86_400_000
 
@@ -56,7 +57,7 @@ def test_a_timer_of_300_days_is_delivered_at_its_time_and_a_recalled_one_never()
     assert driver.bodies("t").count(b"kept") == 1
     assert b"gone" not in driver.bodies("t")
     assert driver.store.figures()["timers"] == 0
-    assert list(driver.store.state.scan("@timer", b"recalled-")) == []
+    assert list(pairs(driver.store.state, "@timer", b"recalled-")) == []
 
 
 def test_only_a_pending_timer_can_be_recalled() -> None:

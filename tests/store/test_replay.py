@@ -24,6 +24,7 @@ from store.state import change
 from store.state.metadata import Catalogue, encode_group, encode_topic
 from tests.store.driver import Driver, sure
 from tests.store.test_checkpoint import snapshot_now
+from tests.stored_state import value_of
 
 LEAST = 20_000
 """Bytes of state changes for which a new snapshot is written, in these tests."""
@@ -61,7 +62,7 @@ def test_what_a_start_applies_is_bounded_at_every_moment(seed: int, monkeypatch:
         recovered = after.store.parts.recovered
         applied.append(recovered.state_bytes)
         assert recovered.state_bytes <= 1.25 * max(LEAST, size) + ROUNDS * ROUND_BYTES
-        assert {key: after.store.state.get("n", key) for key in expected} == expected
+        assert {key: value_of(after.store.state, "n", key) for key in expected} == expected
         if chance.random() < 0.2:
             driver = after
     assert max(applied) > LEAST // 2, "the bound was put to the test"
@@ -88,7 +89,7 @@ def test_retention_waits_for_the_checkpoint_when_a_start_would_have_too_much_to_
     assert parts.retention.deleted
     assert parts.retention.copied >= count
     after = driver.killed()
-    assert after.store.state.get("n", b"1234") == b"1234" * 100
+    assert value_of(after.store.state, "n", b"1234") == b"1234" * 100
 
 
 def test_a_log_without_keys_is_not_read_again_to_find_none() -> None:

@@ -20,6 +20,7 @@ from store.log.open_batch import Done
 from store.log.segment import Segments
 from store.writer import StoreWriter
 from tests.store.driver import Driver
+from tests.stored_state import pairs, value_of
 
 DAY_MS = 86_400_000
 MINUTE = StoreConfig(
@@ -55,7 +56,7 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
         driver.disk.remove(name)
     driver = driver.killed()
     assert clock.wall_ms() < due
-    assert driver.store.state.get("latest", b"k") == b"v", "the log alone has all that is needed"
+    assert value_of(driver.store.state, "latest", b"k") == b"v", "the log alone has all that is needed"
     assert [group.name for group in driver.store.metadata.groups()] == ["g"]
     assert driver.call(driver.store.positions.offset, "g", "t", 0) == 1
     assert driver.bounds("t") == (1, 1)
@@ -168,10 +169,10 @@ def test_the_record_of_a_deleted_topic_is_removed_with_the_last_trace_of_it() ->
         driver.topic(f"t{number}")
         driver.send(f"t{number}", *[b"x"] * 40)
         driver.call(driver.store.metadata.delete_topic, f"t{number}")
-    assert len(list(driver.store.state.scan("@dropped", b""))) == 5
+    assert len(list(pairs(driver.store.state, "@dropped", b""))) == 5
     assert driver.killed().bounds("t3") == (0, 0)
     fill(driver, "noise", 8)
-    assert list(driver.store.state.scan("@dropped", b"")) == []
+    assert list(pairs(driver.store.state, "@dropped", b"")) == []
     driver = driver.killed()
     driver.topic("t3")
     assert driver.send("t3", b"new")[0].queue_offset == 0
@@ -223,7 +224,7 @@ def test_a_topic_made_again_keeps_its_messages_when_the_note_of_its_deletion_is_
     driver.send("t", b"new")
     driver.clock.run_for(45_000)
     assert driver.store.figures()["retention_segments_deleted_total"] > 0
-    assert driver.store.state.get("@dropped", b"t") is not None, "the index still has rows of the old topic"
+    assert value_of(driver.store.state, "@dropped", b"t") is not None, "the index still has rows of the old topic"
     assert driver.bodies("t") == [b"new"]
     assert driver.killed().bodies("t") == [b"new"]
 
@@ -271,7 +272,7 @@ def test_state_is_carried_forward_in_slices_while_everything_goes_on(monkeypatch
     for found in (driver, driver.killed(), driver.powered_off()):
         positions = {name: found.call(found.store.positions.offset, "g", name, 0) for name in names}
         assert positions == dict.fromkeys(names, 1) | {"t3": end}
-        assert {name: found.store.state.get("s", name.encode()) for name in names} == dict.fromkeys(names, b"v") | {
+        assert {name: value_of(found.store.state, "s", name.encode()) for name in names} == dict.fromkeys(names, b"v") | {
             "t5": b"%d" % end
         }
         assert all(found.bounds(name) == (1, 1) for name in names)

@@ -14,6 +14,7 @@ from store.sorted_set import SortedSet
 from store.state import change, metadata
 from store.state.view import StateView
 from tests.store.driver import Driver
+from tests.stored_state import pairs
 
 CHANGES = st.lists(
     st.builds(StateChange, st.sampled_from(("a", "session")), st.binary(max_size=40), st.none() | st.binary(max_size=200)),
@@ -82,7 +83,7 @@ def test_the_view_is_the_last_value_of_each_key_before_and_after_a_restart(chang
     for after in (driver, driver.killed(), driver.restarted() if clean else driver.powered_off()):
         for space in ("a", "session"):
             expected = sorted((key, value) for (where, key), value in naive.items() if where == space)
-            assert list(after.store.state.scan(space, b"")) == expected
+            assert list(pairs(after.store.state, space, b"")) == expected
 
 
 def test_topics_and_groups_come_back_as_they_were() -> None:

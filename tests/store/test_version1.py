@@ -9,6 +9,7 @@ from domain.record import Record
 from domain.store_request import KeyQuery
 from tests.store import version1
 from tests.store.driver import Driver
+from tests.stored_state import pairs, value_of
 
 ORDERS = [[b"order %d" % number for number in range(queue_id, 180, 2)] for queue_id in (0, 1)]
 DERIVED = ("checkpoint/", "index/", "keys/", "snapshot/", "abort")
@@ -22,8 +23,8 @@ def check(driver: Driver) -> None:
     assert driver.bodies("page") == [b"page %d" % number for number in range(15)]
     assert driver.bodies(lite.queue_name("p", "room")) == [b"lite %d" % life for life in range(3)]
     state = driver.store.state
-    assert dict(state.scan("session", b"")) == {b"client-%d" % life: b"connected" for life in range(3)}
-    assert state.get("latest", b"path") == b"3" * 200
+    assert dict(pairs(state, "session", b"")) == {b"client-%d" % life: b"connected" for life in range(3)}
+    assert value_of(state, "latest", b"path") == b"3" * 200
     found = driver.store.log.find
     (record,) = driver.call(found, KeyQuery("orders", "key-7", 0, 1 << 62, 32, 1 << 20, False))
     assert Record(record).body == b"order 7"

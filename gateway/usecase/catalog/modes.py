@@ -31,6 +31,14 @@ class Modes:
         self._metadata = metadata
         self._routes = routes
         self._state = state
+        self._modes: dict[bytes, bytes] = {}
+        state.follow(_MODES, self._changed)
+
+    def _changed(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._modes.pop(key, None)
+        else:
+            self._modes[key] = value
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """SetRequestMode, QueryRequestMode, ListRequestModes."""
@@ -65,13 +73,13 @@ class Modes:
         return None
 
     def _query(self, connection: ClientConnection, command: QueryRequestMode) -> None:
-        value = self._state.get(_MODES, _key(command.group, command.topic))
+        value = self._modes.get(_key(command.group, command.topic))
         mode, share = json.loads(value) if value is not None else ("PULL", 0)
         connection.answer(RequestMode(command.ticket, str(mode), int(share)))
 
     def _list(self, connection: ClientConnection, command: ListRequestModes) -> None:
         found: list[tuple[str, str, str, int]] = []
-        for key, value in self._state.scan(_MODES, b""):
+        for key, value in sorted(self._modes.items()):
             topic, _, group = key.decode().rpartition("@")
             mode, share = json.loads(value)
             found.append((topic, group, str(mode), int(share)))

@@ -32,7 +32,14 @@ class Rights:
         self._metadata = metadata
         self._state = state
         self._policy = policy
-        self._forbidden = dict.fromkeys(key.decode() for key, _ in state.scan(_FORBIDDEN, b""))
+        self._forbidden: dict[str, None] = {}
+        state.follow(_FORBIDDEN, self._changed)
+
+    def _changed(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._forbidden.pop(key.decode(), None)
+        else:
+            self._forbidden[key.decode()] = None
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """SetReadable."""
@@ -70,8 +77,6 @@ class Rights:
         keys = [_key(name, topic) for topic in self.forbidden().get(name, ())]
         if keys:
             self._state.put([StateChange(_FORBIDDEN, key.encode(), None) for key in keys], None)
-        for key in keys:
-            self._forbidden.pop(key, None)
 
     def _set(self, connection: ClientConnection, command: SetReadable) -> None:
         key = _key(command.group, command.topic)
@@ -85,14 +90,7 @@ class Rights:
             return
 
         def put(result: None | Failure) -> None:
-            if result is not None:
-                connection.answer(Refused(command.ticket, result))
-                return
-            if wanted:
-                self._forbidden.pop(key, None)
-            else:
-                self._forbidden[key] = None
-            connection.answer(Readable(command.ticket, wanted))
+            connection.answer(Readable(command.ticket, wanted) if result is None else Refused(command.ticket, result))
 
         self._state.put([StateChange(_FORBIDDEN, key.encode(), None if wanted else b"1")], put)
 

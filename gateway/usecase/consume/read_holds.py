@@ -16,12 +16,23 @@ from gateway.usecase.handler import Verb
 
 
 class ReadHolding:
-    """The verb HoldQueues. A new hold also removes those that have ended."""
+    """The verb HoldQueues. A new hold also removes those that have ended.
+
+    _until_ms   hold -> wall clock in milliseconds at which it ends
+    """
 
     def __init__(self, state: State, topics: Topics, clock: Clock) -> None:
         self._state = state
         self._topics = topics
         self._clock = clock
+        self._until_ms: dict[bytes, int] = {}
+        state.follow(read_hold.SPACE, self._changed)
+
+    def _changed(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._until_ms.pop(key, None)
+        else:
+            self._until_ms[key] = read_hold.decode(value)[0]
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """HoldQueues."""
@@ -37,10 +48,10 @@ class ReadHolding:
         elif failure is None:
             until_ms = now + min(command.hold_ms, read_hold.HOLD_MS_MAX)
             changes.append(StateChange(read_hold.SPACE, key, read_hold.encode(until_ms, command.offsets)))
-            if self._state.get(read_hold.SPACE, key) is None:
-                ended = [other for other, value in self._state.scan(read_hold.SPACE, b"") if read_hold.decode(value)[0] <= now]
+            if key not in self._until_ms:
+                ended = [other for other, ends_ms in self._until_ms.items() if ends_ms <= now]
                 changes += [StateChange(read_hold.SPACE, other, None) for other in ended]
-                if self._state.size(read_hold.SPACE)[0] - len(ended) >= read_hold.HOLDS_MAX:
+                if len(self._until_ms) - len(ended) >= read_hold.HOLDS_MAX:
                     text = f"there are {read_hold.HOLDS_MAX} read holds already"
                     failure = Failure(ErrorCode.OVERLOADED, text)
 

@@ -6,21 +6,20 @@ Queue and offsets of that record are 0: it is written in the same commit as the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain import property as properties
 from domain import record
-from domain.address import is_path
+from domain.address import is_path, path_in
 from domain.command import Command, DeleteLatest, QueryLatest
 from domain.delivery.expiry import has_expired, is_over
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
 from domain.message import LOCAL_HOST, RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.ports import Clock
-from domain.store_ports import State, StateChange
+from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
-from gateway.routing.routes import path_in
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 
@@ -28,6 +27,7 @@ SPACE: Final = "latest"
 _SET: Final = "set"
 _REMOVE: Final = "remove"
 """Values of HG_LATEST, the mark of a delayed or half message that is to set or remove the latest value."""
+_ILLEGAL: Final = Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")
 
 
 def retain(message: Message) -> StateChange:
@@ -41,32 +41,20 @@ def retain(message: Message) -> StateChange:
     return StateChange(SPACE, path.encode(), value)
 
 
-class LatestQuota:
-    """`retain` within the bounds of the policy, also at the delivery of delayed messages and the commit of transactions.
+class LatestChanges:
+    """`retain` within the bounds of the policy, also at the delivery of delayed messages and the commit of transactions."""
 
-    Values that are not stored yet are not counted, so the bounds may be exceeded by those of one commit.
-
-    refused   delayed or half messages that were delivered without becoming the latest value, since there was no room for it
-    """
-
-    def __init__(self, state: State, policy: NodePolicy, clock: Clock) -> None:
-        self._state = state
+    def __init__(self, policy: NodePolicy, clock: Clock) -> None:
         self._policy = policy
         self._clock = clock
-        self.refused = 0
 
-    def at_send(self, message: Message) -> StateChange | Failure | None:
+    def at_send(self, message: Message) -> StateChange | None:
         """The state change that goes with the message; None for one that is delayed, or half of a transaction.
 
         A mark of such a message keeps its `retain` until it is delivered, or committed.
-
-        Failure: QUOTA when there is no room for one more value.
         """
-        change = self.change(message)
-        if isinstance(change, Failure):
-            return change
         if not properties.has_delay(message.properties) and not message.sys_flag & SYS_PREPARED:
-            return change
+            return self._change(message)
         mark = _REMOVE if message.retain == RETAIN_DELETE else _SET
         message.properties = properties.with_values(message.properties, {properties.HG_LATEST: mark})
         return None
@@ -74,49 +62,34 @@ class LatestQuota:
     def at_delivery(self, message: Message) -> StateChange | None:
         """The state change that goes with the delivery of a delayed message, or the commit of a half message.
 
-        The mark of `at_send` is removed.
-
-        None when it has no mark, has expired, or finds no room.
+        The mark of `at_send` is removed. None when it has no mark, or has expired.
         """
         mark = properties.find(message.properties, properties.HG_LATEST_START)
         if not mark:
             return None
         message.properties = properties.without(message.properties, (properties.HG_LATEST,))
         message.retain = RETAIN_DELETE if mark == _REMOVE.encode() else RETAIN_SET
-        if is_over(message.properties, self._clock.wall_ms()):
-            return None
-        change = self.change(message)
-        if isinstance(change, Failure):
-            self.refused += 1
-            return None
+        return None if is_over(message.properties, self._clock.wall_ms()) else self._change(message)
+
+    def _change(self, message: Message) -> StateChange:
+        change = retain(message)
+        change.within = SpaceLimit(self._policy.latest_max, self._policy.latest_bytes_max)
         return change
 
-    def change(self, message: Message) -> StateChange | Failure:
-        """The state change of the message, as `retain`. Failure: QUOTA when there is no room for one more value."""
-        change = retain(message)
-        value = change.value
-        if value is None:
-            return change
-        count, size = self._state.size(SPACE)
-        policy = self._policy
-        if count < policy.latest_max and size + len(change.key) + len(value) <= policy.latest_bytes_max:
-            return change
-        old = self._state.get(SPACE, change.key)
-        if old is not None and (len(value) <= len(old) or size - len(old) + len(value) <= policy.latest_bytes_max):
-            return change
-        text = f"{count} latest values of {size} bytes are kept, {policy.latest_max} of {policy.latest_bytes_max} are allowed"
-        return Failure(ErrorCode.QUOTA, text)
 
-
-def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
+def read_value(state: State, path: str, clock: Clock, done: Callable[[bytes | None | Failure], None]) -> None:
     """The record of the latest value of `path`; None when there is none or it has expired."""
-    value = state.get(SPACE, path.encode())
-    return None if value is None or has_expired(value, wall_ms) else value
+
+    def got(value: bytes | None | Failure) -> None:
+        gone = isinstance(value, bytes) and has_expired(value, clock.wall_ms())
+        done(None if gone else value)
+
+    state.get(SPACE, path.encode(), got)
 
 
 @final
 class LatestScan:
-    """A scan of the paths that have a latest value, for those that a path filter matches, in key order.
+    """A scan of the latest values, for those whose paths a path filter matches, in key order.
 
     It is made in slices, since there may be a million paths. Values that are set or removed meanwhile may be missed.
 
@@ -135,14 +108,24 @@ class LatestScan:
         self._prefix = (pattern[:cut].removesuffix("/") if pattern[cut:] == "#" else pattern[:cut]).encode()
         self.next_key: bytes | None = self._prefix
 
-    def slice(self, most: int) -> list[str]:
-        """Matches among the next `most` paths at most."""
-        if self.next_key is None:
-            return []
-        if self._prefix == self.pattern.encode():
+    def slice(self, most: int, done: Callable[[list[str] | Failure], None]) -> None:
+        """The paths that match among the next `most` paths at most. One slice at a time."""
+        start = self.next_key
+        if start is None:
+            done([])
+        else:
+            exact = self._prefix == self.pattern.encode()
+            limit = 1 if exact else most
+            self._state.keys(SPACE, self._prefix, start, limit, lambda keys: self._found(keys, limit, exact, done))
+
+    def _found(self, keys: list[bytes] | Failure, most: int, exact: bool, done: Callable[[list[str] | Failure], None]) -> None:
+        if isinstance(keys, Failure):
+            done(keys)
+            return
+        if exact:
             self.next_key = None
-            return [self.pattern] if self._state.get(SPACE, self._prefix) is not None else []
-        keys = self._state.keys(SPACE, self._prefix, self.next_key, most)
+            done([self.pattern] if keys == [self._prefix] else [])
+            return
         found: list[str] = []
         skip = b""
         for key in keys:
@@ -151,12 +134,13 @@ class LatestScan:
             after = self._after(key)
             if after is None:
                 self.next_key = None
-                return found
+                done(found)
+                return
             if not after:
                 found.append(key.decode())
             skip = after
         self.next_key = None if len(keys) < most else max(skip, keys[-1] + b"\x00")
-        return found
+        done(found)
 
     def _after(self, key: bytes) -> bytes | None:
         """b"" when the key matches; else the first key behind it that may match, None when no key may."""
@@ -189,6 +173,7 @@ class LatestValues:
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
         self._clock = clock
+        self._held = (0, 0)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Latest, DeleteLatest."""
@@ -197,21 +182,33 @@ class LatestValues:
     def read(self, connection: ClientConnection, command: QueryLatest) -> None:
         """Answer Value; Refused TOPIC_ILLEGAL when the path has a wildcard or is too long."""
         if not is_path(command.path):
-            connection.answer(
-                Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
-            )
+            connection.answer(Refused(command.ticket, _ILLEGAL))
             return
-        connection.answer(LatestValue(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
+
+        def got(value: bytes | None | Failure) -> None:
+            if isinstance(value, Failure):
+                connection.answer(Refused(command.ticket, value))
+            else:
+                connection.answer(LatestValue(command.ticket, value))
+
+        read_value(self._state, command.path, self._clock, got)
 
     def delete(self, connection: ClientConnection, command: DeleteLatest) -> None:
         """Remove a value durably, then answer Done. Refused TOPIC_ILLEGAL as `read`, or what the store refused."""
         if not is_path(command.path):
-            connection.answer(
-                Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
-            )
+            connection.answer(Refused(command.ticket, _ILLEGAL))
             return
 
         def done(failure: None | Failure) -> None:
             connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         self._state.put([StateChange(SPACE, command.path.encode(), None)], done)
+
+    def held(self) -> tuple[int, int]:
+        """(values, bytes of paths and values), as the store has answered last; asks it again."""
+        self._state.size(SPACE, self._counted)
+        return self._held
+
+    def _counted(self, size: tuple[int, int] | Failure) -> None:
+        if not isinstance(size, Failure):
+            self._held = size

@@ -29,8 +29,8 @@ from gateway.usecase.publish.once import append_each, client_key, key_of
 HELD_BYTES: Final = 4_096
 """What a message that waits for its topic counts for beside its body: all that wait are appended in one turn."""
 
-Retain = Callable[[Message], StateChange | Failure | None]
-"""What goes with a message that sets or removes the latest value of its path (LatestQuota.at_send)."""
+Retain = Callable[[Message], StateChange | None]
+"""What goes with a message that sets or removes the latest value of its path (LatestChanges.at_send)."""
 
 
 class Sending:
@@ -138,12 +138,7 @@ class Sending:
                 return
         latest: dict[int, StateChange] | None = None
         if retained != RETAIN_NONE:
-            found = self._latest(messages)
-            if isinstance(found, Failure):
-                if done is not None:
-                    done(found)
-                return
-            latest = found
+            latest = self._latest(messages)
         if keys is not None and len(messages) > 1:
             own = latest or {}
             items = [(message, keys.get(at), own.get(at)) for at, message in enumerate(messages)]
@@ -158,16 +153,14 @@ class Sending:
         if accepted is not None:
             accepted()
 
-    def _latest(self, messages: list[Message]) -> dict[int, StateChange] | Failure:
-        """Number of a message -> the change of the latest value that goes with it. Failure: the first that is refused."""
-        latest: dict[int, StateChange] = {}
+    def _latest(self, messages: list[Message]) -> dict[int, StateChange]:
+        """Place of a message -> the change of a latest value that goes with it."""
+        found: dict[int, StateChange] = {}
         for at, message in enumerate(messages):
             change = self._retain(message) if message.retain != RETAIN_NONE else None
-            if isinstance(change, Failure):
-                return change
             if change is not None:
-                latest[at] = change
-        return latest
+                found[at] = change
+        return found
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
         """TYPE_CONFLICT when a message does not fit the type of its topic. A topic that does not exist yet takes every type."""

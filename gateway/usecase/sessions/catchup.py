@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from domain import property as properties
-from domain.address import is_derived_topic
+from domain.address import is_derived_topic, path_in
 from domain.delivery.expiry import has_expired
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
@@ -17,8 +17,8 @@ from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store_request import ReadRequest
-from gateway.routing.routes import is_routed, path_in, topic_of_filter
-from gateway.usecase.publish.latest import value_at
+from gateway.routing.routes import is_routed, topic_of_filter
+from gateway.usecase.publish.latest import read_value
 from gateway.usecase.sessions.filter_index import FilterIndex
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscription, MqttSession, QueueKey
 from gateway.usecase.sessions.outbound import OutboundDelivery, is_from, level_of
@@ -207,10 +207,25 @@ class CatchUp:
             session.to_resend.pop(0)
             self._clock.call_soon(lambda: self.catch_up(session))
         elif flight.path:
-            self._resend_record(session, flight.path, value_at(self._state, flight.path, self._clock.wall_ms()))
-            self._clock.call_soon(lambda: self.catch_up(session))
+            self._resend_value(session, flight.path)
         else:
             self._read(session, flight.queue, flight.offset, 1, PULL_BYTES_MAX, self._resend_read)
+
+    def _resend_value(self, session: MqttSession, path: str) -> None:
+        session.catching_up = True
+        epoch = session.epoch
+
+        def got(value: bytes | None | Failure) -> None:
+            if session.epoch != epoch:
+                return
+            session.catching_up = False
+            if isinstance(value, Failure):
+                self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(session))
+                return
+            self._resend_record(session, path, value)
+            self._clock.call_soon(lambda: self.catch_up(session))
+
+        read_value(self._state, path, self._clock, got)
 
     def _resend_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         data = result.records[0] if result.records else None

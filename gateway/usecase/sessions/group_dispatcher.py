@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from domain import property as properties
+from domain.address import path_in
 from domain.command import Receive
 from domain.errors import ErrorCode
 from domain.event import Leased
@@ -15,7 +16,6 @@ from domain.limits import RECEIVE_MESSAGES_MAX
 from domain.mqtt_session import MqttSubscription
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
-from gateway.routing.routes import path_in
 from gateway.usecase.catalog.policy import STICKY
 from gateway.usecase.sessions.group_receive import GroupReceive
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, MqttSession

@@ -8,9 +8,9 @@ from typing import Protocol, final
 from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
+from domain.filter.path_filter import path_filter
 from domain.limits import WAIT_MS_MAX
 from gateway.connection.client_connection import ClientConnection
-from gateway.routing.path_filter import path_filter
 from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.delivery_leases import LEASE_MS
 from gateway.usecase.sessions.mqtt_session import DeliveryLease

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.address import path_in
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path import matches
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription, Will
 from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
-from gateway.routing.routes import path_in
 from gateway.usecase.publish.latest import LatestScan
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -137,15 +138,19 @@ class RetainedScan:
 
     subscription   the new subscription
     walk           scan of the store for more paths; None: it has not begun
-    ready          paths found and not sent yet, in reverse order: the next one is the last item
+    ready          paths found and not read yet, in reverse order: the next one is the last item
+    values         (path, record) read and not sent yet
+    asking         True: the store has been asked for paths or values
     """
 
-    __slots__ = ("ready", "subscription", "walk")
+    __slots__ = ("asking", "ready", "subscription", "values", "walk")
 
     def __init__(self, subscription: MqttSubscription) -> None:
         self.subscription = subscription
         self.walk: LatestScan | None = None
         self.ready: list[str] = []
+        self.values: deque[tuple[str, bytes]] = deque()
+        self.asking = False
 
 
 @final
@@ -181,6 +186,7 @@ class MqttSession:
     outbox                deliveries that are sent at the end of the turn
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
+    stored                True: the store has, or will have, records of the session
     dirty                 True: progress is newer in memory than in the store
     changed_topics        topics with positions that the store does not have
     to_resend             slots that this connection has not been sent yet, oldest first
@@ -214,6 +220,7 @@ class MqttSession:
         "received",
         "retained_scans",
         "shared_subscriptions",
+        "stored",
         "subscriptions",
         "to_resend",
         "unstored_accepts",
@@ -246,6 +253,7 @@ class MqttSession:
         self.outbox: list[Delivery] = []
         self.unstored_deliveries: list[Delivery] = []
         self.unstored_accepts: list[int] = []
+        self.stored = False
         self.dirty = False
         self.changed_topics: dict[str, None] = {}
         self.to_resend: list[int] = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store_ports import State
 from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
 KEYS_PER_SLICE: Final = 512
@@ -22,15 +24,23 @@ PAUSE_NS: Final = MILLISECOND_NS
 class SessionRecovery:
     """Calls `recover` once with the definition of each stored session, before anything else uses the session.
 
-    Each callback of `when_done` is called after the last session.
+    `recover` calls its second argument when it has done its part. Each callback of `when_done` is called after the last
+    session.
 
-    under_way   True: not all stored sessions have been recovered
+    under_way          True: not all stored sessions have been recovered
+    _recovered_early   clients that connected before the turn of their session
+    _waiting           client whose session is being recovered -> what waits for that
+    _left              sessions of this slice that are being recovered, and 1 until all of them have begun
     """
 
-    __slots__ = ("_clock", "_next", "_recover", "_recovered_early", "_state", "_when_done", "under_way")
+    __slots__ = ("_clock", "_left", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
 
     def __init__(
-        self, state: State, clock: Clock, recover: Callable[[MqttSession], None], *when_done: Callable[[], None]
+        self,
+        state: State,
+        clock: Clock,
+        recover: Callable[[MqttSession, Callable[[], None]], None],
+        *when_done: Callable[[], None],
     ) -> None:
         self._state = state
         self._clock = clock
@@ -38,30 +48,59 @@ class SessionRecovery:
         self._when_done = when_done
         self._next = b""
         self._recovered_early: set[str] = set()
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._left = 0
         self.under_way = True
         clock.call_soon(self._slice)
 
-    def recover_now(self, client_id: str) -> None:
-        """Recover the session of a client that connects, unless it has been recovered."""
-        if not self.under_way or client_id in self._recovered_early or snapshot.key(client_id, b"d") < self._next:
-            return
-        self._recovered_early.add(client_id)
-        found = snapshot.outline(self._state, client_id)
-        if found is not None:
-            self._recover(found)
+    def recover_now(self, client_id: str, then: Callable[[], None]) -> None:
+        """Recover the session of a client that connects, unless it has been recovered; then call `then`."""
+        if client_id in self._waiting:
+            self._waiting[client_id].append(then)
+        elif not self.under_way or client_id in self._recovered_early or snapshot.key(client_id, b"d") < self._next:
+            then()
+        else:
+            self._recovered_early.add(client_id)
+            self._one(client_id, then)
+
+    def _one(self, client_id: str, then: Callable[[], None]) -> None:
+        waiting = self._waiting[client_id] = [then]
+
+        def recovered() -> None:
+            del self._waiting[client_id]
+            for each in waiting:
+                each()
+
+        def found(session: MqttSession | None) -> None:
+            if session is None:
+                recovered()
+            else:
+                self._recover(session, recovered)
+
+        ask_until_answered(self._clock, partial(snapshot.outline, self._state, client_id), found)
 
     def _slice(self) -> None:
-        keys = self._state.keys(snapshot.SPACE, b"", self._next, KEYS_PER_SLICE)
+        ask = partial(self._state.keys, snapshot.SPACE, b"", self._next, KEYS_PER_SLICE)
+        ask_until_answered(self._clock, ask, self._take)
+
+    def _take(self, keys: list[bytes]) -> None:
+        last = len(keys) < KEYS_PER_SLICE
         if keys:
             self._next = keys[-1] + b"\x00"
+        self._left = 1
         for key in keys:
             name, _, kind = key.partition(b"\x00")
             client_id = name.decode()
             if kind == b"d" and client_id not in self._recovered_early:
-                found = snapshot.outline(self._state, client_id)
-                if found is not None:
-                    self._recover(found)
-        if len(keys) == KEYS_PER_SLICE:
+                self._left += 1
+                self._one(client_id, partial(self._one_less, last))
+        self._one_less(last)
+
+    def _one_less(self, last: bool) -> None:
+        self._left -= 1
+        if self._left:
+            return
+        if not last:
             self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._slice)
             return
         self.under_way = False

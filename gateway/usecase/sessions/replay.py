@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, final
 
 from domain.errors import Failure
@@ -13,7 +14,9 @@ from domain.mqtt_session import MqttSubscription
 from domain.ports import Clock
 from domain.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store_request import ReadRequest
+from domain.topic import Topic
 from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.filter_index import FilterIndex, FilterMatches
 from gateway.usecase.sessions.mqtt_session import QueueKey
 
@@ -62,17 +65,28 @@ class Replay:
         """True when nothing is left to read."""
         return not self._tasks
 
-    def add_session(self, client_id: str, subscriptions: Iterable[MqttSubscription]) -> None:
-        """Include the positions of a disconnected session, whose filters the index has already."""
-        begins = self._begins
-        for name in snapshot.topics_of(subscriptions):
-            topic = self._metadata.topic(name)
-            if topic is None:
-                continue
-            positions = snapshot.positions(self._state, client_id, name)
+    def add_session(self, client_id: str, subscriptions: Iterable[MqttSubscription], done: Callable[[], None]) -> None:
+        """Include the positions of a disconnected session, whose filters the index has already; then call `done`."""
+        found = [self._metadata.topic(name) for name in snapshot.topics_of(subscriptions)]
+        topics = [topic for topic in found if topic is not None]
+        left = [1 + len(topics)]
+
+        def one_less() -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                done()
+
+        def add(topic: Topic, positions: dict[int, int]) -> None:
+            begins = self._begins
             for queue_id in range(max(topic.read_queues, topic.write_queues)):
-                queue = (name, queue_id)
+                queue = (topic.name, queue_id)
                 begins[queue] = min(positions.get(queue_id, 0), begins.get(queue, 1 << 62))
+            one_less()
+
+        for topic in topics:
+            ask = partial(snapshot.positions, self._state, client_id, topic.name)
+            ask_until_answered(self._clock, ask, partial(add, topic))
+        one_less()
 
     def start(self) -> None:
         """Start reading: all stored sessions have been added."""

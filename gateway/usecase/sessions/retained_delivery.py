@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from domain.delivery.routed import Delivery, RoutedRecord
-from domain.limits import MILLISECOND_NS
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import State
-from gateway.usecase.publish.latest import LatestScan, value_at
+from gateway.usecase.publish.latest import LatestScan, read_value
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession, RetainedScan
 from gateway.usecase.sessions.outbound import OutboundDelivery, level_of
 from gateway.usecase.sessions.sys_topics import SysTopics
@@ -19,6 +21,8 @@ from gateway.usecase.sessions.sys_topics import SysTopics
 VALUES_PER_TURN: Final = 256
 PATHS_PER_TURN: Final = 2_048
 """Paths that a scan compares with a wildcard filter in one turn of the loop."""
+VALUES_TOGETHER: Final = 16
+"""Values that the store is asked for at a time."""
 STALLED_NS: Final = 20 * MILLISECOND_NS
 """Time before delivery to a client that does not read is tried again."""
 
@@ -59,32 +63,81 @@ class RetainedDelivery:
         sent = 0
         while session.retained_scans and sent < VALUES_PER_TURN:
             scan = session.retained_scans[0]
-            if session.subscriptions.get(scan.subscription.pattern) is not scan.subscription:
+            pattern = scan.subscription.pattern
+            if session.subscriptions.get(pattern) is not scan.subscription:
                 session.retained_scans.pop(0)
-                continue
-            walk = scan.walk
-            if walk is None:
-                walk = scan.walk = LatestScan(self._state, scan.subscription.pattern)
-                scan.ready = [*self._sys_topics.paths_under(scan.subscription.pattern)][::-1]
-            if scan.ready:
-                data = self._sys_topics.value(scan.ready[-1]) or value_at(self._state, scan.ready[-1], self._clock.wall_ms())
-                if data is not None and not self._send(session, scan, data):
+            elif scan.asking:
+                return
+            elif scan.values:
+                if not self._send(session, scan.subscription, *scan.values[0]):
                     return
-                scan.ready.pop()
+                scan.values.popleft()
                 sent += 1
-            elif walk.next_key is None:
+            elif scan.ready:
+                self._read(session, scan)
+            elif scan.walk is None:
+                scan.walk = LatestScan(self._state, pattern)
+                scan.ready = [*self._sys_topics.paths_under(pattern)][::-1]
+            elif scan.walk.next_key is None:
                 session.retained_scans.pop(0)
             else:
-                scan.ready = walk.slice(PATHS_PER_TURN)
-                scan.ready.reverse()
+                self._look(session, scan, scan.walk)
                 break
-        if session.retained_scans:
+        if session.retained_scans and not session.retained_scans[0].asking:
             # By a timer, so that the loop reads its sockets in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self._continue(session))
 
-    def _send(self, session: MqttSession, scan: RetainedScan, data: bytes) -> bool:
+    def _look(self, session: MqttSession, scan: RetainedScan, walk: LatestScan) -> None:
+        """Ask for the next paths."""
+        answer = _Answer(self, session, scan)
+        before = walk.next_key
+
+        def found(paths: list[str] | Failure) -> None:
+            if isinstance(paths, Failure):
+                walk.next_key = before
+                answer.failed = True
+            else:
+                scan.ready = paths[::-1]
+            answer.come()
+
+        walk.slice(PATHS_PER_TURN, found)
+        answer.waited = True
+
+    def _read(self, session: MqttSession, scan: RetainedScan) -> None:
+        """Ask for the values of the next paths."""
+        paths = scan.ready[: -VALUES_TOGETHER - 1 : -1]
+        values: list[bytes | None] = [None] * len(paths)
+        answer = _Answer(self, session, scan, len(paths))
+
+        def got(at: int, value: bytes | None | Failure) -> None:
+            if isinstance(value, Failure):
+                answer.failed = True
+            else:
+                values[at] = value
+            if answer.left == 1 and not answer.failed:
+                del scan.ready[-len(paths) :]
+                scan.values.extend((path, value) for path, value in zip(paths, values, strict=True) if value is not None)
+            answer.come()
+
+        for at, path in enumerate(paths):
+            status = self._sys_topics.value(path)
+            if status is not None:
+                got(at, status)
+            else:
+                read_value(self._state, path, self._clock, partial(got, at))
+        answer.waited = True
+
+    def answered(self, session: MqttSession, scan: RetainedScan) -> None:
+        """The store has answered after `step` had returned."""
+        scan.asking = False
+        self._continue(session)
+
+    def failed(self, session: MqttSession, scan: RetainedScan) -> None:
+        """The store could not answer: ask again in a second."""
+        self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.answered(session, scan))
+
+    def _send(self, session: MqttSession, subscription: MqttSubscription, path: str, data: bytes) -> bool:
         """Send one retained message; False when the in-flight window is full."""
-        subscription, path = scan.subscription, scan.ready[-1]
         record = Record(data)
         stored = record.properties
         level = min(level_of(stored), subscription.level)
@@ -98,3 +151,36 @@ class RetainedDelivery:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, True, False, identifiers))
             self._outbound.schedule(session)
         return True
+
+
+@final
+class _Answer:
+    """What a scan waits for.
+
+    left     answers that are missing
+    failed   one was a failure
+    waited   the caller did not get all answers before it returned
+    """
+
+    __slots__ = ("_delivery", "_scan", "_session", "failed", "left", "waited")
+
+    def __init__(self, delivery: RetainedDelivery, session: MqttSession, scan: RetainedScan, left: int = 1) -> None:
+        self._delivery = delivery
+        self._session = session
+        self._scan = scan
+        self.left = left
+        self.failed = False
+        self.waited = False
+        scan.asking = True
+
+    def come(self) -> None:
+        """One answer has come. The last one lets the delivery go on."""
+        self.left -= 1
+        if self.left:
+            return
+        if self.failed:
+            self._delivery.failed(self._session, self._scan)
+        elif self.waited:
+            self._delivery.answered(self._session, self._scan)
+        else:
+            self._scan.asking = False

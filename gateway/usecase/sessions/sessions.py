@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
+from domain.limits import SECOND_NS
 from domain.message_store import MessageStore
 from domain.mqtt_session import (
     AcceptDeliveries,
@@ -35,6 +37,7 @@ from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.filter_index import FilterIndex
@@ -61,6 +64,7 @@ class Sessions:
 
     sys_topics     status of the node under `$SYS/broker/`
     filter_index   matches of the filters of disconnected sessions
+    resumed        called with the connection when a session was resumed with its subscriptions
     attached_max   largest number of sessions connected at the same time, since the start
     """
 
@@ -96,8 +100,10 @@ class Sessions:
         self._inbound = InboundDeduplication(state, sending)
         self._deadlines = SessionDeadlines(clock, self._due)
         self._known: dict[str, MqttSession] = {}
+        self._loading: dict[str, list[Callable[[], None]]] = {}
         self._attached: dict[ClientConnection, MqttSession] = {}
         self.attached_max = 0
+        self.resumed: Callable[[ClientConnection], None] = _nothing
         self._recovery = SessionRecovery(state, clock, self._recover, store.leases.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -162,14 +168,50 @@ class Sessions:
 
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
         client_id = command.client_id
-        self._recovery.recover_now(client_id)
+        waiting = self._loading.get(client_id)
+        if waiting is not None:
+            waiting.append(lambda: self._attach(connection, command))
+            return
         old = self._known.get(client_id)
         if old is None:
-            old = snapshot.load(self._state, client_id)
-        elif old.connection is not None:
+            self._load(client_id, lambda found: self._attach_to(connection, command, found))
+            return
+        if old.connection is not None:
             other = old.connection
             self._disconnect(old, True)
             other.answer(SessionTakenOver())
+        self._attach_to(connection, command, old)
+
+    def _load(self, client_id: str, then: Callable[[MqttSession | None | Failure], None]) -> None:
+        """Load a session that is not known; what else is asked of it meanwhile waits in `_loading`."""
+        waiting = self._loading[client_id] = []
+
+        def loaded(found: MqttSession | None | Failure) -> None:
+            del self._loading[client_id]
+            then(found)
+            for act in waiting:
+                act()
+
+        def load() -> None:
+            known = self._known.get(client_id)  # recovery may be storing it
+            if known is None:
+                snapshot.load(self._state, client_id, loaded)
+            else:
+                loaded(known)
+
+        if self._recovery.under_way:
+            self._recovery.recover_now(client_id, load)
+        else:
+            load()
+
+    def _attach_to(self, connection: ClientConnection, command: Attach, old: MqttSession | None | Failure) -> None:
+        """Attach to the session `old`, or to a new one."""
+        client_id = command.client_id
+        if connection.closed:
+            return
+        if isinstance(old, Failure):
+            connection.answer(Refused(command.ticket, old))
+            return
         if old is not None and old.disconnected_ms:
             self.filter_index.release(old.subscriptions.values())
         changes: list[StateChange] = []
@@ -195,7 +237,7 @@ class Sessions:
             changes.append(snapshot.definition(session))
         elif old is not None:
             # The session now ends with its connection: remove it from the store.
-            changes = snapshot.removal(self._state, client_id, session)
+            changes = snapshot.removal(session)
         epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
@@ -205,6 +247,8 @@ class Sessions:
                 connection.answer(Refused(command.ticket, failure))
                 return
             connection.answer(Attached(command.ticket, old is not None))
+            if old is not None:
+                self.resumed(connection)
             self._catch_up.resume(session)
             self._shared.resume(session)
 
@@ -220,7 +264,7 @@ class Sessions:
             self._wills.publish(will, [])
         self._known.pop(session.client_id, None)
         self._outbound.forget(session)
-        return snapshot.removal(self._state, session.client_id, session)
+        return snapshot.removal(session)
 
     # Disconnecting
 
@@ -257,7 +301,7 @@ class Sessions:
             if session.will is not None:
                 self._wills.publish(session.will, [])
             session.will = None
-            changes = snapshot.removal(self._state, session.client_id, None)
+            changes = snapshot.removal(session)
             if changes:
                 self._state.put(changes, None)
             self._known.pop(session.client_id, None)
@@ -302,9 +346,16 @@ class Sessions:
 
     def _due(self, client_id: str) -> None:
         """The deadline of a disconnected session: end it or publish its will. Does nothing when the client has reconnected."""
-        if client_id in self._known:
+        waiting = self._loading.get(client_id)
+        if waiting is not None:
+            waiting.append(lambda: self._due(client_id))
+        elif client_id not in self._known:
+            self._load(client_id, lambda found: self._due_now(client_id, found))
+
+    def _due_now(self, client_id: str, session: MqttSession | None | Failure) -> None:
+        if isinstance(session, Failure):
+            self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self._due(client_id))
             return
-        session = snapshot.load(self._state, client_id)
         if session is None or session.disconnected_ms == 0:
             return
         now_ms = self._clock.wall_ms()
@@ -316,19 +367,26 @@ class Sessions:
         else:
             self._deadlines.add(session)
 
-    def _recover(self, found: MqttSession) -> None:
+    def _recover(self, found: MqttSession, done: Callable[[], None]) -> None:
         """Recover a stored session after a start. If it was connected when the node stopped, it is disconnected now."""
         subscriptions = found.subscriptions.values()
         self.filter_index.acquire(subscriptions)
-        self._replay.add_session(found.client_id, subscriptions)
-        if found.disconnected_ms:
-            self._deadlines.add(found)
-            return
-        session = snapshot.load(self._state, found.client_id)
-        if session is not None:
-            session.disconnected_ms = self._clock.wall_ms()
-            self._shared.recover(session)
-            self._store_disconnected(session)
+
+        def added() -> None:
+            if found.disconnected_ms:
+                self._deadlines.add(found)
+                done()
+            else:
+                ask_until_answered(self._clock, partial(snapshot.load, self._state, found.client_id), loaded)
+
+        def loaded(session: MqttSession | None) -> None:
+            if session is not None:
+                session.disconnected_ms = self._clock.wall_ms()
+                self._shared.recover(session)
+                self._store_disconnected(session)
+            done()
+
+        self._replay.add_session(found.client_id, subscriptions, added)
 
     # Commands of connected sessions; those of connections without a session are ignored
 
@@ -351,3 +409,7 @@ class Sessions:
         self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.lease is None for flight in flights)
         self._shared.reject(session, command.items)
         self._confirm(session, [delivery.slot for delivery in command.items])
+
+
+def _nothing(_connection: ClientConnection) -> None:
+    """Default of `resumed`."""

@@ -13,14 +13,16 @@ The records of a session are written in one commit, so that a crash leaves a sta
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, final
 
 from domain import record
+from domain.errors import Failure
 from domain.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
 from domain.receipt import Receipt
-from domain.store_ports import State, StateChange
+from domain.store_ports import State, StateChange, StatePairs
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
 
@@ -31,6 +33,8 @@ _WILL = struct.Struct(">BIiI")
 _IN_FLIGHT = struct.Struct(">HBiqB")
 _POSITION = struct.Struct(">iq")
 _LEASED = 16
+PAIRS: Final = 4_096
+"""Records of one session that are read together."""
 _FORMAT = 1
 _LONG = 0x40
 """Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
@@ -42,7 +46,11 @@ def key(client_id: str, kind: bytes) -> bytes:
 
 
 def definition(session: MqttSession) -> StateChange:
-    """The definition record. Subscriptions are stored by name, which contains the group of a shared subscription."""
+    """The definition record. Subscriptions are stored by name, which contains the group of a shared subscription.
+
+    Marks the session as stored.
+    """
+    session.stored = True
     subscriptions = [*session.subscriptions.values(), *session.shared_subscriptions.values()]
     out = [
         _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms, len(subscriptions)),
@@ -58,7 +66,7 @@ def definition(session: MqttSession) -> StateChange:
 
 
 def progress(session: MqttSession) -> list[StateChange]:
-    """The in-flight window, and the positions in `changed_topics`. Marks the session as stored."""
+    """The in-flight window, and the positions in `changed_topics`. Nothing of the session is newer in memory then."""
     window: list[bytes] = []
     for slot, flight in session.in_flight.items():
         lease = flight.lease
@@ -83,33 +91,50 @@ def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange
     return StateChange(SPACE, key(client_id, b"m" + packet_id.to_bytes(2, "big")), b"\x01" if known else None)
 
 
-def removal(state: State, client_id: str, session: MqttSession | None) -> list[StateChange]:
-    """Remove all records of a session, those of `session` included that are not written yet."""
-    keys = {found for found, _ in state.scan(SPACE, key(client_id, b""))}
-    if session is not None:
-        keys |= {key(client_id, b"d"), key(client_id, b"f")}
-        keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in session.positions}
-        keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in session.received}
+def removal(session: MqttSession) -> list[StateChange]:
+    """Remove all records of a session, those included that are not written yet; nothing when it never was stored."""
+    if not session.stored:
+        return []
+    client_id = session.client_id
+    keys = {key(client_id, b"d"), key(client_id, b"f")}
+    keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in session.positions}
+    keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in session.received}
     return [StateChange(SPACE, found, None) for found in sorted(keys)]
 
 
-def load(state: State, client_id: str) -> MqttSession | None:
+def load(state: State, client_id: str, done: Callable[[MqttSession | None | Failure], None]) -> None:
     """A session as last stored; None when there is none."""
-    session = outline(state, client_id)
-    if session is None:
-        return None
-    head = len(key(client_id, b""))
-    for found, value in state.scan(SPACE, key(client_id, b"")):
-        kind = found[head : head + 1]
-        if kind == b"f":
-            _read_in_flight(value, session)
-        elif kind == b"m":
-            session.received[int.from_bytes(found[head + 1 :], "big")] = None
-        elif kind == b"p":
-            topic = found[head + 1 :].decode()
-            for queue_id, offset in _POSITION.iter_unpack(value):
-                session.positions[(topic, queue_id)] = offset
-    return session
+    prefix = key(client_id, b"")
+
+    def outlined(session: MqttSession | None | Failure) -> None:
+        if isinstance(session, MqttSession):
+            state.pairs(SPACE, prefix, key(client_id, b"f"), PAIRS, partial(taken, session))
+        else:
+            done(session)
+
+    def taken(session: MqttSession, result: StatePairs | Failure) -> None:
+        if isinstance(result, Failure):
+            done(result)
+            return
+        for found, value in result.pairs:
+            _read(session, found[len(prefix) :], value)
+        if result.next_key is None:
+            done(session)
+        else:
+            state.pairs(SPACE, prefix, result.next_key, PAIRS, partial(taken, session))
+
+    outline(state, client_id, outlined)
+
+
+def _read(session: MqttSession, kind: bytes, value: bytes) -> None:
+    if kind[:1] == b"f":
+        _read_in_flight(value, session)
+    elif kind[:1] == b"m":
+        session.received[int.from_bytes(kind[1:], "big")] = None
+    elif kind[:1] == b"p":
+        topic = kind[1:].decode()
+        for queue_id, offset in _POSITION.iter_unpack(value):
+            session.positions[(topic, queue_id)] = offset
 
 
 def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
@@ -120,20 +145,31 @@ def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
     return [name for name in names if name]
 
 
-def positions(state: State, client_id: str, topic: str) -> dict[int, int]:
+def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int, int] | Failure], None]) -> None:
     """Next offset to deliver, by queue id of one topic, as last stored."""
-    value = state.get(SPACE, key(client_id, b"p" + topic.encode()))
-    return {} if value is None else dict(_POSITION.iter_unpack(value))
+
+    def got(value: bytes | None | Failure) -> None:
+        if isinstance(value, Failure):
+            done(value)
+        else:
+            done({} if value is None else dict(_POSITION.iter_unpack(value)))
+
+    state.get(SPACE, key(client_id, b"p" + topic.encode()), got)
 
 
-def outline(state: State, client_id: str) -> MqttSession | None:
+def outline(state: State, client_id: str, done: Callable[[MqttSession | None | Failure], None]) -> None:
     """A session with its definition only: no positions and no in-flight window. None when there is none."""
-    data = state.get(SPACE, key(client_id, b"d"))
-    if data is None:
-        return None
-    session = MqttSession(client_id)
-    _read_definition(data, session)
-    return session
+
+    def got(value: bytes | None | Failure) -> None:
+        if not isinstance(value, bytes):
+            done(value)
+            return
+        session = MqttSession(client_id)
+        session.stored = True
+        _read_definition(value, session)
+        done(session)
+
+    state.get(SPACE, key(client_id, b"d"), got)
 
 
 def _read_definition(data: bytes, session: MqttSession) -> None:

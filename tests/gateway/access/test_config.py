@@ -11,7 +11,8 @@ from gateway.access.bootstrap import open_access
 from gateway.access.config import AccessConfig
 from gateway.node.composition import known
 from gateway.node.config import load
-from tests.gateway.access.memory import MemoryState, access_config
+from tests.gateway.access.memory import access_config
+from tests.stored_state import memory_state
 
 ADMIN = "root:s3cret"
 
@@ -39,17 +40,17 @@ def test_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
 def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        open_access(AccessConfig(), admin, True, MemoryState(), lambda: 0, "c1")
+        open_access(AccessConfig(), admin, True, memory_state(), lambda: 0, "c1")
     assert "s3cret" not in str(refused.value)
 
 
 def test_access_without_anybody_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody is known"):
-        open_access(AccessConfig(), "", True, MemoryState(), lambda: 0, "c1")
+        open_access(AccessConfig(), "", True, memory_state(), lambda: 0, "c1")
 
 
 def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
-    state = MemoryState()
+    state = memory_state()
     open_access(AccessConfig(), ADMIN, True, state, lambda: 0, "c1")
     records, access = open_access(AccessConfig(), "root:other", True, state, lambda: 0, "c1")
     assert access is not None

@@ -49,13 +49,15 @@ from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal
+from domain.store_ports import State
 from gateway.access import needs
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import EventRecorder, MemoryState, Sink, access_config
+from tests.gateway.access.memory import EventRecorder, Sink, access_config
+from tests.stored_state import memory_state
 
 HOST = "10.0.0.1"
 SECRET = "a secret of thirty-two bytes or so"
@@ -68,8 +70,8 @@ TABLE: dict[str, object] = {
 class Scene:
     """An authority with users root (Super), alice and bob, and a gate."""
 
-    def __init__(self, table: dict[str, object] = TABLE, state: MemoryState | None = None) -> None:
-        self.state = state or MemoryState()
+    def __init__(self, table: dict[str, object] = TABLE, state: State | None = None) -> None:
+        self.state = state or memory_state()
         self.now_ms = 1_000_000
         config = access_config(table)
         self.records = AccessRecords(self.state, config.grants)

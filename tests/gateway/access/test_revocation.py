@@ -21,8 +21,9 @@ from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import MemoryState, access_config
+from tests.gateway.access.memory import access_config
 from tests.gateway.scripted import ManualClock, RecordingHandler
+from tests.stored_state import memory_state
 
 SECRET = "a secret of thirty-two bytes or so"
 HOST = "10.0.0.1"
@@ -55,7 +56,7 @@ class Scene:
     def __init__(self, table: dict[str, object] | None = None) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
-        self.records = AccessRecords(MemoryState(), ())
+        self.records = AccessRecords(memory_state(), ())
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
             self.records.put_user(user, lambda _: None)
         self.access = Access(self.records, access_config({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
@@ -75,9 +76,9 @@ class Scene:
         assert isinstance(found, Principal)
         return found
 
-    def attach(self, principal: Principal, fresh: bool = True) -> Client:
+    def attach(self, principal: Principal) -> Client:
         client = Client()
-        self.ask(client, principal, Attach("ticket", "sensor", fresh, 0, 10))
+        self.ask(client, principal, Attach("ticket", "sensor", True, 0, 10))
         return client
 
     def ask(self, client: Client, principal: Principal, command: Command | None = None) -> None:
@@ -173,8 +174,9 @@ def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_aw
 
 
 def test_resumed_session_is_looked_at_too(scene: Scene) -> None:
-    alice = scene.attach(scene.principal(), fresh=False)
+    alice = scene.attach(scene.principal())
     scene.filters[alice.connection] = [MqttSubscription("a/#", 1)]
+    scene.revocation.session_resumed(alice.connection)
     scene.clock.advance(SECOND_NS)
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 from domain.event import Done
 from domain.transaction import COMMIT, ROLLBACK, EndTransaction
 from gateway.access.gate import Gate
@@ -39,7 +39,9 @@ def test_only_who_may_send_may_decide(scene: Scene, outcome: str) -> None:
 def test_what_is_not_open_is_nobody_s(scene: Scene, stage: Bench) -> None:
     assert scene.ask("bob", EndTransaction(1, "pg", "nothing", COMMIT)) is None
     assert stage.ask(EndTransaction(5, "pg", "one", COMMIT)) == [Done(5)]
-    assert stage.store.transactions.topic("pg", "one", -1) == ""
+    topics: list[str | Failure] = []
+    stage.store.transactions.topic("pg", "one", -1, topics.append)
+    assert topics == [""]
     assert scene.ask("bob", EndTransaction(1, "pg", "one", COMMIT)) is None
 
 

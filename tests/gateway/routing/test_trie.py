@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.address import path_in
 from domain.filter.path import is_filter, matches
-from gateway.routing.routes import SubscriberRoutes, is_routed, path_in, topic_of_filter
+from gateway.routing.routes import SubscriberRoutes, is_routed, topic_of_filter
 from gateway.routing.trie import Trie
 
 LEVEL = st.sampled_from(["", "a", "b", "c", "$x"])

@@ -22,9 +22,9 @@ from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
 from protocols.mqtt.packet import Ping
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
-from tests.gateway.access.memory import MemoryState
 from tests.gateway.access.test_scram import ScramClient
 from tests.protocols.mqtt.stage import Broker, Client
+from tests.stored_state import memory_state
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -34,7 +34,7 @@ class Guarded(Broker):
 
     def start(self) -> None:
         super().start()
-        self.book = AccessRecords(MemoryState())
+        self.book = AccessRecords(memory_state())
         for user in (User("ann", "secret"), User("bob", "hidden")):
             self.book.put_user(user, lambda _: None)
             self.book.put_policies(user.name, [AccessPolicy("*", ("All",))], lambda _: None)

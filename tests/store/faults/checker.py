@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from domain.errors import Failure, GatewayError, StoreError
+from domain.errors import Failure, GatewayError
 from domain.receipt import Receipt
 from domain.record import Record
 from tests.store.clock import VirtualClock
@@ -17,6 +17,7 @@ from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.faults.promises import Expected, Promises, Sent
 from tests.store.faults.work import CONFIG, LEASE_MS, PAGE, PRODUCERS, QUEUES, RECEIVER, Work
+from tests.stored_state import asked
 
 LATEST_MS: Final = 6_000
 """Every timer of the load is due within this time."""
@@ -162,10 +163,9 @@ class Life:
 
     def _state(self, expected: Expected) -> None:
         for (space, key), value in expected.values.items():
-            try:
-                found = self.driver.store.state.get(space, key)
-            except (OSError, StoreError) as error:
-                raise BrokenPromiseError(f"state {key!r} cannot be read: {error}") from error
+            found = asked(self.driver.store.state, space, key)
+            if isinstance(found, Failure):
+                raise BrokenPromiseError(f"state {key!r} cannot be read: {found.text}")
             if found not in value.may_be():
                 raise BrokenPromiseError(
                     f"state {key!r} is {_text(found)}, not {' or '.join(_text(each) for each in value.may_be())}"

@@ -19,6 +19,7 @@ from tests.store.driver import Driver
 from tests.store.faults.checker import BrokenPromiseError, Life
 from tests.store.faults.promises import Expected, Promises
 from tests.store.faults.work import CONFIG, QUEUES, random_step
+from tests.stored_state import asked
 
 STEPS: Final = 60
 
@@ -68,9 +69,8 @@ def check(driver: Driver, expected: Expected) -> str:
         for queue_id in range(count):
             told = _queue(driver, expected, topic, queue_id) or told
     for (space, key), state in expected.values.items():
-        try:
-            found = driver.store.state.get(space, key)
-        except GatewayError:
+        found = asked(driver.store.state, space, key)
+        if isinstance(found, Failure):
             told = "unreadable"
             continue
         if found not in state.may_be():

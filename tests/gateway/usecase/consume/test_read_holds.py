@@ -10,6 +10,7 @@ from domain.command import HoldQueues
 from domain.errors import ErrorCode
 from domain.event import Done, Event
 from tests.gateway.usecase.bench import Bench, bench, code
+from tests.stored_state import pairs
 
 __all__ = ["bench"]
 
@@ -22,7 +23,7 @@ def place(bench: Bench) -> Bench:
 
 
 def holds(place: Bench) -> dict[bytes, tuple[int, dict[int, int]]]:
-    return {key: read_hold.decode(value) for key, value in place.store.state.scan(read_hold.SPACE, b"")}
+    return {key: read_hold.decode(value) for key, value in pairs(place.store.state, read_hold.SPACE, b"")}
 
 
 def ask(

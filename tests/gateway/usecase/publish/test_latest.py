@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -16,42 +16,12 @@ from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.ports import Timer
 from domain.record import Record, check
-from domain.store_ports import StateChange
+from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.publish.latest import LatestQuota, LatestScan, LatestValues, retain, value_at
+from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
 from tests.connection_driver import StrictDriver
-
-
-class Memory:
-    """A State in memory whose changes are durable at once."""
-
-    def __init__(self) -> None:
-        self.spaces: dict[tuple[str, bytes], bytes] = {}
-
-    def get(self, space: str, key: bytes) -> bytes | None:
-        return self.spaces.get((space, key))
-
-    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for (where, key), value in sorted(self.spaces.items()):
-            if where == space and key.startswith(prefix):
-                yield key, value
-
-    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
-        return [key for key, _ in self.scan(space, prefix) if key >= start][:limit]
-
-    def size(self, space: str) -> tuple[int, int]:
-        found = [len(key) + len(value) for (where, key), value in self.spaces.items() if where == space]
-        return len(found), sum(found)
-
-    def put(self, changes: Sequence[StateChange], done: Callable[[Failure | None], None] | None) -> None:
-        for change in changes:
-            if change.value is None:
-                self.spaces.pop((change.space, change.key), None)
-            else:
-                self.spaces[(change.space, change.key)] = change.value
-        if done is not None:
-            done(None)
+from tests.stored_state import memory_state
 
 
 class At:
@@ -103,7 +73,7 @@ def test_removal_and_a_bare_topic() -> None:
 
 
 def test_reading_and_deleting_by_path() -> None:
-    state = Memory()
+    state = memory_state()
     state.put([retain(message("t/1"))], None)
     values = LatestValues(state, At(0))
     heard = Recorder()
@@ -122,17 +92,20 @@ def test_reading_and_deleting_by_path() -> None:
 
 
 def test_an_expired_value_is_absent() -> None:
-    state = Memory()
+    state = memory_state()
     state.put([retain(message("t/1", more="HG_EXPIRE_MS\x01100\x02"))], None)
-    assert value_at(state, "t/1", 99) is not None
-    assert value_at(state, "t/1", 100) is None
+    found: list[bytes | None | Failure] = []
+    read_value(state, "t/1", At(99), found.append)
+    read_value(state, "t/1", At(100), found.append)
+    assert isinstance(found[0], bytes)
+    assert found[1] is None
 
 
-def paths(state: Memory, pattern: str, most: int = 1) -> list[str]:
+def paths(state: State, pattern: str, most: int = 1) -> list[str]:
     scan = LatestScan(state, pattern)
     found: list[str] = []
     while scan.next_key is not None:
-        found += scan.slice(most)
+        scan.slice(most, lambda paths: found.extend(paths if isinstance(paths, list) else []))
     return found
 
 
@@ -143,26 +116,26 @@ FILTERS = st.tuples(st.lists(LEVELS, max_size=4), st.sampled_from([[], ["#"]])).
 
 @given(st.sets(NAMES, max_size=40), FILTERS.filter(bool), st.integers(1, 5))
 def test_a_walk_finds_what_the_filter_matches(names: set[str], pattern: str, most: int) -> None:
-    state = Memory()
+    state = memory_state()
     state.put([StateChange("latest", name.encode(), b"v") for name in names if name], None)
     wanted = sorted((name for name in names if name and matches(pattern, name)), key=str.encode)
     assert paths(state, pattern, most) == wanted
 
 
 def test_a_walk_leaves_out_what_cannot_match() -> None:
-    state = Memory()
+    state = memory_state()
     names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqstuvx"]
     state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
     scan = LatestScan(state, "a/+/q")
     turns = 0
     while scan.next_key is not None:
-        scan.slice(2)
+        scan.slice(2, lambda _: None)
         turns += 1
     assert turns <= 101, "of 175"
 
 
 def test_paths_under_a_filter() -> None:
-    state = Memory()
+    state = memory_state()
     state.put([retain(message(path)) for path in ("t", "t/1", "t/1/x", "t/2", "t0", "t/")], None)
     assert list(paths(state, "t/#")) == ["t", "t/", "t/1", "t/1/x", "t/2"]
     assert list(paths(state, "t/+")) == ["t/", "t/1", "t/2"]
@@ -173,8 +146,7 @@ def test_paths_under_a_filter() -> None:
 
 @pytest.mark.parametrize(("kind", "mark"), [(RETAIN_SET, "set"), (RETAIN_DELETE, "remove")])
 def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, mark: str) -> None:
-    state = Memory()
-    quota = LatestQuota(state, NodePolicy(), At(0))
+    quota = LatestChanges(NodePolicy(), At(0))
     assert quota.at_send(message("t/1", kind=kind)) == retain(message("t/1", kind=kind))
     delayed = message("t/1", more="TIMER_DELIVER_MS\x0150\x02", kind=kind)
     plain = delayed.properties
@@ -187,7 +159,7 @@ def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, m
 
 
 def test_half_of_a_transaction_becomes_the_latest_value_when_it_is_committed() -> None:
-    quota = LatestQuota(Memory(), NodePolicy(), At(0))
+    quota = LatestChanges(NodePolicy(), At(0))
     half = message("t/1")
     half.sys_flag = SYS_PREPARED
     assert quota.at_send(half) is None
@@ -195,19 +167,23 @@ def test_half_of_a_transaction_becomes_the_latest_value_when_it_is_committed() -
     assert quota.at_delivery(committed) == retain(message("t/1"))
 
 
-def test_an_expired_one_and_one_too_many_do_not() -> None:
-    state = Memory()
+def test_changes_are_within_the_bounds_of_the_policy() -> None:
     policy = NodePolicy()
     policy.latest_max = 1
-    quota = LatestQuota(state, policy, At(60))
-    one, other = (message(f"t/{at}", more="TIMER_DELIVER_MS\x0150\x02") for at in (1, 2))
+    latest = LatestChanges(policy, At(60))
+    limit = SpaceLimit(1, policy.latest_bytes_max)
+    sent = latest.at_send(message("t/1"))
+    assert sent is not None
+    assert sent.within == limit
+    delayed = message("t/2", more="TIMER_DELIVER_MS\x0150\x02")
+    assert latest.at_send(delayed) is None
+    due = latest.at_delivery(delayed)
+    assert due is not None
+    assert due.within == limit
+
+
+def test_an_expired_one_does_not_become_the_latest_value() -> None:
+    latest = LatestChanges(NodePolicy(), At(60))
     over = message("t/1", more="TIMER_DELIVER_MS\x0150\x02HG_EXPIRE_MS\x0155\x02")
-    assert [quota.at_send(each) for each in (one, other, over)] == [None, None, None]
-    assert quota.at_delivery(over) is None
-    change = quota.at_delivery(one)
-    assert change is not None
-    state.put([change], None)
-    assert quota.refused == 0
-    assert quota.at_delivery(other) is None
-    assert quota.refused == 1
-    assert isinstance(quota.at_send(message("t/3", more="TIMER_DELIVER_MS\x0150\x02")), Failure)
+    assert latest.at_send(over) is None
+    assert latest.at_delivery(over) is None

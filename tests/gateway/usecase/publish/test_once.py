@@ -15,6 +15,7 @@ from domain.record import Record
 from domain.topic import Topic
 from gateway.usecase.publish.latest import SPACE
 from tests.gateway.usecase.bench import Bench, bench, code
+from tests.stored_state import value_of
 
 place = bench
 
@@ -101,7 +102,7 @@ def test_a_repetition_does_not_set_the_latest_value_again(place: Bench) -> None:
         each = message(body, UNIQ_KEY=name)
         each.retain = RETAIN_SET
         send(place, each)
-    latest = place.store.state.get(SPACE, b"T")
+    latest = value_of(place.store.state, SPACE, b"T")
     assert latest is not None
     assert Record(latest).body == b"new"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.limits import MILLISECOND_NS
-from gateway.usecase.sessions import recovery, snapshot
+from gateway.usecase.sessions import recovery
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Will
+from tests.gateway.usecase.sessions.test_snapshot import outlined
 from tests.protocols.mqtt.stage import Broker, Client, bodies, with_number
 
 NAMES = [f"d{number}" for number in range(8)]
@@ -108,8 +109,8 @@ def test_a_fresh_start_before_its_turn_leaves_nothing(broker: Broker) -> None:
     assert not client.connect(NAMES[-1], clean=True).present
     client.leave()
     settle(broker)
-    assert snapshot.outline(broker.store.state, NAMES[-1]) is None
-    assert snapshot.outline(broker.store.state, NAMES[0]) is not None
+    assert outlined(broker.store.state, NAMES[-1]) is None
+    assert outlined(broker.store.state, NAMES[0]) is not None
     broker.clock.run_for(700_000)
     assert len(broker.sessions.filter_index) == len(NAMES) - 1
 

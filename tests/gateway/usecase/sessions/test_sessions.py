@@ -9,6 +9,7 @@ from protocols.mqtt.connect import Disconnect
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
+from tests.stored_state import pairs
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -219,10 +220,10 @@ def test_an_expired_session_leaves_nothing_in_the_store() -> None:
     sender.connect("s")
     sender.publish("t/x")
     client.leave()
-    assert list(broker.store.state.scan("session", b""))
+    assert list(pairs(broker.store.state, "session", b""))
     broker.kill()
     broker.run(10_000)
-    assert list(broker.store.state.scan("session", b"")) == []
+    assert list(pairs(broker.store.state, "session", b"")) == []
 
 
 def test_receive_maximum_of_the_client_is_kept_and_the_rest_follows() -> None:
@@ -337,3 +338,14 @@ def test_latest_values_are_bounded() -> None:
     listener.connect("l")
     listener.subscribe("#")
     assert sorted(bodies(listener.messages())) == [b"d", b"x"]
+
+
+def test_a_session_that_is_resumed_is_told_of_and_a_new_one_is_not() -> None:
+    broker = Broker()
+    told: list[str] = []
+    broker.sessions.resumed = lambda connection: told.append(connection.client_id)
+    for clean in (True, False):
+        client = broker.client(5)
+        client.connect("sensor", clean=clean, expiry_s=100)
+        client.drop()
+    assert told == ["sensor"]

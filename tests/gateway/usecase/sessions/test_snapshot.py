@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from domain.errors import Failure
 from domain.message import Message
+from domain.message_store import MessageStore
 from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
-from domain.store_ports import StateChange
+from domain.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
+from tests.stored_state import pairs
 
 
 def store() -> tuple[LogStore, VirtualClock]:
@@ -75,18 +77,34 @@ def facts(session: MqttSession) -> object:
     )  # fmt: skip
 
 
+def loaded(opened: MessageStore, client_id: str) -> MqttSession | None:
+    """A session as stored."""
+    found: list[MqttSession | None | Failure] = []
+    snapshot.load(opened.state, client_id, found.append)
+    assert not isinstance(found[0], Failure)
+    return found[0]
+
+
+def outlined(state: State, client_id: str) -> MqttSession | None:
+    """The definition of a session as stored."""
+    found: list[MqttSession | None | Failure] = []
+    snapshot.outline(state, client_id, found.append)
+    assert not isinstance(found[0], Failure)
+    return found[0]
+
+
 @settings(max_examples=50, deadline=None)
 @given(sessions())
 def test_a_session_comes_back_as_it_was(session: MqttSession) -> None:
     opened, clock = store()
     put(opened, clock, [snapshot.definition(session), *snapshot.progress(session)])
-    found = snapshot.load(opened.state, session.client_id)
+    found = loaded(opened, session.client_id)
     assert found is not None
     assert facts(found) == facts(session)
-    outline = snapshot.outline(opened.state, session.client_id)
+    outline = outlined(opened.state, session.client_id)
     assert outline is not None
     assert outline.client_id == session.client_id
-    assert snapshot.outline(opened.state, "nobody") is None
+    assert outlined(opened.state, "nobody") is None
 
 
 def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
@@ -101,13 +119,15 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
             clock,
             [snapshot.definition(session), *snapshot.progress(session), snapshot.packet_id_change(client_id, 7, True)],
         )
-    put(opened, clock, snapshot.removal(opened.state, "a", None))
-    assert snapshot.load(opened.state, "a") is None
+    gone = loaded(opened, "a")
+    assert gone is not None
+    put(opened, clock, snapshot.removal(gone))
+    assert loaded(opened, "a") is None
     for client_id in ("ab", "b"):
-        found = snapshot.load(opened.state, client_id)
+        found = loaded(opened, client_id)
         assert found is not None
         assert (found.positions, found.received) == ({("t", 0): 5}, {7: None})
-    assert not list(opened.state.scan("session", b"a\x00"))
+    assert not list(pairs(opened.state, "session", b"a\x00"))
 
 
 def test_only_topics_that_were_touched_are_written_again() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from domain import property as properties
-from domain.address import OTHER_PATHS_TOPIC
+from domain.address import OTHER_PATHS_TOPIC, path_in
 from domain.filter.path import matches
-from gateway.routing.routes import path_in
 
+PATH: Final = "PATH"
 CACHED_PATHS_MAX: Final = 4_096
 
 
@@ -23,6 +23,11 @@ class PathFilter:
         self._topic = topic
         self._patterns = tuple(patterns)
         self._cache: dict[bytes, bool] = {}
+
+    @property
+    def expression(self) -> tuple[str, str]:
+        """PATH, and the topic and the patterns, with U+0000 between them."""
+        return PATH, "\x00".join((self._topic, *self._patterns))
 
     @property
     def cost(self) -> int:
