@@ -51,6 +51,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
+    ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",
         ("domain", "protocols.remoting", "protocols.compression", "gateway.client", "gateway.connectors"),

@@ -20,6 +20,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
+from tests.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -88,7 +89,7 @@ def open_bench(config: StoreConfig) -> Bench:
     clock = VirtualClock()
     store = open_store(MemoryDisk(clock), clock, config)
     handler = Dispatcher(
-        store=store, clock=clock, entropy=Dice(), cluster="DefaultCluster",
+        store=reached(store, clock), clock=clock, entropy=Dice(), cluster="DefaultCluster",
         broker="broker-a", policy=NodePolicy(),
     )  # fmt: skip
     clock.run_for(50)

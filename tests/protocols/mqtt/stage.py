@@ -29,6 +29,7 @@ from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store
 from tests.connection_driver import StrictDriver
+from tests.far_store import reached
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -61,7 +62,8 @@ class Broker:
 
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
-        store = self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        store = reached(self.store, clock)
         self.policy = NodePolicy()
         self.handler = Dispatcher(
             store=store, clock=clock, entropy=entropy, cluster="c", broker="b",

@@ -1,0 +1,1 @@
+"""A store on another node, behind the ports of the store."""

@@ -1,0 +1,1 @@
+"""Calls between nodes: what a gateway asks a store, in frames of the remoting protocol."""

@@ -1,0 +1,98 @@
+"""Bodies of the frames between nodes: the calls of one turn, and the answers of one turn."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple, final
+
+from domain.errors import Failure
+from protocols.remoting.calls.octets import Out, Reader, WireError, put_data
+from protocols.remoting.calls.values import FAILURE
+
+VERSION: Final = 1
+"""Version of the bodies. A node also reads the version before its own."""
+_CALLS: Final = struct.Struct(">BqI")
+_CALL: Final = struct.Struct(">qH")
+_ANSWERS: Final = struct.Struct(">BI")
+_ANSWER: Final = struct.Struct(">qB")
+CALLS_MAX: Final = 65_536
+"""Calls, or answers, of one body."""
+
+
+@final
+class CallBytes(NamedTuple):
+    """One call.
+
+    number      of the caller, rising
+    operation   number of the operation
+    request     its arguments
+    """
+
+    number: int
+    operation: int
+    request: bytes
+
+
+@final
+class AnswerBytes(NamedTuple):
+    """One answer.
+
+    number    of the call
+    answer    the value, or what was refused
+    """
+
+    number: int
+    answer: bytes | Failure
+
+
+def put_calls(settled: int, calls: list[CallBytes]) -> bytes:
+    """A body with calls. `settled`: the caller has the answers of all its calls below this number."""
+    out: Out = [_CALLS.pack(VERSION, settled, len(calls))]
+    for call in calls:
+        out.append(_CALL.pack(call.number, call.operation))
+        put_data(out, call.request)
+    return b"".join(out)
+
+
+def get_calls(body: bytes) -> tuple[int, list[CallBytes]]:
+    """(`settled`, calls) of a body. Raises WireError."""
+    reader = Reader(body)
+    version, settled, count = reader.unpack(_CALLS)
+    _check(version, count)
+    calls = [CallBytes(*reader.unpack(_CALL), reader.data()) for _ in range(count)]  # type: ignore[call-arg, arg-type]
+    if reader.left:
+        raise WireError(f"{reader.left} bytes follow the last call")
+    return settled, calls
+
+
+def put_answers(answers: list[AnswerBytes]) -> bytes:
+    """A body with answers."""
+    out: Out = [_ANSWERS.pack(VERSION, len(answers))]
+    for number, answer in answers:
+        out.append(_ANSWER.pack(number, isinstance(answer, Failure)))
+        if isinstance(answer, Failure):
+            FAILURE.put(out, answer)
+        else:
+            put_data(out, answer)
+    return b"".join(out)
+
+
+def get_answers(body: bytes) -> list[AnswerBytes]:
+    """The answers of a body. Raises WireError."""
+    reader = Reader(body)
+    version, count = reader.unpack(_ANSWERS)
+    _check(version, count)
+    answers: list[AnswerBytes] = []
+    for _ in range(count):
+        number, failed = reader.unpack(_ANSWER)
+        answers.append(AnswerBytes(number, FAILURE.get(reader) if failed else reader.data()))
+    if reader.left:
+        raise WireError(f"{reader.left} bytes follow the last answer")
+    return answers
+
+
+def _check(version: int, count: int) -> None:
+    if version not in (VERSION, VERSION - 1):
+        raise WireError(f"version {version} of calls is not known here, {VERSION} is")
+    if count > CALLS_MAX:
+        raise WireError(f"a body has {count} calls, {CALLS_MAX} are allowed")

@@ -1,0 +1,158 @@
+"""Numbers, texts and bytes of calls between nodes. All numbers are big-endian."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar, final
+
+from domain.errors import GatewayError
+
+T = TypeVar("T")
+
+ITEMS_MAX: Final = 1 << 20
+"""Items of one list."""
+_U8: Final = struct.Struct(">B")
+_I32: Final = struct.Struct(">i")
+_I64: Final = struct.Struct(">q")
+_SIZE: Final = struct.Struct(">I")
+
+
+class WireError(GatewayError):
+    """The other node has sent what is no call or answer: its connection is closed."""
+
+
+@final
+class Reader:
+    """Takes values from bytes of another node, one after the other. Raises WireError when there are too few.
+
+    at   place of the next value
+    """
+
+    __slots__ = ("_data", "_end", "at")
+
+    def __init__(self, data: bytes, at: int = 0, end: int = -1) -> None:
+        self._data = data
+        self._end = len(data) if end < 0 else end
+        self.at = at
+
+    @property
+    def left(self) -> int:
+        """Bytes that have not been taken."""
+        return self._end - self.at
+
+    def unpack(self, shape: struct.Struct) -> tuple[int, ...]:
+        """The numbers of `shape`."""
+        at = self.at
+        self.at = at + shape.size
+        if self.at > self._end:
+            raise WireError(f"{shape.size} bytes are missing at {at} of {self._end}")
+        return shape.unpack_from(self._data, at)
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        at = self.at
+        if size > self._end - at:
+            raise WireError(f"{size} bytes are missing at {at} of {self._end}")
+        self.at = at + size
+        return self._data[at : self.at]
+
+    def data(self) -> bytes:
+        """Bytes behind their length."""
+        return self.take(self.unpack(_SIZE)[0])
+
+    def text(self) -> str:
+        """A text in UTF-8 behind its length."""
+        try:
+            return self.data().decode()
+        except UnicodeDecodeError as error:
+            raise WireError(f"a text is no UTF-8: {error}") from error
+
+    def count(self) -> int:
+        """Number of items of a list."""
+        count = self.unpack(_SIZE)[0]
+        if count > ITEMS_MAX:
+            raise WireError(f"a list has {count} items, {ITEMS_MAX} are allowed")
+        return count
+
+
+Out = list[bytes]
+"""Pieces that are joined in the end: bodies are copied once."""
+
+
+@final
+class Codec(Generic[T]):
+    """How values of one type are written and read.
+
+    put   append the bytes of a value
+    get   take a value
+    """
+
+    __slots__ = ("get", "put")
+
+    def __init__(self, put: Callable[[Out, T], None], get: Callable[[Reader], T]) -> None:
+        self.put = put
+        self.get = get
+
+
+def put_data(out: Out, value: bytes) -> None:
+    """Bytes behind their length."""
+    out.append(_SIZE.pack(len(value)))
+    out.append(value)
+
+
+def put_text(out: Out, value: str) -> None:
+    """A text in UTF-8 behind its length."""
+    put_data(out, value.encode())
+
+
+def put_count(out: Out, count: int) -> None:
+    """Number of items of a list."""
+    out.append(_SIZE.pack(count))
+
+
+def _numbers(shape: struct.Struct) -> Codec[int]:
+    return Codec(lambda out, value: out.append(shape.pack(value)), lambda reader: reader.unpack(shape)[0])
+
+
+U8: Final = _numbers(_U8)
+I32: Final = _numbers(_I32)
+I64: Final = _numbers(_I64)
+BOOL: Final[Codec[bool]] = Codec(
+    lambda out, value: out.append(b"\x01" if value else b"\x00"), lambda reader: reader.take(1) != b"\x00"
+)
+TEXT: Final = Codec(put_text, Reader.text)
+DATA: Final = Codec(put_data, Reader.data)
+NOTHING: Final[Codec[None]] = Codec(lambda out, value: None, lambda reader: None)
+
+
+def listed(item: Codec[T]) -> Codec[list[T]]:
+    """A list of values."""
+
+    def put(out: Out, values: list[T]) -> None:
+        put_count(out, len(values))
+        for value in values:
+            item.put(out, value)
+
+    return Codec(put, lambda reader: [item.get(reader) for _ in range(reader.count())])
+
+
+def optional(item: Codec[T]) -> Codec[T | None]:
+    """A value or None."""
+
+    def put(out: Out, value: T | None) -> None:
+        BOOL.put(out, value is not None)
+        if value is not None:
+            item.put(out, value)
+
+    return Codec(put, lambda reader: item.get(reader) if BOOL.get(reader) else None)
+
+
+def made(fields: tuple[Codec[Any], ...], of: Callable[..., T], parts: Callable[[T], tuple[Any, ...]]) -> Codec[T]:
+    """A value of several fields: `parts` gives them, `of` makes the value of them."""
+
+    def put(out: Out, value: T) -> None:
+        for field, part in zip(fields, parts(value), strict=True):
+            field.put(out, part)
+
+    return Codec(put, lambda reader: of(*[field.get(reader) for field in fields]))

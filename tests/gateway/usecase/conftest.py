@@ -1,0 +1,7 @@
+"""Every test of this folder runs beside its store, and with a store behind a link."""
+
+from __future__ import annotations
+
+from tests.far_store import each_distance
+
+__all__ = ["each_distance"]
