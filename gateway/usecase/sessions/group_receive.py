@@ -75,7 +75,9 @@ class GroupReceive:
         self._connection.on_close.clear()
 
     def answer(self, event: Event) -> None:
-        """Received or Refused: the answer to the Receive."""
+        """Received or Refused: the answer to the Receive. Other events are for who reads a socket."""
+        if not isinstance(event, Received | Refused):
+            return
         self._connection.end()
         if isinstance(event, Received):
             leases = [self._lease(message, event.invisible_ms) for message in event.messages]
@@ -85,7 +87,7 @@ class GroupReceive:
             for lease in leases:
                 self._callbacks.track(lease)
             self._received(leases, event.messages)
-        elif isinstance(event, Refused) and not self._cancelled:
+        elif not self._cancelled:
             self._refused(event.failure.code)
 
     def _lease(self, message: Leased, invisible_ms: int) -> DeliveryLease:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pytest
-
 from domain.errors import Failure
-from domain.store_ports import Expected, StateChange
+from domain.store_ports import Expected, State, StateChange
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from tests.gateway.usecase.sessions.test_snapshot import store
@@ -15,17 +13,24 @@ from tests.gateway.usecase.sessions.test_snapshot import store
 Done = Callable[[None | Failure], None]
 
 
-def test_many_sessions_are_put_on_record_over_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+class WatchedState:
+    """A store's state that notes how many changes each call puts."""
+
+    def __init__(self, state: State) -> None:
+        self._put = state.put
+        self.get, self.pairs, self.keys, self.size, self.follow = state.get, state.pairs, state.keys, state.size, state.follow
+        self.kept: list[int] = []
+
+    def put(self, changes: Sequence[StateChange], done: Done | None, expected: Sequence[Expected] = ()) -> None:
+        self.kept.append(len(changes))
+        self._put(changes, done, expected)
+
+
+def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
-    kept: list[int] = []
-    put = opened.state.put
-
-    def watched(changes: Sequence[StateChange], done: Done | None, expected: Sequence[Expected] = ()) -> None:
-        kept.append(len(changes))
-        put(changes, done, expected)
-
-    monkeypatch.setattr(opened.state, "put", watched)
-    outbound = OutboundDelivery(opened.state, clock, lambda lease: None)
+    state = WatchedState(opened.state)
+    kept = state.kept
+    outbound = OutboundDelivery(state, clock, lambda lease: None)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
         outbound.mark_dirty(session)

@@ -9,6 +9,7 @@ import pytest
 from domain.command import Acknowledge, Command, Receive
 from domain.event import Event, Leased, Received
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.consume import read_turns
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Disconnect
 from protocols.mqtt.packet import Packet
@@ -333,3 +334,13 @@ def test_attempts_are_counted_and_end_in_the_dead_letter_topic() -> None:
         client.drop()
     assert member(broker, "m").messages() == []
     assert broker.store.metadata.topic("%DLQ%g") is not None
+
+
+def test_a_group_goes_on_when_its_receives_wait_for_later_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every read is taken to fill its turn: the connection that a group receives by is told when reading goes on."""
+    monkeypatch.setattr(read_turns, "BYTES_PER_TURN", 1)
+    broker = Broker()
+    first = member(broker, "first")
+    send(sender(broker), 100)
+    broker.run(500)
+    assert sorted(numbers(first.messages())) == list(range(100))
