@@ -3,6 +3,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -241,7 +242,8 @@ public final class Tools {
             }
         }, 20_000);
         until("an asynchronous answer", 30, () -> !answers.isEmpty());
-        check(List.copyOf(answers).equals(List.of("re async")), answers.toString());
+        // Client 5.5.0 may call back twice, when the answer comes while the acknowledgement of the request is handled.
+        check(Set.copyOf(answers).equals(Set.of("re async")), answers.toString());
         consumer.shutdown();
         replier.shutdown();
         producer.shutdown();
