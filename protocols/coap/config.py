@@ -43,7 +43,7 @@ class CoapConfig:
     block1_peer_bytes_max: Count = 4 * 1024 * 1024
     block1_total_bytes_max: Count = 8 * 1024 * 1024
     pinned_bytes_max: Count = 4 * 1024 * 1024
-    answers_bytes_max: Count = 28 * 1024 * 1024
+    answers_bytes_max: Count = 64 * 1024 * 1024
     peers_max: Count = 16_384
     observers_max: Count = 100_000
     observers_network_max: Count = 5_000

@@ -17,7 +17,7 @@ NON_LIFETIME_S: Final = 145
 PROTECTED_S: Final = 45
 ENTRY_BYTES: Final = 144
 """Memory of an entry besides the bytes of its response."""
-CROWDED: Final = 0.75
+CROWDED: Final = 0.375
 """Share of the table up to which one network may fill it."""
 EXPIRED_MAX: Final = 4_096
 """Entries that are removed at once."""
