@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from domain import property as properties
@@ -19,6 +20,7 @@ from domain.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store_request import ReadRequest
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.publish.latest import read_value
+from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.filter_index import FilterIndex
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscription, MqttSession, QueueKey
 from gateway.usecase.sessions.outbound import OutboundDelivery, is_from, level_of
@@ -215,17 +217,14 @@ class CatchUp:
         session.catching_up = True
         epoch = session.epoch
 
-        def got(value: bytes | None | Failure) -> None:
+        def got(value: bytes | None) -> None:
             if session.epoch != epoch:
                 return
             session.catching_up = False
-            if isinstance(value, Failure):
-                self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(session))
-                return
             self._resend_record(session, path, value)
             self._clock.call_soon(lambda: self.catch_up(session))
 
-        read_value(self._state, path, self._clock, got)
+        ask_until_answered(self._clock, partial(read_value, self._state, path, self._clock), got)
 
     def _resend_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         data = result.records[0] if result.records else None

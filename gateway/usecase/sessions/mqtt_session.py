@@ -140,17 +140,18 @@ class RetainedScan:
     walk           scan of the store for more paths; None: it has not begun
     ready          paths found and not read yet, in reverse order: the next one is the last item
     values         (path, record) read and not sent yet
-    asking         True: the store has been asked for paths or values
+    asking         True: the store has been asked for paths or values, and has not answered
+    waited         True: its answer comes later than the question returned
     """
 
-    __slots__ = ("asking", "ready", "subscription", "values", "walk")
+    __slots__ = ("asking", "ready", "subscription", "values", "waited", "walk")
 
     def __init__(self, subscription: MqttSubscription) -> None:
         self.subscription = subscription
         self.walk: LatestScan | None = None
         self.ready: list[str] = []
         self.values: deque[tuple[str, bytes]] = deque()
-        self.asking = False
+        self.asking = self.waited = False
 
 
 @final

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
+from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store_ports import State
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.mqtt_session import MqttSession
@@ -30,10 +32,9 @@ class SessionRecovery:
     under_way          True: not all stored sessions have been recovered
     _recovered_early   clients that connected before the turn of their session
     _waiting           client whose session is being recovered -> what waits for that
-    _left              sessions of this slice that are being recovered, and 1 until all of them have begun
     """
 
-    __slots__ = ("_clock", "_left", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
+    __slots__ = ("_clock", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
 
     def __init__(
         self,
@@ -49,7 +50,6 @@ class SessionRecovery:
         self._next = b""
         self._recovered_early: set[str] = set()
         self._waiting: dict[str, list[Callable[[], None]]] = {}
-        self._left = 0
         self.under_way = True
         clock.call_soon(self._slice)
 
@@ -87,19 +87,18 @@ class SessionRecovery:
         last = len(keys) < KEYS_PER_SLICE
         if keys:
             self._next = keys[-1] + b"\x00"
-        self._left = 1
+        clients: list[tuple[str]] = []
         for key in keys:
             name, _, kind = key.partition(b"\x00")
             client_id = name.decode()
             if kind == b"d" and client_id not in self._recovered_early:
-                self._left += 1
-                self._one(client_id, partial(self._one_less, last))
-        self._one_less(last)
+                clients.append((client_id,))
+        FanIn(self._ask_one, lambda *_: self._taken(last)).start(clients)
 
-    def _one_less(self, last: bool) -> None:
-        self._left -= 1
-        if self._left:
-            return
+    def _ask_one(self, client_id: str, answer: Callable[[None | Failure], None]) -> None:
+        self._one(client_id, lambda: answer(None))
+
+    def _taken(self, last: bool) -> None:
         if not last:
             self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._slice)
             return

@@ -14,7 +14,7 @@ from domain.mqtt_session import MqttSubscription
 from domain.ports import Clock
 from domain.store_ports import MessageLog, Metadata, ReadResult, State
 from domain.store_request import ReadRequest
-from domain.topic import Topic
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.filter_index import FilterIndex, FilterMatches
@@ -67,26 +67,20 @@ class Replay:
 
     def add_session(self, client_id: str, subscriptions: Iterable[MqttSubscription], done: Callable[[], None]) -> None:
         """Include the positions of a disconnected session, whose filters the index has already; then call `done`."""
-        found = [self._metadata.topic(name) for name in snapshot.topics_of(subscriptions)]
-        topics = [topic for topic in found if topic is not None]
-        left = [1 + len(topics)]
 
-        def one_less() -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                done()
+        def ask(name: str, _: int, answer: Callable[[dict[int, int] | Failure], None]) -> None:
+            ask_until_answered(self._clock, partial(snapshot.positions, self._state, client_id, name), answer)
 
-        def add(topic: Topic, positions: dict[int, int]) -> None:
+        def add(found: dict[tuple[str, int], dict[int, int]], _: Failure | None) -> None:
             begins = self._begins
-            for queue_id in range(max(topic.read_queues, topic.write_queues)):
-                queue = (topic.name, queue_id)
-                begins[queue] = min(positions.get(queue_id, 0), begins.get(queue, 1 << 62))
-            one_less()
+            for (name, queues), positions in found.items():
+                for queue_id in range(queues):
+                    queue = (name, queue_id)
+                    begins[queue] = min(positions.get(queue_id, 0), begins.get(queue, 1 << 62))
+            done()
 
-        for topic in topics:
-            ask = partial(snapshot.positions, self._state, client_id, topic.name)
-            ask_until_answered(self._clock, ask, partial(add, topic))
-        one_less()
+        topics = [self._metadata.topic(name) for name in snapshot.topics_of(subscriptions)]
+        FanIn(ask, add).start((topic.name, max(topic.read_queues, topic.write_queues)) for topic in topics if topic is not None)
 
     def start(self) -> None:
         """Start reading: all stored sessions have been added."""

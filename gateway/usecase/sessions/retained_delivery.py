@@ -8,12 +8,14 @@ from typing import Final, final
 
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
-from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import State
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.publish.latest import LatestScan, read_value
+from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession, RetainedScan
 from gateway.usecase.sessions.outbound import OutboundDelivery, level_of
 from gateway.usecase.sessions.sys_topics import SysTopics
@@ -89,52 +91,46 @@ class RetainedDelivery:
 
     def _look(self, session: MqttSession, scan: RetainedScan, walk: LatestScan) -> None:
         """Ask for the next paths."""
-        answer = _Answer(self, session, scan)
-        before = walk.next_key
+        answered = self._asking(session, scan)
 
-        def found(paths: list[str] | Failure) -> None:
-            if isinstance(paths, Failure):
-                walk.next_key = before
-                answer.failed = True
-            else:
-                scan.ready = paths[::-1]
-            answer.come()
+        def found(paths: list[str]) -> None:
+            scan.ready = paths[::-1]
+            answered()
 
-        walk.slice(PATHS_PER_TURN, found)
-        answer.waited = True
+        ask_until_answered(self._clock, partial(walk.slice, PATHS_PER_TURN), found)
+        scan.waited = scan.asking
 
     def _read(self, session: MqttSession, scan: RetainedScan) -> None:
         """Ask for the values of the next paths."""
         paths = scan.ready[: -VALUES_TOGETHER - 1 : -1]
-        values: list[bytes | None] = [None] * len(paths)
-        answer = _Answer(self, session, scan, len(paths))
+        del scan.ready[-len(paths) :]
+        answered = self._asking(session, scan)
 
-        def got(at: int, value: bytes | None | Failure) -> None:
-            if isinstance(value, Failure):
-                answer.failed = True
-            else:
-                values[at] = value
-            if answer.left == 1 and not answer.failed:
-                del scan.ready[-len(paths) :]
-                scan.values.extend((path, value) for path, value in zip(paths, values, strict=True) if value is not None)
-            answer.come()
+        def found(values: dict[tuple[str], bytes | None], _: Failure | None) -> None:
+            scan.values.extend((path, value) for (path,), value in values.items() if value is not None)
+            answered()
 
-        for at, path in enumerate(paths):
-            status = self._sys_topics.value(path)
-            if status is not None:
-                got(at, status)
-            else:
-                read_value(self._state, path, self._clock, partial(got, at))
-        answer.waited = True
+        FanIn(self._value, found).start((path,) for path in paths)
+        scan.waited = scan.asking
 
-    def answered(self, session: MqttSession, scan: RetainedScan) -> None:
-        """The store has answered after `step` had returned."""
-        scan.asking = False
-        self._continue(session)
+    def _value(self, path: str, done: Callable[[bytes | None | Failure], None]) -> None:
+        status = self._sys_topics.value(path)
+        if status is not None:
+            done(status)
+        else:
+            ask_until_answered(self._clock, partial(read_value, self._state, path, self._clock), done)
 
-    def failed(self, session: MqttSession, scan: RetainedScan) -> None:
-        """The store could not answer: ask again in a second."""
-        self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.answered(session, scan))
+    def _asking(self, session: MqttSession, scan: RetainedScan) -> Callable[[], None]:
+        """The store is asked for the scan. Call the result when it has answered: `step` goes on if it has returned by then."""
+        scan.asking = True
+        scan.waited = False
+
+        def answered() -> None:
+            scan.asking = False
+            if scan.waited:
+                self._continue(session)
+
+        return answered
 
     def _send(self, session: MqttSession, subscription: MqttSubscription, path: str, data: bytes) -> bool:
         """Send one retained message; False when the in-flight window is full."""
@@ -151,36 +147,3 @@ class RetainedDelivery:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, True, False, identifiers))
             self._outbound.schedule(session)
         return True
-
-
-@final
-class _Answer:
-    """What a scan waits for.
-
-    left     answers that are missing
-    failed   one was a failure
-    waited   the caller did not get all answers before it returned
-    """
-
-    __slots__ = ("_delivery", "_scan", "_session", "failed", "left", "waited")
-
-    def __init__(self, delivery: RetainedDelivery, session: MqttSession, scan: RetainedScan, left: int = 1) -> None:
-        self._delivery = delivery
-        self._session = session
-        self._scan = scan
-        self.left = left
-        self.failed = False
-        self.waited = False
-        scan.asking = True
-
-    def come(self) -> None:
-        """One answer has come. The last one lets the delivery go on."""
-        self.left -= 1
-        if self.left:
-            return
-        if self.failed:
-            self._delivery.failed(self._session, self._scan)
-        elif self.waited:
-            self._delivery.answered(self._session, self._scan)
-        else:
-            self._scan.asking = False
