@@ -12,7 +12,6 @@ T = TypeVar("T")
 
 ITEMS_MAX: Final = 1 << 20
 """Items of one list."""
-_U8: Final = struct.Struct(">B")
 _I32: Final = struct.Struct(">i")
 _I64: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">I")
@@ -115,7 +114,6 @@ def _numbers(shape: struct.Struct) -> Codec[int]:
     return Codec(lambda out, value: out.append(shape.pack(value)), lambda reader: reader.unpack(shape)[0])
 
 
-U8: Final = _numbers(_U8)
 I32: Final = _numbers(_I32)
 I64: Final = _numbers(_I64)
 BOOL: Final[Codec[bool]] = Codec(

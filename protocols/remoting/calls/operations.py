@@ -10,6 +10,9 @@ from protocols.remoting.calls.octets import BOOL, DATA, I32, I64, NOTHING, TEXT,
 
 A = TypeVar("A")
 
+NO_DONE: Final = -1
+"""`Operation.done_at` of a method without a callback."""
+
 
 class Repeat(enum.Enum):
     """What a second call with the same arguments does.
@@ -32,18 +35,29 @@ class Operation(Generic[A]):
     number    on the wire
     name      `port.method` of domain.message_store.MessageStore
     repeat    what a repeated call does
-    request   codecs of the arguments before `done`
+    request   codecs of the arguments without `done`
     answer    codec of what `done` gets when it is no Failure
+    done_at   number of the arguments before `done`; NO_DONE: the method has none, and is answered when it returns
     """
 
-    __slots__ = ("answer", "name", "number", "repeat", "request")
+    __slots__ = ("answer", "done_at", "name", "number", "repeat", "request")
 
-    def __init__(self, number: int, name: str, repeat: Repeat, request: tuple[Codec[Any], ...], answer: Codec[A]) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        repeat: Repeat,
+        request: tuple[Codec[Any], ...],
+        answer: Codec[A],
+        done_at: int | None = None,
+    ) -> None:
+        """`done_at` None: `done` is the last argument."""
         self.number = number
         self.name = name
         self.repeat = repeat
         self.request = request
         self.answer = answer
+        self.done_at = len(request) if done_at is None else done_at
 
     def put_request(self, *arguments: Any) -> bytes:
         """The arguments as bytes."""
@@ -72,14 +86,16 @@ OPERATIONS: Final[dict[int, Operation[Any]]] = {}
 """Number -> operation."""
 
 
-def _operation(number: int, name: str, repeat: Repeat, request: tuple[Codec[Any], ...], answer: Codec[A]) -> Operation[A]:
-    made = OPERATIONS[number] = Operation(number, name, repeat, request, answer)
+def _operation(
+    number: int, name: str, repeat: Repeat, request: tuple[Codec[Any], ...], answer: Codec[A], done_at: int | None = None
+) -> Operation[A]:
+    made = OPERATIONS[number] = Operation(number, name, repeat, request, answer, done_at)
     return made
 
 
 _H, _O, _K = Repeat.HARMLESS, Repeat.ONCE, Repeat.KEYED
 
-APPEND: Final = _operation(1, "log.append_once", _K, (values.ONCE_KEY, values.MESSAGES, values.CHANGES), values.PLACED)
+APPEND: Final = _operation(1, "log.append_once", _K, (values.ONCE_KEY, values.MESSAGES, values.CHANGES), values.PLACED, 2)
 READ: Final = _operation(2, "log.read", _H, (values.READ,), values.READ_RESULT)
 RECORD_AT: Final = _operation(3, "log.record_at", _H, (I64,), DATA)
 FIND: Final = _operation(4, "log.find", _H, (values.KEY_QUERY,), listed(DATA))
@@ -102,12 +118,12 @@ STATE_GET: Final = _operation(21, "state.get", _H, (TEXT, DATA), optional(DATA))
 STATE_PAIRS: Final = _operation(22, "state.pairs", _H, (TEXT, DATA, DATA, I32), values.STATE_PAIRS)
 STATE_KEYS: Final = _operation(23, "state.keys", _H, (TEXT, DATA, DATA, I32), listed(DATA))
 STATE_SIZE: Final = _operation(24, "state.size", _H, (TEXT,), values.BOUNDS)
-STATE_PUT: Final = _operation(25, "state.put", _O, (values.CHANGES, values.EXPECTED), NOTHING)
+STATE_PUT: Final = _operation(25, "state.put", _O, (values.CHANGES, values.EXPECTED), NOTHING, 1)
 END_TRANSACTION: Final = _operation(26, "transactions.end", _H, (TEXT, TEXT, I64, I64, BOOL), NOTHING)
 TRANSACTION_TOPIC: Final = _operation(27, "transactions.topic", _H, (TEXT, TEXT, I64), TEXT)
 RECALL: Final = _operation(28, "timers.recall", _O, (TEXT, I64, TEXT), NOTHING)
-APPEND_PLAIN: Final = _operation(29, "log.append", _O, (values.MESSAGES, values.CHANGES), values.PLACED)
-WITHDRAW: Final = _operation(30, "leases.withdraw", _O, (TEXT, TEXT, values.RECEIPTS, BOOL), NOTHING)
-RENEW: Final = _operation(31, "pulls.renew", _O, (TEXT, TEXT, BOOL), NOTHING)
-RELEASE: Final = _operation(32, "pulls.release", _O, (TEXT, TEXT, listed(TEXT)), NOTHING)
-PRESENT: Final = _operation(33, "transactions.present", _O, (TEXT,), NOTHING)
+APPEND_PLAIN: Final = _operation(29, "log.append", _O, (values.MESSAGES, values.CHANGES), values.PLACED, 1)
+WITHDRAW: Final = _operation(30, "leases.withdraw", _O, (TEXT, TEXT, values.RECEIPTS, BOOL), NOTHING, NO_DONE)
+RENEW: Final = _operation(31, "pulls.renew", _O, (TEXT, TEXT, BOOL), NOTHING, NO_DONE)
+RELEASE: Final = _operation(32, "pulls.release", _O, (TEXT, TEXT, listed(TEXT)), NOTHING, NO_DONE)
+PRESENT: Final = _operation(33, "transactions.present", _O, (TEXT,), NOTHING, NO_DONE)

@@ -13,7 +13,7 @@ from domain.ports import Clock
 from protocols.remoting.calls.frame import AnswerBytes, CallBytes, get_calls, put_answers
 from protocols.remoting.calls.link import BYTES_MAX, CALLS_MAX
 from protocols.remoting.calls.octets import WireError
-from protocols.remoting.calls.operations import OPERATIONS, Operation
+from protocols.remoting.calls.operations import NO_DONE, OPERATIONS, Operation
 
 FORGET_NS: Final = 60 * SECOND_NS
 """How long the answers of a caller without a connection are remembered; its calls end before."""
@@ -128,20 +128,17 @@ class CallService:
 
 
 def _method(store: MessageStore, operation: Operation[Any]) -> Callable[..., None]:
+    """The method of a port, as a function of its arguments without `done`, and `done` last."""
     port, _, name = operation.name.partition(".")
     method: Callable[..., None] = getattr(getattr(store, port), name)
-    if operation.name == "log.append":
-        return lambda messages, changes, done: method(messages, done, changes)
-    if operation.name in ("leases.withdraw", "pulls.renew", "pulls.release", "transactions.present"):
-        return partial(_silent, method)
-    if operation.name == "log.append_once":
-        return lambda key, messages, changes, done: method(key, messages, done, changes)
-    if operation.name == "state.put":
-        return lambda changes, expected, done: method(changes, done, expected)
-    return method
+    at = operation.done_at
 
+    def run(*arguments: Any) -> None:
+        *given, done = arguments
+        if at == NO_DONE:
+            method(*given)
+            done(None)
+        else:
+            method(*given[:at], done, *given[at:])
 
-def _silent(method: Callable[..., None], *arguments: Any) -> None:
-    """A method without an answer: it is answered at once."""
-    method(*arguments[:-1])
-    arguments[-1](None)
+    return run

@@ -10,8 +10,8 @@ import msgspec
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased
 from domain.filter.expression import Expressions
-from domain.filter.filter import Filter
-from domain.filter.path_filter import PATH, PathFilter
+from domain.filter.filter import PATH, Filter
+from domain.filter.path_filter import PathFilter
 from domain.message import Message, Placed
 from domain.once import OnceKey
 from domain.receipt import Receipt
