@@ -6,10 +6,8 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.filter import sql, tag
-from domain.filter.filter import Filter
+from domain.filter.filter import SQL92, TAG, Filter
 
-TAG: Final = "TAG"
-SQL92: Final = "SQL92"
 KEPT_MAX: Final = 1_024
 KEPT_CHARS_MAX: Final = 256 * 1_024
 """Characters of all expressions that are kept: a filter takes some fifty bytes for each."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
+
+TAG: Final = "TAG"
+SQL92: Final = "SQL92"
+PATH: Final = "PATH"
+"""Types of filters, the first of `Filter.expression`; clients name the first two."""
 
 
 class Filter(Protocol):

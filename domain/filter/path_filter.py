@@ -7,9 +7,9 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.address import OTHER_PATHS_TOPIC, path_in
+from domain.filter.filter import PATH
 from domain.filter.path import matches
 
-PATH: Final = "PATH"
 CACHED_PATHS_MAX: Final = 4_096
 
 

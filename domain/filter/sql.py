@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
+from domain.filter.filter import SQL92
 from domain.filter.grammar import Grammar
 from domain.filter.term import Term
 from domain.filter.token import ExpressionError, tokens
@@ -24,7 +25,7 @@ class SqlFilter:
 
     def __init__(self, condition: Term, terms: int, text: str) -> None:
         self._condition = condition
-        self.expression: tuple[str, str] = ("SQL92", text)
+        self.expression: tuple[str, str] = (SQL92, text)
         self.hashes: frozenset[int] | None = None
         self.cost: int = 2 + 2 * terms
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from domain import property as properties
+from domain.filter.filter import TAG
 
 
 def tag_hash(tag: str) -> int:
@@ -29,7 +30,7 @@ class TagFilter:
     def __init__(self, tags: frozenset[str]) -> None:
         self.tags = frozenset(tag.encode("utf-8", "surrogatepass") for tag in tags)
         self.hashes = frozenset(tag_hash(tag) for tag in tags)
-        self.expression: tuple[str, str] = ("TAG", "||".join(sorted(tags)))
+        self.expression: tuple[str, str] = (TAG, "||".join(sorted(tags)))
         self.cost: int = 1
 
     def matches(self, stored_properties: bytes) -> bool:

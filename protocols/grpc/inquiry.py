@@ -18,7 +18,7 @@ from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased
-from domain.filter.expression import TAG
+from domain.filter.filter import TAG
 from domain.filter.tag import tag_hash
 from domain.membership import Subscription
 from domain.receipt import Receipt

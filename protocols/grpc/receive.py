@@ -12,8 +12,7 @@ from domain.attribute import BIND_TOPIC
 from domain.command import Command, Extend, Receive
 from domain.errors import Failure
 from domain.event import Event, Leased, Received, Refused
-from domain.filter.expression import SQL92, TAG
-from domain.filter.filter import Filter
+from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import EXPRESSION_CHARS_MAX
 from domain.receipt import Receipt
 from domain.record import beside_body

@@ -12,7 +12,8 @@ from typing import Final, Protocol, final
 from domain import limits
 from domain.delivery.retry import DEFAULT
 from domain.event import Leased
-from domain.filter.expression import SQL92, TAG, Expressions
+from domain.filter.expression import Expressions
+from domain.filter.filter import SQL92, TAG
 from domain.membership import Heartbeat, Membership, Subscription
 from domain.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -7,8 +7,7 @@ from typing import Final
 
 from domain import address
 from domain.errors import ErrorCode, Failure
-from domain.filter.expression import SQL92, TAG
-from domain.filter.filter import Filter
+from domain.filter.filter import SQL92, TAG, Filter
 from domain.once import digest
 from protocols.http.handler import Match
 from protocols.http.path import query

@@ -9,7 +9,7 @@ from domain.address import RETRY_PREFIX
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
 from domain.errors import ErrorCode
 from domain.event import Event, Refused
-from domain.filter.expression import TAG
+from domain.filter.filter import TAG
 from domain.membership import (
     Heartbeat,
     Leave,

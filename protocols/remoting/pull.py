@@ -10,8 +10,7 @@ from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
 from domain.event import Event, Pulled
-from domain.filter.expression import TAG
-from domain.filter.filter import Filter
+from domain.filter.filter import TAG, Filter
 from domain.limits import PROPERTIES_BYTES_MAX, WAIT_MS_MAX
 from domain.octets import uint32
 from domain.record import Record, with_properties

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from domain.command import AwaitMessages, Command, Extend, Receive
 from domain.event import Event, Leased, MessagesWaiting, Received
-from domain.filter.expression import TAG
-from domain.filter.filter import Filter
+from domain.filter.filter import TAG, Filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.receipt import RETRY_NONE, Receipt
 from protocols.remoting import codes, lite, pop

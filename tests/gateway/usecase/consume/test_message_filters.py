@@ -9,8 +9,8 @@ from domain.command import Pull, QueryOffset, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Pulled, Received
 from domain.filter import tag
-from domain.filter.expression import SQL92, TAG, compiled
-from domain.filter.filter import Filter
+from domain.filter.expression import compiled
+from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import SqlFilter
 from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
