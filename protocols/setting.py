@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from domain.access import Authority
 from domain.ports import Entropy
 from protocols.adapter import Adapter, ignore_refusal
+from protocols.host_shares import HostShares
 from protocols.http2.application import ApplicationFactory
-from protocols.uploads import Uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +41,5 @@ class Setting:
     refused: Callable[[str, str], None] = ignore_refusal
     applications: Sequence[ApplicationFactory] = ()
     carried: Mapping[str, Adapter] = field(default_factory=dict)
-    uploads: Uploads = field(default_factory=Uploads)
-    unread: Uploads = field(default_factory=Uploads)
+    uploads: HostShares = field(default_factory=HostShares)
+    unread: HostShares = field(default_factory=HostShares)

@@ -14,7 +14,7 @@ from gateway.connection.intake import SLICE_BYTES_MAX, PumpIntake
 from gateway.connection.transport import AdmissionCheck, Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
-from protocols.uploads import Uploads
+from protocols.host_shares import HostShares
 
 LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
@@ -39,7 +39,7 @@ class TurnFlush:
 
     __slots__ = ("_call_soon", "_pumps", "_relieve", "_unread")
 
-    def __init__(self, clock: Clock, unread: Uploads, relieve: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, unread: HostShares, relieve: Callable[[], None]) -> None:
         self._call_soon = clock.call_soon
         self._unread = unread
         self._relieve = relieve
@@ -153,7 +153,7 @@ class ConnectionContext:
         is_proxy: Callable[[str], bool] = _nobody,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
         unfinished_bytes: Callable[[], int] = _nothing_waits,
-        unread: Uploads | None = None,
+        unread: HostShares | None = None,
     ) -> None:
         """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
         self.output_bytes_max = output_bytes_max
@@ -164,7 +164,7 @@ class ConnectionContext:
         self.clock = clock
         self.counter_registry = counter_registry
         self.connections_max = connections_max
-        self.unread = Uploads() if unread is None else unread
+        self.unread = HostShares() if unread is None else unread
         self.turn_flush = TurnFlush(clock, self.unread, self._relieve)
         self.intake = PumpIntake(clock, unfinished_bytes)
         self._received = BytesIO(bytes(READ_BYTES))

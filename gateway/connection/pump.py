@@ -29,7 +29,7 @@ from gateway.connection.transport import Recognition, Transport
 from gateway.connection.unread_bytes import UnreadBytes
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
-from protocols.uploads import UploadShare
+from protocols.host_shares import HostShare
 
 LINGER_BYTES_MAX: Final = 1024 * 1024
 """Bytes of a peer that are discarded in that time, so that it can read the last answer; with more the socket is closed."""
@@ -84,7 +84,7 @@ class Pump:
         self._discarded = 0
         self._intake = context.intake
         self._unread = UnreadBytes()
-        self._unwritten: UploadShare | None = None
+        self._unwritten: HostShare | None = None
         self._queued = self._expiring = self.sends = self._end_waits = self._lost = self._reset = False
         self.host = ""
         self._admission = ConnectionAdmission(context)
@@ -257,7 +257,7 @@ class Pump:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
         self._stalled = self.client.stalled = True
         if self._transport is not None:
-            self._unwritten = self._unwritten or UploadShare(self._context.unread, self.host)
+            self._unwritten = self._unwritten or HostShare(self._context.unread, self.host)
             self._unwritten.hold(self._transport.get_write_buffer_size())
         self._set_reading(False)
         self._start_watchdog(STALL_NS)

@@ -44,8 +44,8 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.query import Querying
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
+from protocols.host_shares import HostShares
 from protocols.setting import Setting
-from protocols.uploads import Uploads
 
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,
@@ -94,8 +94,8 @@ class Parts:
     throttle: Throttle | None
     access_records: AccessRecords
     counter_registry: CounterRegistry
-    uploads: Uploads
-    unread: Uploads
+    uploads: HostShares
+    unread: HostShares
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""

@@ -24,9 +24,9 @@ from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
+from protocols.host_shares import HostShare
 from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
-from protocols.uploads import UploadShare
 
 UNCHECKED_BYTES_MAX: Final = 4 * 1024
 """A request of this size is read without counting its fields first."""
@@ -207,7 +207,7 @@ class GrpcApplication:
         """Count the bytes of a streaming call that are not handled; False, and the call ends, when they find no room."""
         share = call.share
         if share is None:
-            share = call.share = UploadShare(self._setting.uploads, self._peer.host)
+            share = call.share = HostShare(self._setting.uploads, self._peer.host)
         growth = call.messages.held - share.held
         if growth <= 0:
             share.give(-growth)

@@ -18,8 +18,8 @@ from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
+from protocols.host_shares import HostShare
 from protocols.setting import Setting
-from protocols.uploads import UploadShare
 
 OTHER_BYTES_MAX: Final = 512 * 1024
 """Bytes of one request message without its bodies."""
@@ -81,7 +81,7 @@ class Call:
         self.principal: Principal | None = None
         self.waits = False
         self.half_closed = False
-        self.share: UploadShare | None = None
+        self.share: HostShare | None = None
         self.state: object = None
 
     def named(self, resource: pb.Resource) -> str:

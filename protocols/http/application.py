@@ -11,6 +11,7 @@ from domain.errors import ErrorCode
 from domain.event import Event
 from domain.principal import GATEWAY
 from protocols.adapter import Peer, ignore_refusal
+from protocols.host_shares import HostShare
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unsent_answers
@@ -21,7 +22,6 @@ from protocols.http.router import Router
 from protocols.http.site import readable_by
 from protocols.http.slices import SlicedRequest
 from protocols.http2.application import Headers, Reply
-from protocols.uploads import UploadShare
 
 LINGER_NS: Final = limits.SECOND_NS // 2
 
@@ -109,7 +109,7 @@ class HttpApplication:
         self._handled: dict[int, _Stream] = {}
         self._undo_commands: list[Command] = []
         self._sliced: dict[int, SlicedRequest] = {}
-        self._share = UploadShare(router.uploads, peer.host)
+        self._share = HostShare(router.uploads, peer.host)
 
     def accepts(self, headers: Headers) -> bool:
         """True for every request that is not gRPC."""

@@ -18,6 +18,7 @@ from domain.message import Message
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents.event import CloudEventError
 from protocols.cloudevents.instant import instant_ms
+from protocols.host_shares import HostShare
 from protocols.http.argument import idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.place import due_of, place
@@ -26,7 +27,6 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.translate_in import Draft
-from protocols.uploads import UploadShare
 
 MESSAGES_MAX: Final = 512
 """Messages of a batch: they are stored all or none, so the store takes them in one turn of the loop."""
@@ -68,7 +68,7 @@ class PostBatch(Handler):
         super().__init__(match)
         self._due_ms: list[int] = []
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: UploadShare, now: int) -> SlicedRequest | None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
         """A large batch takes longer than one turn."""
         self.sliced = len(request.body) > AT_ONCE_BYTES
         return super().in_slices(request, ticket, body_max, share, now)

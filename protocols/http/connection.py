@@ -21,6 +21,7 @@ from domain.event import Event
 from domain.principal import GATEWAY
 from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
+from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import Reader
@@ -28,7 +29,6 @@ from protocols.http.request import Request
 from protocols.http.response import CONTINUE, DateLine, Response, http1
 from protocols.http.router import Router
 from protocols.http.site import readable_by
-from protocols.uploads import UNCOUNTED_BYTES_MAX, Uploads, UploadShare
 
 KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
 CONTENT_BYTES_PER_S: Final = 32 * 1024
@@ -76,7 +76,7 @@ class HttpConnection:
         peer: Peer,
         now: int,
         refused: Callable[[str, str], None] = ignore_refusal,
-        unread: Uploads | None = None,
+        unread: HostShares | None = None,
     ) -> None:
         self._refused = refused
         self._reader = Reader(router, peer)
@@ -85,7 +85,7 @@ class HttpConnection:
         self._exchanges: deque[Exchange] = deque()
         self._out: list[bytes] = []
         self._unsent = 0
-        self._answers = UploadShare(Uploads() if unread is None else unread, peer.host)
+        self._answers = HostShare(HostShares() if unread is None else unread, peer.host)
         self._undo_commands: list[Command] = []
         self._began = 0
         self._idle_at = now + limits.HANDSHAKE_NS

@@ -12,13 +12,13 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.filter.expression import Expressions
 from domain.principal import Principal
+from protocols.host_shares import HostShare, HostShares
 from protocols.http.access import identify
 from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Fields, Response
 from protocols.http.site import Site
 from protocols.http.slices import SlicedRequest, Steps
-from protocols.uploads import Uploads, UploadShare
 
 Outcome = tuple[Command | None, Response | None]
 """A command without a response: `finish` makes the response. With a response: the request is answered at once."""
@@ -43,7 +43,7 @@ class HandlerContext:
     webhook_rate: int = 0
     expressions: Expressions = field(default_factory=Expressions)
     authority: Authority | None = None
-    uploads: Uploads = field(default_factory=Uploads)
+    uploads: HostShares = field(default_factory=HostShares)
 
 
 @final
@@ -113,13 +113,13 @@ class Handler(ABC):
             command.principal = self.principal
         return command, response
 
-    def in_slices(self, request: Request, ticket: object, body_max: int, share: UploadShare, now: int) -> SlicedRequest | None:
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
         """The work on a complete request that is not done in one turn; None: `carry_out` does it at once."""
         if not self.sliced and not is_compressed(request):
             return None
         return SlicedRequest(self._decoded(request, ticket, body_max, share), self.principal, now)
 
-    def _decoded(self, request: Request, ticket: object, body_max: int, share: UploadShare) -> Steps:
+    def _decoded(self, request: Request, ticket: object, body_max: int, share: HostShare) -> Steps:
         if is_compressed(request):
             for _ in inflate(request, body_max, share):
                 yield None

@@ -20,13 +20,13 @@ from httptools import (
 )
 
 from protocols.adapter import Peer
+from protocols.host_shares import HostShare
 from protocols.http.chunks import ChunkReader
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request, head_fault, no_room
 from protocols.http.response import Fields, Response
 from protocols.http.router import Router
-from protocols.uploads import UploadShare
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 TARGET_BYTES_MAX: Final = 8 * 1024
@@ -103,7 +103,7 @@ class Reader:
         self._chunks: ChunkReader | None = None
         self._body: bytes | bytearray = b""
         self.size = 0
-        self.share = UploadShare(router.uploads, peer.host)
+        self.share = HostShare(router.uploads, peer.host)
         self.begun = False
         self.current: Exchange | None = None
         self.expects = False

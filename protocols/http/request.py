@@ -9,9 +9,9 @@ from typing import Final, final
 from domain import property as properties
 from domain.errors import ErrorCode
 from protocols.adapter import Peer
+from protocols.host_shares import HostShare
 from protocols.http.problem import RefusalError, problem, refuse
 from protocols.http.response import Fields, Response
-from protocols.uploads import UploadShare
 
 _ONCE: Final = frozenset(
     (
@@ -140,7 +140,7 @@ def is_compressed(request: Request) -> bool:
     return encoding != b"" and encoding.lower() != b"identity"
 
 
-def inflate(request: Request, body_max: int, share: UploadShare) -> Iterator[None]:
+def inflate(request: Request, body_max: int, share: HostShare) -> Iterator[None]:
     """Decompress the body, at most `body_max` bytes; yields after each slice of INFLATED_BYTES_PER_SLICE.
 
     `share` holds the bytes. Raises RefusalError, also when there is no room for them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from protocols.host_shares import HostShares
 from protocols.http import batch, events, find, latest, pull, receive, send, settle, topics
 from protocols.http.handler import Handler, HandlerContext, Match, Route
 from protocols.http.options import Options
@@ -11,7 +12,6 @@ from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
 from protocols.http.site import Site
-from protocols.uploads import Uploads
 
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
@@ -52,7 +52,7 @@ class Router:
         return self._context.site
 
     @property
-    def uploads(self) -> Uploads:
+    def uploads(self) -> HostShares:
         """The bound of unfinished requests."""
         return self._context.uploads
 

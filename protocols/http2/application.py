@@ -55,7 +55,7 @@ class Reply(StreamReply, Protocol):
     def hold(self, size: int) -> None:
         """Count `size` more bytes of complete requests that wait for their turn of the loop; `size` below 0: fewer.
 
-        Nothing is read while there are any, and they share the bound of the incomplete ones (protocols.uploads).
+        Nothing is read while there are any, and they share the bound of the incomplete ones (protocols.host_shares).
         """
 
 

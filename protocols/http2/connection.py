@@ -15,6 +15,7 @@ from domain.event import Event
 from domain.mqtt_session import AccessRevoked
 from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
+from protocols.host_shares import HostShare, HostShares
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (
     CANCEL,
@@ -31,7 +32,6 @@ from protocols.http2.engine import (
 )
 from protocols.http2.frame import FrameOutline, goaway_frame, pieces
 from protocols.http2.stream import RequestStream
-from protocols.uploads import Uploads, UploadShare
 
 STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
@@ -76,9 +76,9 @@ class Http2Connection:
         factories: Sequence[ApplicationFactory],
         peer: Peer,
         now: int,
-        uploads: Uploads | None = None,
+        uploads: HostShares | None = None,
         refused: Callable[[str, str], None] = ignore_refusal,
-        unread: Uploads | None = None,
+        unread: HostShares | None = None,
     ) -> None:
         self.reading = True  # False while too many answers are queued
         self.closed = False
@@ -98,8 +98,8 @@ class Http2Connection:
         self._queued = self._sent = 0
         self._uploads_bytes = 0  # bytes of incomplete, unanswered requests, and of those that wait for their turn
         self._waiting_bytes = 0  # bytes of requests that wait for their turn
-        self._share = UploadShare(Uploads() if uploads is None else uploads, peer.host)  # holds them from turn to turn
-        self._answers = UploadShare(Uploads() if unread is None else unread, peer.host)  # unread bytes of answers
+        self._share = HostShare(HostShares() if uploads is None else uploads, peer.host)  # holds them from turn to turn
+        self._answers = HostShare(HostShares() if unread is None else unread, peer.host)  # unread bytes of answers
         self._refused = refused
         # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0

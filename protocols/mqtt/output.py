@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.delivery.routed import Delivery
+from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.translate import parts
-from protocols.uploads import UNCOUNTED_BYTES_MAX, Uploads, UploadShare
 
 REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
@@ -41,18 +41,18 @@ class Output:
     """
 
     __slots__ = (
-        "_aliases", "_bytes_max", "_host", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0", "_qos0_bytes",
-        "_ready", "_ready_bytes", "_unread", "_uploads", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max",
+        "_aliases", "_bound", "_bytes_max", "_host", "_inflated", "_inflated_bytes", "_later", "_later_bytes", "_qos0",
+        "_qos0_bytes", "_ready", "_ready_bytes", "_unread", "alias_maximum", "behind", "lose", "oversize", "packet_bytes_max",
         "version",
     )  # fmt: skip
 
     def __init__(
-        self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, uploads: Uploads, host: str
+        self, bytes_max: int, lose: Callable[[str, int], None], inflated: InflatedForms, unread: HostShares, host: str
     ) -> None:
-        """`uploads` bounds what the clients of all hosts leave unread; `host` is this client's address."""
-        self._uploads = uploads
+        """`unread` bounds what clients leave unread, by host; `host` is this client's address."""
+        self._bound = unread
         self._host = host
-        self._unread: UploadShare | None = None
+        self._unread: HostShare | None = None
         self._ready_bytes: int = 0
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
@@ -138,7 +138,7 @@ class Output:
         """Count what an earlier turn has left because the client does not read. Without room, half of the QoS 0 is lost."""
         unread = self._unread
         if unread is None:
-            unread = self._unread = UploadShare(self._uploads, self._host)
+            unread = self._unread = HostShare(self._bound, self._host)
         unread.hold(self._qos0_bytes + self._ready_bytes)
         if unread.room <= 0 and self._qos0_bytes > UNCOUNTED_BYTES_MAX:
             self._drop_oldest(self._qos0_bytes // 2)

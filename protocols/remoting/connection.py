@@ -16,6 +16,7 @@ from domain.principal import GATEWAY, Principal
 from domain.relay import Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
+from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.dispatch import READERS, REASONS
@@ -25,7 +26,6 @@ from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
-from protocols.uploads import UNCOUNTED_BYTES_MAX, UploadShare
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
@@ -113,7 +113,7 @@ class RemotingConnection:
         self._rendering: tuple[Ticket, Rendering] | None = None
         self._listing = False
         self._unwritten = 0
-        self._answers = UploadShare(node.unread, peer.host)
+        self._answers = HostShare(node.unread, peer.host)
         self._unanswered = 0
         self._opaque = 0
         self._inquiries: dict[int, Inquiry] = {}

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.runtime.compiled import in_use
+from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.mqtt.connect import Connect, Will
 from protocols.mqtt.packet import Packet, Ping, encode
 from protocols.mqtt.property import NONE, TOPIC_ALIAS, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Subscribe, Unsubscribe
-from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import PeerStream
 
@@ -305,4 +305,4 @@ def test_subscribers_that_never_read_hold_one_bound_together(node: SharedNode) -
         node.run(5).check()
         held.append(node.parts.unread.bytes_held)
     assert not sender.arriving, "all of it was taken"
-    assert 0 < max(held) <= UPLOADS_BYTES_MAX, "who leaves most unread loses messages, or its connections"
+    assert 0 < max(held) <= SHARED_BYTES_MAX, "who leaves most unread loses messages, or its connections"

@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.uploads", "protocols.hosts")
+SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.host_shares", "protocols.hosts")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -40,7 +40,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
     ("gateway.connection.channels", ("domain", "gateway.connection")),
-    ("gateway.connection", ("domain", "protocols.adapter", "protocols.uploads", "gateway.connection", "gateway.observe")),
+    ("gateway.connection", ("domain", "protocols.adapter", "protocols.host_shares", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
     (
@@ -58,8 +58,8 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway", ()),
     ("protocols.adapter", ("domain",)),
-    ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.uploads")),
-    ("protocols.uploads", ("domain.address",)),
+    ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.host_shares")),
+    ("protocols.host_shares", ("domain.address",)),
     ("protocols.hosts", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),

@@ -22,7 +22,7 @@ from gateway.connection.context import (
 )
 from gateway.connection.transport import AdmissionCheck
 from gateway.observe.counters import CounterRegistry
-from protocols.uploads import Uploads
+from protocols.host_shares import HostShares
 from tests.gateway.scripted import FakeTransport, RecordingHandler
 from tests.store.clock import VirtualClock
 
@@ -66,7 +66,7 @@ def context(
 
 def test_all_pumps_are_flushed_once_at_the_end_of_the_turn_in_order() -> None:
     clock, flushed = VirtualClock(), list[str]()
-    flush = TurnFlush(clock, Uploads(), lambda: None)
+    flush = TurnFlush(clock, HostShares(), lambda: None)
     for name in ("a", "b"):
         flush.add(Flushed(partial(flushed.append, name)))
     assert flushed == []
@@ -79,7 +79,7 @@ def test_all_pumps_are_flushed_once_at_the_end_of_the_turn_in_order() -> None:
 
 def test_a_pump_that_is_added_during_the_flush_is_flushed_too() -> None:
     clock, flushed = VirtualClock(), list[str]()
-    flush = TurnFlush(clock, Uploads(), lambda: None)
+    flush = TurnFlush(clock, HostShares(), lambda: None)
     second = Flushed(partial(flushed.append, "second"))
     flush.add(Flushed(lambda: flush.add(second)))
     clock.run_turn()

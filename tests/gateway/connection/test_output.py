@@ -13,7 +13,7 @@ from gateway.connection.context import OUTPUT_BYTES_MAX
 from gateway.connection.pump import STALL_NS, Pump
 from gateway.guard.config import LimitsConfig
 from gateway.node.settings import read
-from protocols.uploads import UPLOADS_BYTES_MAX
+from protocols.host_shares import SHARED_BYTES_MAX
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
 
@@ -80,7 +80,7 @@ def test_above_the_bound_the_host_that_leaves_most_unread_loses_its_stalled_conn
         connection, transport = ScriptedConnection(), FakeTransport(f"10.0.0.{number % 3 == 0:d}")
         pump = Pump(room.context, "test", lambda peer, now, made=connection: made)  # type: ignore[misc]
         pump.connection_made(transport)
-        transport.unwritten = UPLOADS_BYTES_MAX // 25
+        transport.unwritten = SHARED_BYTES_MAX // 25
         pumps.append((pump, transport))
     for pump, _ in pumps[:-1]:
         pump.pause_writing()
@@ -90,5 +90,5 @@ def test_above_the_bound_the_host_that_leaves_most_unread_loses_its_stalled_conn
     assert aborted == [number for number in range(29) if number % 3], "not those of the other host, nor the one that reads"
     for number in aborted:
         pumps[number][0].connection_lost(None)
-    assert room.context.unread.bytes_held <= UPLOADS_BYTES_MAX
+    assert room.context.unread.bytes_held <= SHARED_BYTES_MAX
     assert {end.reason for end in room.ends} == {"slow-reader"}

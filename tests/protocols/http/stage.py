@@ -16,10 +16,10 @@ from domain.principal import Principal
 from domain.record import encode
 from gateway.node.settings import read
 from protocols.adapter import Peer
+from protocols.host_shares import HostShares
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
 from protocols.setting import Setting
-from protocols.uploads import Uploads
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
@@ -53,12 +53,12 @@ class OnePassword:
         """No exchange is offered."""
 
 
-def setting(uploads: Uploads | None = None, authority: OnePassword | None = None) -> Setting:
+def setting(uploads: HostShares | None = None, authority: OnePassword | None = None) -> Setting:
     """The facts of a node."""
-    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, authority, uploads=uploads or Uploads())
+    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, authority, uploads=uploads or HostShares())
 
 
-def adapter(uploads: Uploads | None = None, authority: OnePassword | None = None, **options: Any) -> HttpAdapter:
+def adapter(uploads: HostShares | None = None, authority: OnePassword | None = None, **options: Any) -> HttpAdapter:
     """The HTTP/1.1 adapter."""
     return HttpAdapter(setting(uploads, authority), read(HttpConfig, "http", options, {}))
 

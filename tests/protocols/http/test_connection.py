@@ -8,7 +8,7 @@ from domain.command import Command, Disconnected, Extend, Receive, Send
 from domain.event import Done, Event, Extended, Leased, Received
 from domain.principal import GATEWAY
 from domain.receipt import Receipt
-from protocols.uploads import UPLOADS_BYTES_MAX
+from protocols.host_shares import SHARED_BYTES_MAX
 from tests.protocols.http.stage import EVENT, EVENT_FIELDS, NOW_MS, SECOND, Client, parse, record, request, sent
 
 MESSAGE = request("POST", "/v1/topics/t/messages", None, b"hello")
@@ -216,7 +216,7 @@ def test_pipelined_answers_that_nobody_reads_are_bounded() -> None:
         client.connection.answer(Extended(undo.ticket, list(undo.receipts)), 0)
     assert client.connection.deadline() != 0
     client.drain()
-    assert len(client.output) < UPLOADS_BYTES_MAX // 2 + (6 << 20)
+    assert len(client.output) < SHARED_BYTES_MAX // 2 + (6 << 20)
     statuses = [answer.status for answer in client.answers()]
     whole = statuses.index(429)
     assert statuses == [200] * whole + [429] * (40 - whole) + [200]

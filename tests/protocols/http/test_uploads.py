@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 
-import pytest
-
 from domain.command import Disconnected
+from protocols.host_shares import HostShares
 from protocols.http.request import INFLATED_BYTES_PER_SLICE
-from protocols.uploads import Uploads, UploadShare
 from tests.protocols.http.stage import SECOND, Client, OnePassword, adapter, request
 
 HEAD = b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
@@ -26,7 +24,7 @@ def test_strangers_are_refused_before_their_content() -> None:
 
 
 def test_unfinished_requests_of_all_connections_share_one_bound() -> None:
-    uploads = Uploads(4 * MIB)
+    uploads = HostShares(4 * MIB)
     made = adapter(uploads)
     clients = [Client(made=made).send(HEAD + b"\r\n" + bytes(700_000)) for _ in range(5)]
     assert [len(client.answers()) for client in clients] == [0, 0, 1, 1, 1]
@@ -40,7 +38,7 @@ def test_unfinished_requests_of_all_connections_share_one_bound() -> None:
 
 
 def test_a_request_that_is_too_late_gives_its_bytes_back() -> None:
-    uploads = Uploads(4 * MIB)
+    uploads = HostShares(4 * MIB)
     slow = Client(made=adapter(uploads)).send(HEAD + b"\r\n" + bytes(10))
     commands = slow.connection.expire(60 * SECOND)
     assert isinstance(commands[-1], Disconnected)
@@ -49,7 +47,7 @@ def test_a_request_that_is_too_late_gives_its_bytes_back() -> None:
 
 def test_decompressed_bytes_count() -> None:
     """16 KiB of gzip are 16 MiB: they are decompressed in slices, and held within the bound."""
-    uploads = Uploads(4 * MIB)
+    uploads = HostShares(4 * MIB)
     client = Client(made=adapter(uploads))
     body = request("POST", "/v1/topics/t/messages", {"Content-Encoding": "gzip"}, gzip.compress(bytes(4 * MIB)))
     client.take(client.connection.receive(body, 0))
@@ -60,32 +58,3 @@ def test_decompressed_bytes_count() -> None:
     assert [answer.status for answer in client.answers()] == [503]
     assert uploads.bytes_held == 0
     assert slices == 2 * MIB // INFLATED_BYTES_PER_SLICE + 1
-
-
-def test_one_host_leaves_room_for_another() -> None:
-    uploads = Uploads(100)
-    assert uploads.take("a", 50)
-    assert not uploads.take("a", 1)
-    assert uploads.take("b", 25)
-    assert not uploads.take("b", 1)
-    assert uploads.refused == 2
-    uploads.give("a", 50)
-    assert uploads.take("b", 12)
-
-
-def test_a_share_that_is_freed_gives_its_bytes_back() -> None:
-    uploads = Uploads(100)
-    share = UploadShare(uploads, "a")
-    assert share.take(30)
-    share.give(10)
-    assert uploads.bytes_held == 20
-    del share
-    assert uploads.bytes_held == 0
-
-
-@pytest.mark.parametrize("size", [0, 1])
-def test_a_host_without_bytes_is_forgotten(size: int) -> None:
-    uploads = Uploads(100)
-    uploads.take("a", 5)
-    uploads.give("a", 5 - size)
-    assert ("a" in uploads._hosts) is bool(size)

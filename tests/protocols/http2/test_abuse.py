@@ -8,11 +8,11 @@ from hpack import Encoder
 from domain.command import Command, Disconnected
 from domain.event import LatestValue
 from protocols.adapter import Peer
+from protocols.host_shares import HostShares
 from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import TURN_WEIGHT_MAX, FrameOutline
-from protocols.uploads import Uploads
 from tests.protocols.http2.peer import (
     EMPTY_SETTINGS,
     PEER,
@@ -452,7 +452,7 @@ def test_a_peer_that_hangs_up_has_its_requests_carried_out(engine: EngineFactory
     assert reason(commands) == "eof"
 
 
-def uploader(engine: EngineFactory, uploads: Uploads, host: str, counts: list[str]) -> tuple[Http2Connection, Notebook]:
+def uploader(engine: EngineFactory, uploads: HostShares, host: str, counts: list[str]) -> tuple[Http2Connection, Notebook]:
     """A connection with an incomplete request of 48 KiB."""
     factory = Notebooks()
     peer = Peer(host, 1, b"")
@@ -466,7 +466,7 @@ def uploader(engine: EngineFactory, uploads: Uploads, host: str, counts: list[st
 
 @both_engines
 def test_unfinished_requests_of_all_connections_share_one_bound(engine: EngineFactory) -> None:
-    uploads = Uploads(200_000)
+    uploads = HostShares(200_000)
     counts: list[str] = []
     first, notes = uploader(engine, uploads, "a", counts)
     second, _ = uploader(engine, uploads, "a", counts)
@@ -489,7 +489,7 @@ def test_unfinished_requests_of_all_connections_share_one_bound(engine: EngineFa
 
 @both_engines
 def test_without_room_the_newest_request_is_reset(engine: EngineFactory) -> None:
-    uploads = Uploads(200_000)
+    uploads = HostShares(200_000)
     counts: list[str] = []
     server, notes = uploader(engine, uploads, "a", counts)
     server.receive(headers(3, 0x4), 0)
@@ -502,7 +502,7 @@ def test_without_room_the_newest_request_is_reset(engine: EngineFactory) -> None
 
 @both_engines
 def test_a_request_that_is_complete_in_one_turn_is_not_counted(engine: EngineFactory) -> None:
-    uploads = Uploads(10)
+    uploads = HostShares(10)
     factory = Notebooks()
     server = Http2Connection(engine, [factory], PEER, 0, uploads)
     server.receive(PREFACE + EMPTY_SETTINGS + SETTINGS_ACK + headers(1, 0x4) + frame(0, 1, 1, bytes(1_000)), 0)

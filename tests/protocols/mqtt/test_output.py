@@ -9,11 +9,11 @@ import pytest
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.message import LOCAL_HOST, SYS_COMPRESSED, Message
 from domain.record import Record, encode
+from protocols.host_shares import HostShares
 from protocols.mqtt.inflated import BYTES_MAX, InflatedForms
 from protocols.mqtt.output import INFLATED_BYTES, SLOW, Output
 from protocols.mqtt.packet import Decoder
 from protocols.mqtt.publish import Publish
-from protocols.uploads import Uploads
 
 PLAIN = INFLATED_BYTES // 2
 
@@ -41,7 +41,7 @@ def taken(output: Output) -> list[list[bytes]]:
 @pytest.mark.parametrize("level", [0, 1])
 def test_what_follows_a_large_message_waits_with_it(level: int) -> None:
     lost: list[tuple[str, int]] = []
-    output = Output(1 << 20, lambda reason, number: lost.append((reason, number)), InflatedForms(), Uploads(), "10.0.0.1")
+    output = Output(1 << 20, lambda reason, number: lost.append((reason, number)), InflatedForms(), HostShares(), "10.0.0.1")
     kinds = [number % 3 != 2 for number in range(20)]
     items = [Delivery(routed(at, large), level, at + 1 if level else 0, False, False, ()) for at, large in enumerate(kinds)]
     output.deliver(items, 0)
@@ -55,7 +55,7 @@ def test_what_follows_a_large_message_waits_with_it(level: int) -> None:
 def test_deliveries_at_qos_0_that_find_no_room_are_lost() -> None:
     lost: list[tuple[str, int]] = []
     room = len(routed(0, True).record.data) * 5
-    output = Output(room, lambda reason, number: lost.append((reason, number)), InflatedForms(), Uploads(), "10.0.0.1")
+    output = Output(room, lambda reason, number: lost.append((reason, number)), InflatedForms(), HostShares(), "10.0.0.1")
     output.deliver([Delivery(routed(at, True), 0, 0, False, False, ()) for at in range(20)], 0)
     assert sum(number for reason, number in lost if reason == SLOW) >= 12
     assert output.behind
@@ -74,12 +74,12 @@ def test_the_newest_forms_are_kept() -> None:
 
 def test_deliveries_that_many_clients_leave_unread_share_one_bound() -> None:
     """What an earlier turn has left counts; a client that reads each turn loses nothing while there is no room."""
-    uploads = Uploads(8 << 20)
+    unread = HostShares(8 << 20)
     lost: list[int] = []
     lost_by_reader: list[int] = []
 
     def made(name: str, into: list[int]) -> Output:
-        return Output(4 << 20, lambda reason, number: into.append(number), InflatedForms(), uploads, name)
+        return Output(4 << 20, lambda reason, number: into.append(number), InflatedForms(), unread, name)
 
     slow = [made(f"{at}", lost) for at in range(100)]
     reads = made("reads", lost_by_reader)
@@ -90,9 +90,9 @@ def test_deliveries_that_many_clients_leave_unread_share_one_bound() -> None:
             output.deliver([Delivery(RoutedRecord(record, b"", "t", 0), 0, 0, False, False, ())] * 2, 0)
         reads.drain()
         # The last turn is not counted yet.
-        assert uploads.bytes_held <= (8 << 20) + len(slow) * 4 * len(body)
+        assert unread.bytes_held <= (8 << 20) + len(slow) * 4 * len(body)
     assert sum(lost) > 0
     assert lost_by_reader == []
     for output in slow:
         output.drain()
-    assert uploads.bytes_held == 0
+    assert unread.bytes_held == 0

@@ -13,12 +13,12 @@ from domain.event import Refused
 from domain.limits import SECOND_NS
 from domain.membership import Members, MembersChanged, QueryMembers
 from protocols.adapter import Peer
+from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes
 from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.header import BINARY, JSON
-from protocols.uploads import UPLOADS_BYTES_MAX
 from tests.protocols.remoting.test_send import V2
 from tests.protocols.remoting.wire import BORN_HOST, adapter, connection, fields, one, replies, reply, request
 
@@ -201,7 +201,7 @@ def test_unread_answers_are_bounded_except_small_ones() -> None:
     assert isinstance(members, QueryMembers)
     conn.answer(Members(members.ticket, ["a"]), 1)
     out = conn.outgoing()
-    assert sum(map(len, out)) <= UPLOADS_BYTES_MAX // 2 + len(record)
+    assert sum(map(len, out)) <= SHARED_BYTES_MAX // 2 + len(record)
     for data in out:
         (frame,) = FrameDecoder(1 << 24).feed(data)
         codes_told.append(frame.code)
@@ -224,8 +224,8 @@ def test_unread_answers_of_all_connections_share_one_bound() -> None:
         conn.answer(Viewed(command.ticket, record), 1)
     out = [(conn, data) for conn in connections for data in conn.outgoing()]
     by_host = [sum(len(data) for conn, data in out if connections.index(conn) % 3 == host) for host in range(3)]
-    assert UPLOADS_BYTES_MAX // 2 < sum(by_host) <= UPLOADS_BYTES_MAX
-    assert min(by_host) >= UPLOADS_BYTES_MAX // 8, "no host takes all of it"
+    assert SHARED_BYTES_MAX // 2 < sum(by_host) <= SHARED_BYTES_MAX
+    assert min(by_host) >= SHARED_BYTES_MAX // 8, "no host takes all of it"
     command = one(connections[-1], ask)
     assert isinstance(command, ViewMessage)
     connections[-1].answer(Viewed(command.ticket, record), 1)

@@ -1,6 +1,7 @@
-"""Bytes that peers make the node hold: one bound for all connections, shared fairly between the hosts of peers.
+"""The shares of hosts in a bound: bytes that peers make the node hold, counted over all their connections.
 
-There is one for requests that are not complete yet, and one for answers that are not read yet.
+A node has two such bounds (`protocols/setting.py`): for requests that are not complete yet, and for answers that their
+clients have not read yet.
 """
 
 from __future__ import annotations
@@ -9,25 +10,25 @@ from typing import Final, final
 
 from domain.address import network_of_host
 
-UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of incomplete requests, of all connections of HTTP/1.1 and HTTP/2 together; and of unread answers of all protocols."""
+SHARED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of one bound: of incomplete requests by HTTP/1.1 and HTTP/2 together, or of unread answers of all protocols."""
 UNCOUNTED_BYTES_MAX: Final = 64 * 1024
 """Bytes of one connection up to which a protocol need not count its answers: nearly all connections stay below."""
 
 
 @final
-class Uploads:
-    """The bytes that unfinished requests, or unread answers, hold.
+class HostShares:
+    """One bound, and the bytes that each host holds of it. A host is what `network_of_host` says of an address.
 
     A host may hold as many bytes as are still free (a dynamic threshold, Choudhury and Hahne 1998): one host gets at most half
     of the bound, and there is always room for another one.
 
     bytes_max    the bound
-    bytes_held   bytes of all hosts
-    refused      requests that found no room (`headgate_uploads_refused_total`)
+    bytes_held   bytes of all hosts; above `bytes_max` only by `add`
+    refused      calls of `take` that found no room; `headgate_uploads_refused_total` shows those of requests
     """
 
-    def __init__(self, bytes_max: int = UPLOADS_BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = SHARED_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
         self._hosts: dict[str, int] = {}
         self.bytes_held = 0
@@ -49,7 +50,7 @@ class Uploads:
         return self.bytes_held > self.bytes_max
 
     def heaviest(self) -> str:
-        """The host (`network_of_host`) that holds most; "": nobody holds anything."""
+        """The host that holds most; "": nobody holds anything."""
         return max(self._hosts, key=lambda host: self._hosts[host], default="")
 
     def add(self, host: str, size: int) -> None:
@@ -58,11 +59,11 @@ class Uploads:
         self.bytes_held += size
 
     def room(self, host: str) -> int:
-        """Bytes that `host` may still take at once."""
+        """Bytes that `host` may still take at once. Negative after `add` without room."""
         return (self.bytes_max - self.bytes_held - self._hosts.get(host, 0)) // 2
 
     def give(self, host: str, size: int) -> None:
-        """Return `size` bytes of `host`."""
+        """Return `size` bytes that `host` holds. KeyError: it holds none."""
         self.bytes_held -= size
         held = self._hosts[host] - size
         if held:
@@ -72,19 +73,22 @@ class Uploads:
 
 
 @final
-class UploadShare:
-    """The bytes that one connection holds of the common bound; they are returned when it is freed, at the latest."""
+class HostShare:
+    """What one connection, or one call, holds of its host's share. It is returned when this object is freed, at the latest.
 
-    __slots__ = ("_host", "_uploads", "held")
+    held   bytes
+    """
 
-    def __init__(self, uploads: Uploads, host: str) -> None:
-        self._uploads = uploads
+    __slots__ = ("_host", "_shares", "held")
+
+    def __init__(self, shares: HostShares, host: str) -> None:
+        self._shares = shares
         self._host = network_of_host(host)
         self.held = 0
 
     def take(self, size: int) -> bool:
         """Hold `size` more bytes. False: there is no room for them."""
-        if not self._uploads.take(self._host, size):
+        if not self._shares.take(self._host, size):
             return False
         self.held += size
         return True
@@ -92,7 +96,7 @@ class UploadShare:
     def hold(self, size: int) -> None:
         """Hold `size` bytes in all, that exist already, whether there is room or not."""
         if size > self.held:
-            self._uploads.add(self._host, size - self.held)
+            self._shares.add(self._host, size - self.held)
             self.held = size
         elif size < self.held:
             self.give(self.held - size)
@@ -100,12 +104,12 @@ class UploadShare:
     @property
     def room(self) -> int:
         """Bytes that can still be taken at once."""
-        return self._uploads.room(self._host)
+        return self._shares.room(self._host)
 
     def give(self, size: int) -> None:
         """Return `size` bytes."""
         if size:
-            self._uploads.give(self._host, size)
+            self._shares.give(self._host, size)
             self.held -= size
 
     def release(self) -> None:
