@@ -11,13 +11,12 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.nameserver.directory import BrokerRoutes
-from domain.store_ports import Metadata, State, StateChange
+from domain.store_ports import Metadata, State
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.handler import Verb
-
-_MODES = "mode"
 
 
 class Modes:
@@ -30,15 +29,7 @@ class Modes:
         self._groups = groups
         self._metadata = metadata
         self._routes = routes
-        self._state = state
-        self._modes: dict[bytes, bytes] = {}
-        state.follow(_MODES, self._changed)
-
-    def _changed(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self._modes.pop(key, None)
-        else:
-            self._modes[key] = value
+        self._modes = FollowedSpace(state, "mode", _decode)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """SetRequestMode, QueryRequestMode, ListRequestModes."""
@@ -58,7 +49,7 @@ class Modes:
             if isinstance(group, Failure):
                 connection.answer(Refused(command.ticket, group))
             else:
-                self._state.put([StateChange(_MODES, _key(command.group, command.topic), value)], put)
+                self._modes.put({_key(command.group, command.topic): value}, put)
 
         self._groups.ensure(command.group, ready)
 
@@ -73,18 +64,22 @@ class Modes:
         return None
 
     def _query(self, connection: ClientConnection, command: QueryRequestMode) -> None:
-        value = self._modes.get(_key(command.group, command.topic))
-        mode, share = json.loads(value) if value is not None else ("PULL", 0)
-        connection.answer(RequestMode(command.ticket, str(mode), int(share)))
+        mode, share = self._modes.values.get(_key(command.group, command.topic), ("PULL", 0))
+        connection.answer(RequestMode(command.ticket, mode, share))
 
     def _list(self, connection: ClientConnection, command: ListRequestModes) -> None:
         found: list[tuple[str, str, str, int]] = []
-        for key, value in sorted(self._modes.items()):
+        for key, (mode, share) in sorted(self._modes.values.items()):
             topic, _, group = key.decode().rpartition("@")
-            mode, share = json.loads(value)
-            found.append((topic, group, str(mode), int(share)))
+            found.append((topic, group, mode, share))
         connection.answer(RequestModeList(command.ticket, found))
 
 
 def _key(group: str, topic: str) -> bytes:
     return f"{topic}@{group}".encode()
+
+
+def _decode(value: bytes) -> tuple[str, int]:
+    """(PULL or POP, queues that members by POP share) of a stored mode."""
+    mode, share = json.loads(value)
+    return str(mode), int(share)

@@ -6,20 +6,18 @@ RocketMQ's SubscriptionGroupManager (forbiddenTable) and the checks of its PullM
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from domain import lite
 from domain.admin.group import Readable, SetReadable
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.store_ports import Metadata, State, StateChange
+from domain.store_ports import Metadata, State
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
-
-_FORBIDDEN: Final = "forbidden"
 
 
 class Rights:
@@ -30,16 +28,9 @@ class Rights:
 
     def __init__(self, metadata: Metadata, state: State, policy: NodePolicy) -> None:
         self._metadata = metadata
-        self._state = state
         self._policy = policy
-        self._forbidden: dict[str, None] = {}
-        state.follow(_FORBIDDEN, self._changed)
-
-    def _changed(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self._forbidden.pop(key.decode(), None)
-        else:
-            self._forbidden[key.decode()] = None
+        self._pairs = FollowedSpace(state, "forbidden", bytes)
+        self._forbidden = self._pairs.values
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """SetReadable."""
@@ -68,15 +59,15 @@ class Rights:
         """Group -> topics that it may not read, sorted."""
         found: dict[str, list[str]] = {}
         for key in sorted(self._forbidden):
-            topic, _, name = key.rpartition("@")
+            topic, _, name = key.decode().rpartition("@")
             found.setdefault(name, []).append(topic)
         return found
 
     def forget(self, name: str) -> None:
         """Remove the rights of a group that is about to be deleted; in the log they are removed before the group."""
-        keys = [_key(name, topic) for topic in self.forbidden().get(name, ())]
-        if keys:
-            self._state.put([StateChange(_FORBIDDEN, key.encode(), None) for key in keys], None)
+        topics = self.forbidden().get(name)
+        if topics:
+            self._pairs.put({_key(name, topic): None for topic in topics}, None)
 
     def _set(self, connection: ClientConnection, command: SetReadable) -> None:
         key = _key(command.group, command.topic)
@@ -92,7 +83,7 @@ class Rights:
         def put(result: None | Failure) -> None:
             connection.answer(Readable(command.ticket, wanted) if result is None else Refused(command.ticket, result))
 
-        self._state.put([StateChange(_FORBIDDEN, key.encode(), None if wanted else b"1")], put)
+        self._pairs.put({key: None if wanted else b"1"}, put)
 
     def _unknown(self, command: SetReadable) -> Failure | None:
         """Why the pair may not be stored: group and topic must exist, so that the number of stored pairs is bounded."""
@@ -103,5 +94,5 @@ class Rights:
         return None
 
 
-def _key(name: str, topic: str) -> str:
-    return f"{topic}@{name}"
+def _key(name: str, topic: str) -> bytes:
+    return f"{topic}@{name}".encode()

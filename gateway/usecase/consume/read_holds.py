@@ -9,30 +9,20 @@ from domain.command import Command, HoldQueues
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
-from domain.store_ports import State, StateChange
+from domain.store_ports import State
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 
 
 class ReadHolding:
-    """The verb HoldQueues. A new hold also removes those that have ended.
-
-    _until_ms   hold -> wall clock in milliseconds at which it ends
-    """
+    """The verb HoldQueues. A new hold also removes those that have ended."""
 
     def __init__(self, state: State, topics: Topics, clock: Clock) -> None:
-        self._state = state
         self._topics = topics
         self._clock = clock
-        self._until_ms: dict[bytes, int] = {}
-        state.follow(read_hold.SPACE, self._changed)
-
-    def _changed(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self._until_ms.pop(key, None)
-        else:
-            self._until_ms[key] = read_hold.decode(value)[0]
+        self._until_ms = FollowedSpace(state, read_hold.SPACE, lambda value: read_hold.decode(value)[0])
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """HoldQueues."""
@@ -41,17 +31,18 @@ class ReadHolding:
     def _hold(self, connection: ClientConnection, command: HoldQueues) -> None:
         failure = self._refusal(command)
         key = read_hold.key_of(command.name, command.topic)
-        changes: list[StateChange] = []
+        changes: dict[bytes, bytes | None] = {}
         now = self._clock.wall_ms()
         if failure is None and command.hold_ms == 0:
-            changes.append(StateChange(read_hold.SPACE, key, None))
+            changes[key] = None
         elif failure is None:
             until_ms = now + min(command.hold_ms, read_hold.HOLD_MS_MAX)
-            changes.append(StateChange(read_hold.SPACE, key, read_hold.encode(until_ms, command.offsets)))
-            if key not in self._until_ms:
-                ended = [other for other, ends_ms in self._until_ms.items() if ends_ms <= now]
-                changes += [StateChange(read_hold.SPACE, other, None) for other in ended]
-                if len(self._until_ms) - len(ended) >= read_hold.HOLDS_MAX:
+            changes[key] = read_hold.encode(until_ms, command.offsets)
+            holds = self._until_ms.values
+            if key not in holds:
+                ended = [other for other, ends_ms in holds.items() if ends_ms <= now]
+                changes.update(dict.fromkeys(ended))
+                if len(holds) - len(ended) >= read_hold.HOLDS_MAX:
                     text = f"there are {read_hold.HOLDS_MAX} read holds already"
                     failure = Failure(ErrorCode.OVERLOADED, text)
 
@@ -61,7 +52,7 @@ class ReadHolding:
         if failure is not None:
             done(failure)
         else:
-            self._state.put(changes, done)
+            self._until_ms.put(changes, done)
 
     def _refusal(self, command: HoldQueues) -> Failure | None:
         topic = self._topics.find(command.topic)
