@@ -2,9 +2,16 @@
 
 ClientError                root of all errors that the client raises
   UnreachableError         no server answered in time; the text has the address and the last error
+  TlsError                 TLS with a server fails as it would at the next attempt: certificates, or no TLS there
+  KeyPlaceError            there is no access key where it should be
   RejectedError            a server answered with an error; has `code` and `remark` of the reply
     UnknownTopicError      the name server has no route to the topic
+    AccessError            the user may not do it
+      KeyRefusedError      the server requires an access key, or refuses the given one
+      NotPermittedError    the user of the access key lacks a right
   GarbledError             a malformed reply, or the server speaks another protocol
+
+TlsError, KeyPlaceError and AccessError are raised at once: they are never retried.
 """
 
 from __future__ import annotations
@@ -19,9 +26,13 @@ from domain.topic import PERM_READ
 from protocols.remoting.frame import Frame
 
 SUCCESS: Final = 0
+SYSTEM_ERROR: Final = 1
+NO_PERMISSION: Final = 16
 TOPIC_NOT_EXIST: Final = 17
 PULL_STATUS: Final[Mapping[int, str]] = {0: "FOUND", 19: "EMPTY", 20: "NO_MATCH", 21: "MOVED"}
 """Response code of a pull -> PullReply.status; other codes are errors."""
+_LACKS_RIGHT: Final = ("no permission", "forbidden", "no acl permission")
+"""Parts of remarks with NO_PERMISSION by which servers say that the user is known, and lacks a right."""
 
 
 class ClientError(GatewayError):
@@ -30,6 +41,14 @@ class ClientError(GatewayError):
 
 class UnreachableError(ClientError):
     """No server answered in time."""
+
+
+class TlsError(ClientError):
+    """TLS with a server fails as it would at the next attempt: certificates, or no TLS there."""
+
+
+class KeyPlaceError(ClientError):
+    """There is no access key where it should be."""
 
 
 class GarbledError(ClientError):
@@ -55,6 +74,22 @@ class UnknownTopicError(RejectedError):
     def __init__(self, topic: str, nameserver: str, remark: str) -> None:
         super().__init__(f"topic {topic!r} is not known to nameserver {nameserver}", TOPIC_NOT_EXIST, remark)
         self.topic = topic
+
+
+class AccessError(RejectedError):
+    """The user may not do it. `remedy`: what to do, for the text."""
+
+    def __init__(self, what: str, code: int, remark: str, remedy: str) -> None:
+        super().__init__(what, code, f"{remark.rstrip('.')}. {remedy}")
+        self.remark = remark
+
+
+class KeyRefusedError(AccessError):
+    """The server requires an access key, or refuses the given one."""
+
+
+class NotPermittedError(AccessError):
+    """The user of the access key lacks a right."""
 
 
 class QueueRoute(NamedTuple):
@@ -144,10 +179,29 @@ class SendResult(NamedTuple):
     message_id: str
 
 
-def checked(frame: Frame, what: str) -> Frame:
-    """`frame` when its code is SUCCESS. Raises RejectedError; `what` was requested."""
+def is_refusal(frame: Frame) -> bool:
+    """True when the reply refuses the user. Brokers with RocketMQ's first ACL say SYSTEM_ERROR and the name of an exception."""
+    return frame.code == NO_PERMISSION or (frame.code == SYSTEM_ERROR and "AclException" in frame.remark)
+
+
+def rejected(frame: Frame, what: str, key: object = None) -> RejectedError:
+    """The error for a reply whose code is no success; `what` was requested, with the access key of place `key`."""
+    if not is_refusal(frame):
+        return RejectedError(what, frame.code, frame.remark)
+    if any(text in frame.remark.lower() for text in _LACKS_RIGHT):
+        remedy = "Grant the user this right (docs/access.md); the query needs Sub on its topics and on group TOOLS_CONSUMER."
+        return NotPermittedError(what, frame.code, frame.remark, remedy)
+    if key is None:
+        remedy = "The server controls access, and there is no access key: give one (accessKeyFile, accessKeyEnv)."
+    else:
+        remedy = f"Correct the access key in {key}; it is read at each connection, and a refused one is not tried again."
+    return KeyRefusedError(what, frame.code, frame.remark, remedy)
+
+
+def checked(frame: Frame, what: str, key: object = None) -> Frame:
+    """`frame` when its code is SUCCESS. Raises what `rejected` returns."""
     if frame.code != SUCCESS:
-        raise RejectedError(what, frame.code, frame.remark)
+        raise rejected(frame, what, key)
     return frame
 
 

@@ -1,7 +1,8 @@
 """A blocking client of the RocketMQ remoting protocol for connectors and tools: routes, bounds, pulls, sends.
 
 Reads are retried for `retry_s` after a lost connection, a restart of the server or a busy reply. A send is not retried: after a
-lost connection, the client cannot know whether the message was stored. The error says so.
+lost connection, the client cannot know whether the message was stored. The error says so. What access control or TLS refuses is
+not retried, but for one case: a refused access key when its place has another one by now, as after a change of the password.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -21,6 +22,7 @@ from domain.address import TEMPLATE_TOPIC
 from gateway.client.answer import (
     PULL_STATUS,
     TOPIC_NOT_EXIST,
+    AccessError,
     ClientError,
     Edges,
     Epoch,
@@ -29,6 +31,7 @@ from gateway.client.answer import (
     QueueRoute,
     RejectedError,
     SendResult,
+    TlsError,
     TopicRoute,
     UnknownTopicError,
     UnreachableError,
@@ -37,49 +40,33 @@ from gateway.client.answer import (
     document,
     fields_of,
     integer,
+    is_refusal,
     items,
     pulled,
+    rejected,
     route_from,
 )
-from gateway.client.link import Link
+from gateway.client.link import Link, Request
+from gateway.client.request import (
+    EARLIEST,
+    HELD_QUEUES_MAX,
+    HOLD_QUEUES,
+    MAX_OFFSET,
+    MIN_OFFSET,
+    NOT_SUPPORTED,
+    PIPELINED_MAX,
+    PULL,
+    RETRIED_CODES,
+    ROUTE,
+    SEARCH,
+    SEND,
+    STORED_CODES,
+    TOPIC_BOUNDS,
+    TOPICS,
+    pull_fields,
+)
+from gateway.client.security import KeyPlace, Tls
 from protocols.remoting.frame import Frame
-
-SYSTEM_BUSY: Final = 2
-SERVICE_NOT_AVAILABLE: Final = 14
-FLOW_CONTROL: Final = 215
-GO_AWAY: Final = 1500
-SYSTEM_ERROR: Final = 1
-NOT_SUPPORTED: Final = 3
-POLLING_FULL: Final = 209
-POLLING_TIMEOUT: Final = 210
-NOT_LEADER: Final = 501
-_RETRIED_CODES = frozenset(
-    {
-        SYSTEM_ERROR, SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, POLLING_FULL, POLLING_TIMEOUT, FLOW_CONTROL, NOT_LEADER, GO_AWAY,
-        # RPC errors of a broker that forwards to another one (RocketMQ's ResponseCode 900 to 906).
-        *range(900, 907),
-    }
-)  # fmt: skip
-"""Replies that a later attempt, perhaps at another address, may not get."""
-_STORED_CODES = frozenset({0, 10, 11, 12})
-
-_PULL: Final = 11
-_SEARCH: Final = 29
-_MAX_OFFSET: Final = 30
-_MIN_OFFSET: Final = 31
-_EARLIEST: Final = 32
-_ROUTE: Final = 105
-_TOPICS: Final = 206
-_SEND: Final = 310
-_TOPIC_BOUNDS: Final = 30000
-_HOLD_QUEUES: Final = 30001
-_HELD_QUEUES_MAX: Final = 1_000
-
-_SUBSCRIPTION_FLAG: Final = 4
-_PIPELINED_MAX: Final = 500
-"""Requests in one write: their replies fit the socket buffer while the rest of the requests is being sent."""
-READER_GROUP: Final = "TOOLS_CONSUMER"
-"""The consumer group in pulls of this client. Every RocketMQ broker knows it; no position is stored for it."""
 
 _Answer = TypeVar("_Answer")
 
@@ -90,17 +77,30 @@ class Client:
     nameserver  host:port of the name server; several are separated by `;` or `,` and are tried in order
     timeout_s   time for the replies to one attempt, in seconds
     retry_s     how long reads are retried, in seconds
+    tls         TLS with name servers and brokers; None: no TLS
+    key         where the access key is that signs the requests; None: they are not signed
 
+    Files and variables are read at each new connection, so a changed one applies from then on.
     Raises ClientError when no name server is given.
     """
 
-    def __init__(self, nameserver: str = "127.0.0.1:9876", *, timeout_s: float = 10.0, retry_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        nameserver: str = "127.0.0.1:9876",
+        *,
+        timeout_s: float = 10.0,
+        retry_s: float = 30.0,
+        tls: Tls | None = None,
+        key: KeyPlace | None = None,
+    ) -> None:
         self.nameserver = nameserver
         self._nameservers = [part.strip() for part in nameserver.replace(",", ";").split(";") if part.strip()]
         if not self._nameservers:
             raise ClientError("no nameserver given; it is written host:port")
         self._timeout_s = timeout_s
         self._retry_s = retry_s
+        self._tls = tls
+        self._key = key
         self._links: dict[str, Link] = {}
         self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
@@ -121,7 +121,7 @@ class Client:
         """The names of all topics, sorted, system topics included. Raises ClientError."""
 
         def ask() -> list[str]:
-            found = document(self._ask_nameserver(_TOPICS, {}))
+            found = document(self._ask_nameserver(TOPICS, {}))
             return sorted(str(name) for name in items(found, "topicList"))
 
         return self._retry("the list of topics", ask)
@@ -130,7 +130,7 @@ class Client:
         """The route of `topic`, requested from the name server at each call. Raises UnknownTopicError."""
 
         def ask() -> TopicRoute:
-            frame = self._ask_nameserver(_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
+            frame = self._ask_nameserver(ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
             if frame.code == TOPIC_NOT_EXIST:
                 raise UnknownTopicError(topic, self.nameserver, frame.remark)
             return route_from(topic, document(frame))
@@ -154,25 +154,25 @@ class Client:
         """The ends of all queues of these topics by request code 30000; None when the broker does not know the code."""
         topics = list(dict.fromkeys(queue.topic for queue in queues))
         found: dict[QueueRoute, Edges] = {}
-        for at in range(0, len(topics), _PIPELINED_MAX):
-            some = topics[at : at + _PIPELINED_MAX]
+        for at in range(0, len(topics), PIPELINED_MAX):
+            some = topics[at : at + PIPELINED_MAX]
             link = self._link(self._address(queues[0]))
             if link.is_plain:
                 return None
-            requests = [(_TOPIC_BOUNDS, {"topic": topic, "bname": broker}, b"") for topic in some]
+            requests = [(TOPIC_BOUNDS, {"topic": topic, "bname": broker}, b"") for topic in some]
             for topic, frame in zip(some, self._ask_broker(queues[0], requests), strict=True):
                 if frame.code == NOT_SUPPORTED:
                     link.is_plain = True
                     return None
                 if frame.code != TOPIC_NOT_EXIST:
-                    found |= bounds_from(broker, topic, document(checked(frame, f"bounds of {topic} at {broker}")))
+                    found |= bounds_from(broker, topic, document(self._checked(frame, f"bounds of {topic} at {broker}")))
         return found
 
     def _public_bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, Edges]:
         """The ends of queues by RocketMQ's own requests."""
-        first = self._offsets(queues, _MIN_OFFSET, {})
-        after = self._offsets(queues, _MAX_OFFSET, {})
-        times = self._offsets(queues, _EARLIEST, {}, "timestamp")
+        first = self._offsets(queues, MIN_OFFSET, {})
+        after = self._offsets(queues, MAX_OFFSET, {})
+        times = self._offsets(queues, EARLIEST, {}, "timestamp")
         found = {}
         for queue in queues:
             low = max(first[queue], 0)
@@ -192,19 +192,19 @@ class Client:
         routes: dict[str, QueueRoute] = {}
         for one, offsets in topics.items():
             routes[one.broker] = one
-            for at in range(0, len(offsets), _HELD_QUEUES_MAX):
+            for at in range(0, len(offsets), HELD_QUEUES_MAX):
                 fields = {"hold": f"{name}.{at}", "topic": one.topic, "holdMs": str(hold_ms), "bname": one.broker}
-                body = orjson.dumps(offsets[at : at + _HELD_QUEUES_MAX])
-                requests.setdefault(one.broker, []).append((_HOLD_QUEUES, fields, body))
+                body = orjson.dumps(offsets[at : at + HELD_QUEUES_MAX])
+                requests.setdefault(one.broker, []).append((HOLD_QUEUES, fields, body))
         for broker, mine in requests.items():
             with suppress(OSError, ClientError):
-                for at in range(0, len(mine), _PIPELINED_MAX):
+                for at in range(0, len(mine), PIPELINED_MAX):
                     if not self._link(self._address(routes[broker])).is_plain:
-                        self._ask_broker(routes[broker], mine[at : at + _PIPELINED_MAX])
+                        self._ask_broker(routes[broker], mine[at : at + PIPELINED_MAX])
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
         """The first offset of each queue stored at or after `timestamp_ms`; without one, the offset of the next message."""
-        found = self._offsets(queues, _SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
+        found = self._offsets(queues, SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
         beyond = [queue for queue, offset in found.items() if offset < 0]
         return found | {queue: edges.after for queue, edges in self.bounds(beyond).items()}
 
@@ -223,7 +223,7 @@ class Client:
         version = epoch if isinstance(epoch, int) else -1
         pending: tuple[Link, int] | None = None
         while offset < end:
-            fields = _pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes, version)
+            fields = pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes, version)
             pull = self._pull(queue, fields, pending)
             pending = None
             leads_on = pull.next_offset > offset
@@ -237,7 +237,7 @@ class Client:
             offset = pull.next_offset
             if offset < end:
                 limit = min(end - offset, limits.BATCH_MESSAGES_MAX)
-                pending = self._pull_ahead(queue, _pull_fields(queue, offset, limit, max_bytes, version))
+                pending = self._pull_ahead(queue, pull_fields(queue, offset, limit, max_bytes, version))
             yield pull
 
     def send(
@@ -266,14 +266,14 @@ class Client:
         }  # fmt: skip
         address = route.addresses[queue.broker]
         try:
-            [frame] = self._link(address).ask([(_SEND, fields, body)])
+            [frame] = self._ask(address, [(SEND, fields, body)])
         except OSError as error:
             self._disconnect(address)
             raise UnreachableError(
                 f"sending to {topic}: broker {address} did not answer ({error}); the message may or may not have been stored"
             ) from error
-        if frame.code not in _STORED_CODES:
-            raise RejectedError(f"sending to {topic} at {address}", frame.code, frame.remark)
+        if frame.code not in STORED_CODES:
+            raise rejected(frame, f"sending to {topic} at {address}", self._key)
         stored = QueueRoute(queue.broker, topic, integer(frame, "queueId"))
         return SendResult(
             stored, integer(frame, "queueOffset"), fields_of(frame).get("transactionId") or fields_of(frame)["msgId"]
@@ -303,12 +303,12 @@ class Client:
     def _offsets(
         self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str], field: str = "offset"
     ) -> dict[QueueRoute, int]:
-        """One offset of each queue by request code `code`; up to _PIPELINED_MAX requests to a broker in one write."""
+        """One offset of each queue by request code `code`; up to PIPELINED_MAX requests to a broker in one write."""
         out: dict[QueueRoute, int] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
             mine = [queue for queue in queues if queue.broker == broker]
-            for at in range(0, len(mine), _PIPELINED_MAX):
-                some = mine[at : at + _PIPELINED_MAX]
+            for at in range(0, len(mine), PIPELINED_MAX):
+                some = mine[at : at + PIPELINED_MAX]
 
                 def ask(some: list[QueueRoute] = some) -> list[int]:
                     requests = [
@@ -316,7 +316,7 @@ class Client:
                     ]
                     frames = self._ask_broker(some[0], requests)
                     return [
-                        integer(checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), field)
+                        integer(self._checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), field)
                         for q, frame in zip(some, frames, strict=True)
                     ]
 
@@ -335,11 +335,11 @@ class Client:
                     return pulled(frame)
 
         def ask() -> PullReply:
-            [frame] = self._ask_broker(queue, [(_PULL, fields, b"")])
+            [frame] = self._ask_broker(queue, [(PULL, fields, b"")])
             if frame.code == TOPIC_NOT_EXIST:
                 return PullReply("REMADE", b"", -1, -1, -1)
             if frame.code not in PULL_STATUS:
-                raise RejectedError(f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", frame.code, frame.remark)
+                raise rejected(frame, f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", self._key)
             return pulled(frame)
 
         return self._retry(f"reading {queue.topic}", ask)
@@ -348,7 +348,7 @@ class Client:
         """Send a pull without waiting for the reply; None when the connection is broken: `_pull` then opens a new one."""
         try:
             link = self._link(self._address(queue))
-            return link, link.post([(_PULL, fields, b"")])[0]
+            return link, link.post([(PULL, fields, b"")])[0]
         except OSError:
             return None
 
@@ -359,33 +359,46 @@ class Client:
             raise UnreachableError(f"nameserver {self.nameserver} knows no address of broker {queue.broker}")
         return address
 
-    def _ask_broker(self, queue: QueueRoute, requests: Sequence[tuple[int, Mapping[str, str], bytes]]) -> list[Frame]:
+    def _checked(self, frame: Frame, what: str) -> Frame:
+        return checked(frame, what, self._key)
+
+    def _ask(self, address: str, requests: Sequence[Request]) -> list[Frame]:
+        """The replies of a server. Refused requests are sent again, once, when the access key is another one by now."""
+        link = self._link(address)
+        frames = link.ask(requests)
+        if self._key is not None and any(is_refusal(frame) for frame in frames) and self._key.read() != link.key:
+            self._disconnect(address)
+            frames = self._link(address).ask(requests)
+        return frames
+
+    def _ask_broker(self, queue: QueueRoute, requests: Sequence[Request]) -> list[Frame]:
         address = self._address(queue)
         try:
-            return self._link(address).ask(requests)
+            return self._ask(address, requests)
         except OSError:
             self._disconnect(address)
             self._routes.pop(queue.topic, None)
             raise
 
     def _ask_nameserver(self, code: int, fields: Mapping[str, str]) -> Frame:
-        """The first reply of a name server that is no error; else one that says TOPIC_NOT_EXIST. Raises OSError, RejectedError.
+        """The first reply of a name server that is no error; else one that says TOPIC_NOT_EXIST.
 
         A name server that was started a moment ago may not know a topic, or be busy, while the others answer.
+        Raises OSError, RejectedError, TlsError; of several errors one that is not retried.
         """
         unknown: Frame | None = None
-        failed: OSError | RejectedError | None = None
+        failed: OSError | RejectedError | TlsError | None = None
         for address in self._nameservers:
             try:
-                [frame] = self._link(address).ask([(code, fields, b"")])
+                [frame] = self._ask(address, [(code, fields, b"")])
                 if frame.code != TOPIC_NOT_EXIST:
-                    return checked(frame, f"nameserver {address}")
+                    return self._checked(frame, f"nameserver {address}")
                 unknown = frame
-            except OSError as error:
-                self._disconnect(address)
-                failed = error
-            except RejectedError as error:
-                failed = error
+            except (OSError, RejectedError, TlsError) as error:
+                if isinstance(error, OSError):
+                    self._disconnect(address)
+                if not isinstance(failed, (AccessError, TlsError)):
+                    failed = error
         if failed is not None and unknown is None:
             raise failed
         assert unknown is not None
@@ -394,7 +407,7 @@ class Client:
     def _link(self, address: str) -> Link:
         link = self._links.get(address)
         if link is None or link.closed:
-            link = self._links[address] = Link(address, self._timeout_s)
+            link = self._links[address] = Link(address, self._timeout_s, self._tls, self._key)
         return link
 
     def _disconnect(self, address: str) -> None:
@@ -403,14 +416,14 @@ class Client:
             link.close()
 
     def _retry(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Call `ask` until it returns, for `retry_s` with backoff: after lost connections and codes of _RETRIED_CODES."""
+        """Call `ask` until it returns, for `retry_s` with backoff: after lost connections and codes of RETRIED_CODES."""
         end = time.monotonic() + self._retry_s
         pause = 0.0
         while True:
             try:
                 return ask()
             except (OSError, UnreachableError, RejectedError) as error:
-                if isinstance(error, RejectedError) and error.code not in _RETRIED_CODES:
+                if isinstance(error, RejectedError) and (isinstance(error, AccessError) or error.code not in RETRIED_CODES):
                     raise
                 if time.monotonic() + pause >= end:
                     if isinstance(error, ClientError):
@@ -420,12 +433,3 @@ class Client:
                     ) from error
                 time.sleep(pause)
                 pause = min(pause * 2 or 0.05, 1.0)
-
-
-def _pull_fields(queue: QueueRoute, offset: int, limit: int, max_bytes: int, epoch: int) -> dict[str, str]:
-    return {
-        "consumerGroup": READER_GROUP, "topic": queue.topic, "queueId": str(queue.queue_id), "queueOffset": str(offset),
-        "maxMsgNums": str(limit), "sysFlag": str(_SUBSCRIPTION_FLAG), "commitOffset": "0", "suspendTimeoutMillis": "0",
-        "subscription": "*", "subVersion": "0", "expressionType": "TAG", "maxMsgBytes": str(max_bytes), "bname": queue.broker,
-        "hgOrigin": "true", "hgEpoch": str(epoch),
-    }  # fmt: skip

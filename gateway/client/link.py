@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import socket
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.client.answer import GarbledError
+from gateway.client.answer import ClientError, GarbledError
+from gateway.client.security import AccessKey, KeyPlace, Tls
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, JSON, LANGUAGE_OTHER
 
@@ -25,25 +27,42 @@ class Link:
     address  host:port of the server
     closed   True after `close` and after any error
     is_plain True when the server has answered that it does not know the request codes of Headgate
+    key      the access key that signs the requests of this connection; None: they are not signed
+    _answers True once the server has sent a byte
 
-    Every error closes the connection: OSError (TimeoutError included), or GarbledError when the server speaks another protocol.
+    Every error closes the connection: OSError (TimeoutError included), which another attempt may not meet; TlsError and
+    KeyPlaceError, which it would meet; GarbledError when the server speaks another protocol.
     """
 
-    def __init__(self, address: str, timeout_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float, tls: Tls | None = None, key: KeyPlace | None = None) -> None:
         host, _, port = address.rpartition(":")
         if not port.isdigit():
             raise ConnectionError(f"{address!r} is no address; it is written host:port")
         self.address = address
         self.closed = False
         self.is_plain = False
+        self.key: AccessKey | None = None if key is None else key.read()
         self._timeout_s = timeout_s
+        self._tls = tls
+        self._answers = False
         self._opaques = itertools.count(1)
         self._decoder = FrameDecoder()
+        context = None if tls is None else tls.context()
+        end = time.monotonic() + timeout_s
         try:
             self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
         except OSError as error:
             raise ConnectionError(f"cannot connect to {address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self._socket.settimeout(max(end - time.monotonic(), 0.001))
+            try:
+                self._socket = context.wrap_socket(self._socket, server_hostname=host.strip("[]"))
+            except OSError as error:
+                self._refuse(error)
+                raise ConnectionError(
+                    f"TLS with {address} broke: {error}; the server has no TLS, or it stops or starts"
+                ) from error
 
     def close(self) -> None:
         """Close the connection. Does nothing when it is closed."""
@@ -60,16 +79,16 @@ class Link:
         opaques = [next(self._opaques) for _ in requests]
         frames = [
             encode(
-                code, opaque, fields=fields, body=body, language=LANGUAGE_OTHER,
-                serialize=JSON if code > _CODE_MAX_BINARY else BINARY,
+                code, opaque, fields=fields if self.key is None else self.key.signed(fields, body), body=body,
+                language=LANGUAGE_OTHER, serialize=JSON if code > _CODE_MAX_BINARY else BINARY,
             )
             for opaque, (code, fields, body) in zip(opaques, requests, strict=True)
         ]  # fmt: skip
         try:
-            self._socket.settimeout(self._timeout_s)
-            self._socket.sendall(b"".join(frames))
+            self._write(b"".join(frames))
         except OSError as error:
             self.close()
+            self._refuse(error)
             raise ConnectionError(f"the connection to {self.address} broke: {error}") from error
         return opaques
 
@@ -86,10 +105,27 @@ class Link:
                         found[frame.opaque] = frame
                 if self._decoder.fault:
                     raise GarbledError(f"{self.address} does not speak the remoting protocol ({self._decoder.fault})")
-        except (OSError, GarbledError):
+        except (OSError, ClientError):
             self.close()
             raise
         return [found[opaque] for opaque in opaques]
+
+    def _write(self, data: bytes) -> None:
+        """Send all of it within the time of one attempt. TLS sends one record a call, so each gets the time that is left."""
+        end = time.monotonic() + self._timeout_s
+        rest = memoryview(data)
+        while rest:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"{self.address} did not read the request within {self._timeout_s:g} s")
+            self._socket.settimeout(left)
+            rest = rest[self._socket.send(rest) :]
+
+    def _refuse(self, error: OSError) -> None:
+        """Raises TlsError for an error of TLS that would come back at the next attempt."""
+        found = self._tls.refusal(self.address, error) if self._tls is not None and isinstance(error, ssl.SSLError) else None
+        if found is not None:
+            raise found from error
 
     def _read(self, end: float) -> bytes:
         left = end - time.monotonic()
@@ -100,6 +136,14 @@ class Link:
             data = self._socket.recv(_CHUNK_BYTES)
         except TimeoutError as error:
             raise TimeoutError(f"{self.address} did not answer within {self._timeout_s:g} s") from error
+        except OSError as error:
+            self._refuse(error)
+            raise ConnectionError(f"the connection to {self.address} broke: {error}{self._hint()}") from error
         if not data:
-            raise ConnectionError(f"{self.address} closed the connection")
+            raise ConnectionError(f"{self.address} closed the connection{self._hint()}")
+        self._answers = True
         return data
+
+    def _hint(self) -> str:
+        """What it may mean that the server ends the connection."""
+        return "" if self._answers or self._tls is not None else ", without a word: a server that takes TLS only does that"

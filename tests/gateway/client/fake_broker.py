@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -14,6 +15,7 @@ from domain import property as properties
 from domain import record
 from domain.message import Message
 from gateway.client.answer import QueueRoute
+from gateway.client.security import AccessKey
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 
 BROKER = "broker-a"
@@ -33,6 +35,11 @@ class FakeBroker:
     held          (name, topic) -> offsets of read holds
     masterless    True: routes have no master of the broker
     hidden        (topic, queue id) of queues whose pulls end before the queue does
+    secure        TLS of the server; None: no TLS
+    keys          access keys of the users, of which each request has to be signed by one; (): requests are not checked
+    connections   number of connections so far whose TLS handshake succeeded
+    drops         number of next connections that are closed before anything is read
+    banner        what a client is told before anything is read
     """
 
     def __init__(self, port: int = 0, *, extended: bool = True) -> None:
@@ -40,6 +47,11 @@ class FakeBroker:
         self.masterless = False
         self.held: dict[tuple[str, str], dict[int, int]] = {}
         self.hidden: dict[tuple[str, int], int] = {}
+        self.secure: ssl.SSLContext | None = None
+        self.keys: tuple[AccessKey, ...] = ()
+        self.connections = 0
+        self.drops = 0
+        self.banner = b""
         self.queues: dict[tuple[str, int], list[bytes]] = {}
         self.first: dict[tuple[str, int], int] = {}
         self.answers: dict[int, list[tuple[int, str]]] = {}
@@ -114,6 +126,14 @@ class FakeBroker:
         self._open.add(connection)
         decoder = FrameDecoder()
         try:
+            if self.drops > 0:
+                self.drops -= 1
+                return
+            connection.sendall(self.banner)
+            if self.secure is not None:
+                connection = self.secure.wrap_socket(connection, server_side=True)
+                self._open.add(connection)
+            self.connections += 1
             while data := connection.recv(65536):
                 for frame in decoder.feed(data):
                     if self.hang_up > 0:
@@ -133,6 +153,9 @@ class FakeBroker:
         if self.answers.get(frame.code):
             code, remark = self.answers[frame.code].pop(0)
             return reply(frame, code, remark=remark)
+        unsigned = {name: value for name, value in fields.items() if name not in ("AccessKey", "SecurityToken", "Signature")}
+        if self.keys and fields not in [key.signed(unsigned, frame.body) for key in self.keys]:
+            return reply(frame, 16, remark="check signature failed." if "AccessKey" in fields else "username cannot be null.")
         topic = fields.get("topic", fields.get("b", ""))
         if frame.code == 105:
             return self._route(frame, topic)
