@@ -67,7 +67,7 @@ FOLDERS = {
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
     "store/state": ("change", "port", "rows", "values", "view"),
-    "gateway/connection": ("client_connection", "context", "intake", "pump", "unread_bytes"),
+    "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),

@@ -62,50 +62,50 @@ class TurnFlush:
 
 @final
 class Lingering:
-    """The pumps that have written their last bytes, and wait until their peers close. All have the same time for that.
+    """The sockets to which the last bytes were written, and whose peers have not closed yet. All have the same time for that.
 
     One timer for all of them: each connection that ends would need one otherwise, nearly always for nothing.
 
-    _pumps   pump -> monotonic time in nanoseconds at which its socket is closed, in this order
+    _sockets   socket -> monotonic time in nanoseconds at which it is closed, in this order
     """
 
-    __slots__ = ("_clock", "_pumps", "_waits")
+    __slots__ = ("_clock", "_sockets", "_waits")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pumps: dict[Any, int] = {}
+        self._sockets: dict[Any, int] = {}
         self._waits = False
 
-    def start(self, pump: Any, watchdog: DeadlineTimer, now_ns: int, limit_ns: int) -> None:
-        """Call `overdue` of `pump` after `limit_ns`, in place of an earlier time: by `watchdog`, unless that is LINGER_NS."""
-        self._pumps.pop(pump, None)
+    def start(self, socket: Any, watchdog: DeadlineTimer, now_ns: int, limit_ns: int) -> None:
+        """Call `overdue` of `socket` after `limit_ns`, in place of an earlier time: by `watchdog`, unless that is LINGER_NS."""
+        self._sockets.pop(socket, None)
         if limit_ns != LINGER_NS:
             watchdog.start(now_ns + limit_ns)
             return
         watchdog.cancel()
-        self._pumps[pump] = now_ns + LINGER_NS
+        self._sockets[socket] = now_ns + LINGER_NS
         if not self._waits:
             self._waits = True
             self._clock.call_at(now_ns + LINGER_NS, self._due)
 
-    def remove(self, pump: Any) -> None:
-        """The socket of `pump` is closed. Does nothing when it does not linger."""
-        self._pumps.pop(pump, None)
+    def remove(self, socket: Any) -> None:
+        """`socket` is closed. Does nothing when it does not linger."""
+        self._sockets.pop(socket, None)
 
     def _due(self) -> None:
         self._waits = False
         now = self._clock.monotonic_ns()
         late = []
-        for pump, when_ns in self._pumps.items():
+        for socket, when_ns in self._sockets.items():
             if when_ns > now:
                 self._waits = True
                 self._clock.call_at(when_ns, self._due)
                 break
-            late.append(pump)
-        for pump in late:
-            del self._pumps[pump]
-        for pump in late:
-            pump.overdue()
+            late.append(socket)
+        for socket in late:
+            del self._sockets[socket]
+        for socket in late:
+            socket.overdue()
 
 
 def _nobody(_: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast, final
+from typing import cast, final
 
 from domain import limits
 from domain.address import network_of_host
@@ -23,20 +23,13 @@ from domain.event import Event, Refused, Sent
 from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
-from gateway.connection.context import LINGER_NS, ConnectionAdmission, ConnectionContext, DeadlineTimer, write
+from gateway.connection.client_socket import HALF_CLOSED_NS, ClientSocket
+from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
 from gateway.connection.intake import ENDING_NS, MESSAGE_NS
 from gateway.connection.transport import Recognition, Transport
 from gateway.connection.unread_bytes import UnreadBytes
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
-from protocols.host_shares import HostShare
-
-LINGER_BYTES_MAX: Final = 1024 * 1024
-"""Bytes of a peer that are discarded in that time, so that it can read the last answer; with more the socket is closed."""
-STALL_NS: Final = 60 * limits.SECOND_NS
-"""Time after which a connection is aborted whose peer does not read."""
-HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
-"""Time for which a peer that has finished sending may wait for its answers."""
 
 log = logging.getLogger("headgate.pump")
 
@@ -48,16 +41,14 @@ class Pump:
     With `labels` it makes a `Recognition`, whose chosen connection is driven, and counted under the label of its protocol.
 
     _end_waits   the end of the stream has come, and waits behind unread bytes
-    _unwritten   what a full write buffer counts of the bound for bytes that peers have not read
     _lost        the socket is closed, and so is this connection when they have been handled
     _reset       the socket was closed by an error
     """
 
     __slots__ = (
-        "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
-        "_end_waits", "_expiring", "_finished", "_handler", "_input_ended", "_input_stopped", "_intake", "_labels", "_lost",
-        "_now", "_paused", "_queued", "_recognition", "_refused", "_reset", "_stalled", "_throttle_timer", "_transport",
-        "_turn_flush", "_unread", "_unwritten", "_watchdog", "client", "host", "sends",
+        "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_end_waits",
+        "_expiring", "_finished", "_handler", "_input_stopped", "_intake", "_labels", "_lost", "_now", "_queued",
+        "_recognition", "_refused", "_reset", "_socket", "_throttle_timer", "_turn_flush", "_unread", "client", "host", "sends",
     )  # fmt: skip
 
     def __init__(
@@ -76,15 +67,11 @@ class Pump:
         self._labels = labels
         self._recognition: Recognition | None = None
         self._connection: Connection
-        self._transport: Transport | None = None
+        self._socket = ClientSocket(context, self.overdue)
         self._deadline_timer = DeadlineTimer(context.clock, self._deadline_due)
-        self._watchdog = DeadlineTimer(context.clock, self.overdue)
-        self._dirty = self._paused = self._input_stopped = self._refused = False
-        self._stalled = self._finished = self._input_ended = False
-        self._discarded = 0
+        self._dirty = self._input_stopped = self._refused = self._finished = False
         self._intake = context.intake
         self._unread = UnreadBytes()
-        self._unwritten: HostShare | None = None
         self._queued = self._expiring = self.sends = self._end_waits = self._lost = self._reset = False
         self.host = ""
         self._admission = ConnectionAdmission(context)
@@ -97,14 +84,14 @@ class Pump:
         """The socket is open: check admission, make the connection and start its handshake deadline."""
         now = self._now()
         peer = self._context.accept(transport)
-        self._transport = transport
+        self._socket.transport = transport
         self.host = self.client.host = network_of_host(peer.host)
         if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):
             return
         try:
             self._connection = self._connect(peer, now)
         except Exception:  # a bug of an adapter ends its own connection only
-            self._input_ended = True
+            self._socket.input_ended = True
             self._fault("connect")
             return
         if self._labels is not None:
@@ -124,9 +111,7 @@ class Pump:
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer: handled now if they are few and this turn has time, else slice by slice in later turns."""
         if self._finished:
-            self._discarded += len(data)
-            if self._discarded > LINGER_BYTES_MAX:
-                self.abort()
+            self._socket.discard(len(data))
             return
         if self._unread.waits:  # bytes that were on their way when reading was paused
             self._unread.add(data)
@@ -136,7 +121,7 @@ class Pump:
             self._take(data)
             return
         self._unread.add(data)
-        self._set_reading(False)
+        self._socket.set_reading(False)
         self._queue()
 
     def take_slice(self) -> bool:
@@ -183,9 +168,9 @@ class Pump:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
-        if not self._paused and not self._finished and (self.client.reads_waiting > 0 or not self._connection.reading):
+        if not self._socket.paused and not self._finished and (self.client.reads_waiting > 0 or not self._connection.reading):
             # Now, not at the end of the turn: the loop may read the socket many times in one turn.
-            self._set_reading(False)
+            self._socket.set_reading(False)
         now = self._now()
         took = now - began + self._later_ns(len(commands), counters.messages_in - messages)
         self._intake.used(took, now)
@@ -202,7 +187,7 @@ class Pump:
         return (
             self._connection.reading
             and not self._finished
-            and not self._stalled
+            and not self._socket.stalled
             and self.client.reads_waiting == 0
             and not self._input_stopped
             and not self._throttle_timer.pending
@@ -210,7 +195,7 @@ class Pump:
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: keep the socket open for the connection's answers."""
-        self._input_ended = True
+        self._socket.input_ended = True
         if self._finished:
             return self._dirty
         if self._unread.waits:
@@ -225,16 +210,14 @@ class Pump:
         if not self._finished:
             self._drive(self._connection.receive, b"")
         if not self._finished:
-            self._start_watchdog(HALF_CLOSED_NS)
+            self._socket.watch(HALF_CLOSED_NS)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The socket is closed, by either side. Bytes that wait for their turn keep it: they may be many messages."""
-        self._transport = None
         self._reset = exc is not None
-        self._unwritten = None
-        self._context.lingering.remove(self)
-        for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
-            timer.close()
+        self._socket.closed()
+        self._deadline_timer.close()
+        self._throttle_timer.close()
         if self._unread.waits and not self._finished and not self._input_stopped:
             self._lost = self._end_waits = True
             self._queue()
@@ -244,34 +227,26 @@ class Pump:
     def _end(self) -> None:
         """The socket is closed, and all that came from it is handled."""
         self._unread.clear()
-        if not self._finished and (self._end_waits or not self._input_ended):
+        if not self._finished and (self._end_waits or not self._socket.input_ended):
             self._drive(self._connection.receive, b"")
         if not self._finished:
             self._handle(Disconnected("reset" if self._reset else "lost"))
-        self._input_ended = True
+        self._socket.input_ended = True
         if self._context.pumps.pop(self, self) is None:
             self._counters.connections_open -= 1
         self._admission.leave()
 
     def pause_writing(self) -> None:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
-        self._stalled = self.client.stalled = True
-        if self._transport is not None:
-            self._unwritten = self._unwritten or HostShare(self._context.unread, self.host)
-            self._unwritten.hold(self._transport.get_write_buffer_size())
-        self._set_reading(False)
-        self._start_watchdog(STALL_NS)
+        self.client.stalled = True
+        self._socket.stall(self.host)
 
     def resume_writing(self) -> None:
         """The write buffer has room again."""
-        self._stalled = False
-        self._unwritten = None
+        self._socket.resume(self._finished)
         self.client.became_writable()
-        if self._finished:
-            self._start_watchdog(LINGER_NS)
-            return
-        self._watchdog.cancel()
-        self._schedule_flush()
+        if not self._finished:
+            self._schedule_flush()
 
     # ConnectionDriver
 
@@ -301,7 +276,7 @@ class Pump:
         if not self._finished and not self._connection.closed:
             # Large answers need the peer's window updates.
             self._input_stopped = False
-            self._set_reading(self._connection.reading and not self._stalled)
+            self._socket.set_reading(self._connection.reading and not self._socket.stalled)
         return True
 
     def revoke_access(self, failure: Failure) -> None:
@@ -313,30 +288,30 @@ class Pump:
     def throttle(self, until_ns: int) -> None:
         """Pause reading until monotonic `until_ns`. Commands that are read already are carried out."""
         if not self._finished and self._throttle_timer.extend(until_ns):
-            self._set_reading(False)
+            self._socket.set_reading(False)
 
     def abort(self) -> None:
         """Close the socket at once."""
-        if self._transport is not None:
-            self._transport.abort()
+        self._socket.abort()
 
     def pause(self) -> None:
         """Stop reading: the node is about to stop."""
         self._input_stopped = True
-        self._set_reading(False)
+        self._socket.set_reading(False)
 
     # The turn
 
     def flush(self) -> None:
         """End of the turn: write the output, set the deadline timer, apply backpressure, close if the connection asks."""
         self._dirty = False
-        transport = self._transport
+        socket = self._socket
+        transport = socket.transport
         if transport is None:
             return
         connection = self._connection
         try:
             finished = self._finished or connection.closed
-            if finished or not self._stalled:
+            if finished or not socket.stalled:
                 write(transport, connection.outgoing(), self._counters)
             if not finished:
                 deadline = connection.deadline()
@@ -346,14 +321,16 @@ class Pump:
             self._fault("outgoing")
             return
         if finished:
-            self._close_socket(transport)
-        elif connection.reading is self._paused:
+            if not self._finished:
+                self._handle(Disconnected("closed"))
+            socket.finish()
+        elif connection.reading is socket.paused:
             reading = self._may_read()
             if self._unread.waits:
                 if reading:
                     self._queue()
             else:
-                self._set_reading(reading)
+                self._socket.set_reading(reading)
 
     def _disconnect(self, reason: str) -> None:
         if not self._finished:
@@ -410,25 +387,9 @@ class Pump:
         self._counters = self._context.counter_registry.move_connection(self._counters, label)
         self._recognition = None
 
-    def _close_socket(self, transport: Transport) -> None:
-        """Close after the last write: half-close first, since closing while the peer sends would discard unread output."""
-        if not self._finished:
-            self._handle(Disconnected("closed"))
-        if self._input_ended or self._context.half_close is None:
-            transport.close()
-        else:
-            self._set_reading(True)
-            self._context.half_close(transport)
-        self._start_watchdog(STALL_NS if self._stalled else LINGER_NS)
-
     def _schedule_flush(self) -> None:
         self._dirty = True
         self._turn_flush.add(self)
-
-    def _set_reading(self, reading: bool) -> None:
-        if self._transport is not None and reading is self._paused and not (reading and self._input_ended):
-            self._paused = not reading
-            (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
     def _throttle_over(self) -> None:
         if not self._finished:
@@ -448,7 +409,7 @@ class Pump:
 
     def _expire(self) -> None:
         """Expire the connection, or set the timer again if the deadline has moved. Counts as work of this turn."""
-        if self._finished or self._transport is None:
+        if self._finished or self._socket.transport is None:
             return
         if self._throttle_timer.pending or self._unread.waits:
             self.answer(ReadingResumed())
@@ -472,14 +433,9 @@ class Pump:
         """What the turn still does for these commands and messages, and for a connection that has ended."""
         return MESSAGE_NS * (commands + messages) + (ENDING_NS if self._finished else 0)
 
-    def _start_watchdog(self, limit_ns: int) -> None:
-        """Abort the connection if it is still open after `limit_ns`."""
-        if self._transport is not None:
-            self._context.lingering.start(self, self._watchdog, self._now(), limit_ns)
-
     def overdue(self) -> None:
         """Close the connection at once: the peer has not read, or not closed its side, in time."""
-        if self._stalled:
+        if self._socket.stalled:
             self._disconnect(Ending.SLOW_READER.value)
         self.abort()
 

@@ -9,8 +9,9 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.event import Done
+from gateway.connection.client_socket import STALL_NS
 from gateway.connection.context import OUTPUT_BYTES_MAX
-from gateway.connection.pump import STALL_NS, Pump
+from gateway.connection.pump import Pump
 from gateway.guard.config import LimitsConfig
 from gateway.node.settings import read
 from protocols.host_shares import SHARED_BYTES_MAX

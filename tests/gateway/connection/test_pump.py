@@ -11,8 +11,8 @@ from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER
+from gateway.connection.client_socket import HALF_CLOSED_NS, LINGER_BYTES_MAX, STALL_NS
 from gateway.connection.context import LINGER_NS
-from gateway.connection.pump import HALF_CLOSED_NS, LINGER_BYTES_MAX, STALL_NS
 from protocols.adapter import Peer
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
