@@ -73,10 +73,10 @@ FOLDERS = {
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),
     "gateway/usecase/consume": ("long_polls", "pull", "pull_poll", "receive", "receive_call", "settle"),
-    "gateway/usecase/publish": ("identity", "send"),
+    "gateway/usecase/publish": ("identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",
-        "shared_subscriptions", "snapshot", "strategy", "will_publisher",
+        "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
     ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
-from domain.limits import SECOND_NS
 from domain.message_store import MessageStore
 from domain.mqtt_session import (
     AcceptDeliveries,
@@ -36,22 +34,20 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
+from gateway.usecase.publish.will_publisher import WillPublisher
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.filter_index import FilterIndex
 from gateway.usecase.sessions.inbound import InboundDeduplication
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import OutboundDelivery
-from gateway.usecase.sessions.recovery import SessionRecovery
 from gateway.usecase.sessions.replay import Replay
-from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.start_positions import StartPositions
+from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
-from gateway.usecase.sessions.will_publisher import WillPublisher
 
 BASELINE_MARGIN_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""
@@ -92,19 +88,18 @@ class Sessions:
         )
         self.sys_topics = SysTopics(clock, self._outbound)
         self.filter_index = FilterIndex(clock)
-        self._replay = Replay(log, metadata, state, clock, self.filter_index)
+        replay = Replay(log, metadata, state, clock, self.filter_index)
         self._catch_up = CatchUp(log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
         self._changes = SubscriptionChanges(
             log, metadata, state, clock, self._outbound, self._catch_up, self._shared, questions
         )
         self._inbound = InboundDeduplication(state, sending)
-        self._deadlines = SessionDeadlines(clock, self._due)
-        self._known: dict[str, MqttSession] = {}
-        self._loading: dict[str, list[Callable[[], None]]] = {}
         self._attached: dict[ClientConnection, MqttSession] = {}
         self.attached_max = 0
         self.resumed: Callable[[ClientConnection], None] = _nothing
-        self._recovery = SessionRecovery(state, clock, self._recover, store.leases.lapse, self._replay.start)
+        self._stored = StoredSessions(
+            state, clock, self._wills, self._outbound, self._shared, self.filter_index, replay, store.leases.lapse
+        )
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The verbs of domain.mqtt_session."""
@@ -153,7 +148,7 @@ class Sessions:
     @property
     def recovering(self) -> bool:
         """True while stored sessions are being recovered after the start."""
-        return self._recovery.under_way
+        return self._stored.recovering
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener: records of one queue have become readable."""
@@ -167,56 +162,25 @@ class Sessions:
     # Connecting
 
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
-        client_id = command.client_id
-        waiting = self._loading.get(client_id)
-        if waiting is not None:
-            waiting.append(lambda: self._attach(connection, command))
-            return
-        old = self._known.get(client_id)
-        if old is None:
-            self._load(client_id, lambda found: self._attach_to(connection, command, found))
-            return
-        if old.connection is not None:
-            other = old.connection
-            self._disconnect(old, True)
-            other.answer(SessionTakenOver())
-        self._attach_to(connection, command, old)
-
-    def _load(self, client_id: str, then: Callable[[MqttSession | None | Failure], None]) -> None:
-        """Load a session that is not known; what else is asked of it meanwhile waits in `_loading`."""
-        waiting = self._loading[client_id] = []
-
-        def loaded(found: MqttSession | None | Failure) -> None:
-            del self._loading[client_id]
-            then(found)
-            for act in waiting:
-                act()
-
-        def load() -> None:
-            known = self._known.get(client_id)  # recovery may be storing it
-            if known is None:
-                snapshot.load(self._state, client_id, loaded)
-            else:
-                loaded(known)
-
-        if self._recovery.under_way:
-            self._recovery.recover_now(client_id, load)
-        else:
-            load()
+        self._stored.find(command.client_id, lambda found: self._attach_to(connection, command, found))
 
     def _attach_to(self, connection: ClientConnection, command: Attach, old: MqttSession | None | Failure) -> None:
-        """Attach to the session `old`, or to a new one."""
+        """Attach to the session `old`, taken over from another connection if it has one, or to a new session."""
         client_id = command.client_id
         if connection.closed:
             return
         if isinstance(old, Failure):
             connection.answer(Refused(command.ticket, old))
             return
+        if old is not None and old.connection is not None:
+            other = old.connection
+            self._disconnect(old, True)
+            other.answer(SessionTakenOver())
         if old is not None and old.disconnected_ms:
             self.filter_index.release(old.subscriptions.values())
         changes: list[StateChange] = []
         if old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms()):
-            changes = self._end_session(old)
+            changes = self._stored.end(old)
             old = None
         session = old or MqttSession(client_id)
         session.connection = connection
@@ -227,7 +191,7 @@ class Sessions:
         session.expiry_s = command.expiry_s
         session.will = command.will
         session.disconnected_ms = 0
-        self._known[client_id] = session
+        self._stored.in_memory[client_id] = session
         self._attached[connection] = session
         self.attached_max = max(self.attached_max, len(self._attached))
         connection.client_id = client_id
@@ -256,15 +220,6 @@ class Sessions:
             self._state.put(changes, done)
         else:
             done(None)
-
-    def _end_session(self, session: MqttSession) -> list[StateChange]:
-        """End a session: publish its pending will. Returns the changes that remove the session from the store."""
-        will, session.will = session.will, None
-        if will is not None:
-            self._wills.publish(will, [])
-        self._known.pop(session.client_id, None)
-        self._outbound.forget(session)
-        return snapshot.removal(session)
 
     # Disconnecting
 
@@ -304,7 +259,7 @@ class Sessions:
             changes = snapshot.removal(session)
             if changes:
                 self._state.put(changes, None)
-            self._known.pop(session.client_id, None)
+            self._stored.in_memory.pop(session.client_id, None)
             return
         if caught_up and session.baseline_ms:
             session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - BASELINE_MARGIN_MS)
@@ -312,7 +267,7 @@ class Sessions:
             if caught_up or queue not in behind:
                 self._advance(session, queue)
         self.filter_index.acquire(session.subscriptions.values())
-        self._store_disconnected(session)
+        self._stored.store(session)
 
     def _advance(self, session: MqttSession, queue: tuple[str, int]) -> None:
         """Move the position to the end of a queue that did not lag: all its messages have been delivered."""
@@ -323,70 +278,6 @@ class Sessions:
                 session.changed_topics[queue[0]] = None
 
         self._log.bounds(queue[0], queue[1], bounds)
-
-    def _store_disconnected(self, session: MqttSession) -> None:
-        """Store a disconnected session, and publish its will when that is due."""
-        self._known[session.client_id] = session
-        will = session.will
-        due = will is not None and will_ms(session) <= self._clock.wall_ms()
-        if due:
-            session.will = None
-        changes = [snapshot.definition(session), *snapshot.progress(session)]
-        epoch = session.epoch
-
-        def done(_: object) -> None:
-            if session.epoch == epoch and self._known.get(session.client_id) is session:
-                del self._known[session.client_id]
-
-        self._deadlines.add(session)
-        if due and will is not None:
-            self._wills.publish(will, changes, done)
-        else:
-            self._state.put(changes, done)
-
-    def _due(self, client_id: str) -> None:
-        """The deadline of a disconnected session: end it or publish its will. Does nothing when the client has reconnected."""
-        waiting = self._loading.get(client_id)
-        if waiting is not None:
-            waiting.append(lambda: self._due(client_id))
-        elif client_id not in self._known:
-            self._load(client_id, lambda found: self._due_now(client_id, found))
-
-    def _due_now(self, client_id: str, session: MqttSession | None | Failure) -> None:
-        if isinstance(session, Failure):
-            self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self._due(client_id))
-            return
-        if session is None or session.disconnected_ms == 0:
-            return
-        now_ms = self._clock.wall_ms()
-        if 0 <= session.expires_ms() <= now_ms:
-            self.filter_index.release(session.subscriptions.values())
-            self._state.put(self._end_session(session), None)
-        elif 0 <= will_ms(session) <= now_ms:
-            self._store_disconnected(session)
-        else:
-            self._deadlines.add(session)
-
-    def _recover(self, found: MqttSession, done: Callable[[], None]) -> None:
-        """Recover a stored session after a start. If it was connected when the node stopped, it is disconnected now."""
-        subscriptions = found.subscriptions.values()
-        self.filter_index.acquire(subscriptions)
-
-        def added() -> None:
-            if found.disconnected_ms:
-                self._deadlines.add(found)
-                done()
-            else:
-                ask_until_answered(self._clock, partial(snapshot.load, self._state, found.client_id), loaded)
-
-        def loaded(session: MqttSession | None) -> None:
-            if session is not None:
-                session.disconnected_ms = self._clock.wall_ms()
-                self._shared.recover(session)
-                self._store_disconnected(session)
-            done()
-
-        self._replay.add_session(found.client_id, subscriptions, added)
 
     # Commands of connected sessions; those of connections without a session are ignored
 

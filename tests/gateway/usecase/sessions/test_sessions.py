@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protocols.mqtt import property as props
-from protocols.mqtt.connect import Disconnect
+from protocols.mqtt.connect import Connect, Disconnect
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
+from tests.far_store import DISTANCE
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
 from tests.stored_state import pairs
 
@@ -175,6 +176,18 @@ def test_take_over_ends_the_older_connection() -> None:
     new.subscribe("t")
     broker.publish("t", b"x")
     assert bodies(new.messages()) == [b"x"]
+
+
+def test_a_client_that_left_while_its_session_was_loaded_takes_over_nothing() -> None:
+    """Beside its store a session is loaded at once, so there the second client has taken over before it leaves."""
+    broker = Broker()
+    away(broker)
+    first, second = broker.client(), broker.client()
+    for client in (first, second):
+        client.put(Connect(4, "away", False, 0, None, None, None, NONE), wait=False)
+    second.drop()
+    assert first.gone is not DISTANCE.far
+    assert broker.sessions.attached == DISTANCE.far
 
 
 def test_clean_start_forgets() -> None:
