@@ -5,6 +5,7 @@ State space `access`, keys `u` + name and `p` + name, each value a JSON document
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
@@ -47,11 +48,10 @@ class AccessRecords:
     def _changed(self, key: bytes, value: bytes | None) -> None:
         name = key[1:].decode()
         if key[:1] == b"u":
-            before = self.users.pop(name, None)
+            self.users.pop(name, None)
+            self._generations.pop(name, None)
             if value is not None:
-                user = self.users[name] = msgspec.json.decode(value, type=User)
-                if before is None or before.password != user.password:
-                    self._generations[name] = self.epoch
+                self.users[name] = msgspec.json.decode(value, type=User)
         elif value is not None:
             self.grants[name] = msgspec.json.decode(value, type=Grant)
         else:
@@ -59,8 +59,14 @@ class AccessRecords:
         self._invalidate()
 
     def generation(self, user: str) -> int:
-        """A number that changes when the user's password changes."""
-        return self._generations.get(user, 0)
+        """A number below 2^63 that changes when the user's password changes, the same on every node; 0: no such user."""
+        known = self.users.get(user)
+        if known is None:
+            return 0
+        found = self._generations.get(user)
+        if found is None:
+            found = self._generations[user] = _generation(known)
+        return found
 
     def set_fixed(self, fixed: Iterable[Grant]) -> None:
         """Replace the grants of the configuration."""
@@ -105,6 +111,10 @@ class AccessRecords:
 
 def _nothing() -> None:
     """Default of `on_change`."""
+
+
+def _generation(user: User) -> int:
+    return int.from_bytes(hashlib.sha256(f"{user.name}\0{user.password}".encode()).digest()[:8]) >> 1 or 1
 
 
 def _bytes(value: Any) -> bytes:

@@ -27,6 +27,7 @@ settings = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 
 OPTIONS: Final[Mapping[str, object]] = {
+    "roles": Annotated[str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three).")],
     "data": Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")],
     "host": Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")],
     "admin_host": Annotated[str | None, typer.Option(help="Address of the admin port (default 127.0.0.1).")],
@@ -42,7 +43,7 @@ OPTIONS: Final[Mapping[str, object]] = {
     "client_ca": Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")],
     "config": Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")],
 }
-"""The options of `up` and `config show`. The value None means that the option was not given."""
+"""The options of `up`, `run` and `config show`. The value None means that the option was not given."""
 
 
 def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
@@ -63,12 +64,27 @@ def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[
 @taking_options
 def up(read: Callable[[], Config]) -> None:
     """Start everything in one process."""
+    _serve(read, everything=True)
+
+
+@app.command()
+@taking_options
+def run(read: Callable[[], Config]) -> None:
+    """Start a process with some of the roles gateway, store and nameserver (--roles)."""
+    _serve(read, everything=False)
+
+
+def _serve(read: Callable[[], Config], everything: bool) -> None:
     from gateway.runtime.compiled import activate
 
     compiled = activate()
+    from gateway.node.roles import ALL
     from gateway.runtime.process import run
 
-    raise typer.Exit(run(read(), compiled, read))
+    config = read()
+    if everything and config.role_set != frozenset(ALL):
+        raise ConfigError(f"roles is {config.roles}: headgate up starts all of them; start a part with headgate run")
+    raise typer.Exit(run(config, compiled, read))
 
 
 @settings.command("show")

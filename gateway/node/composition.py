@@ -1,7 +1,7 @@
 """The composition of a node: builds the store, the use cases, the access gate and the protocol adapters.
 
-This module and `gateway.node.node` are the only ones that name concrete classes. `compose` takes the disk, clock and entropy
-as arguments and opens no socket, so the simulation uses it too.
+This module and the roles (`gateway.node.role`) are the only ones that name concrete classes. `compose` takes the disk, clock
+and entropy as arguments and opens no socket, so the simulation uses it too.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
 from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.gate import Gate
-from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
 from gateway.connection.handler import Handler
 from gateway.guard.config import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
+from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
-from gateway.node.protocols import Adapters, Protocols, installed
+from gateway.node.protocols import Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
@@ -44,7 +44,6 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.query import Querying
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
-from protocols.host_shares import HostShares
 from protocols.setting import Setting
 
 PARTS: Final[Mapping[str, type]] = {
@@ -60,42 +59,24 @@ CHANNELS: Final = "mqtt"
 """What streams of an HTTP/2 connection that carry another protocol are counted under."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A composed node without sockets.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts(ClientSide):
+    """A composed node without sockets, with its store. Its gate is the throttle, else the access gate, else the dispatcher.
 
     store             the message store
     handler           the dispatcher: executes commands without checking rights or rates
-    access            checks credentials and rights; None: access is not controlled
-    gate              takes the commands of clients: the throttle, else the access gate, else the dispatcher
     protocols         declarations of the protocols
-    adapters          the adapters made from them
     watches           subscriptions to new messages that connections have registered
     sessions          MQTT sessions
     latest_values     latest (retained) values
-    limits            the table `[limits]`
-    throttle          limits the rates of clients; None: no rate is limited at the start
-    access_records    stored users and policies
-    counter_registry  counters of all protocols
-    uploads           bytes of unfinished requests
-    unread            bytes of answers that clients have not read
     """
 
     store: MessageStore
     handler: Dispatcher
-    access: Access | None
-    gate: Handler
     protocols: Protocols
-    adapters: Adapters
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
-    limits: LimitsConfig
-    throttle: Throttle | None
-    access_records: AccessRecords
-    counter_registry: CounterRegistry
-    uploads: HostShares
-    unread: HostShares
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
@@ -165,9 +146,22 @@ def compose(
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     adapters = protocols.adapters(config, setting)
     return Parts(
-        store, handler, access, entry, protocols, adapters, watches, sessions, latest_values, limits, throttle,
-        access_records, counters, setting.uploads, setting.unread,
-    )  # fmt: skip
+        store=store,
+        handler=handler,
+        access=access,
+        gate=entry,
+        protocols=protocols,
+        adapters=adapters,
+        watches=watches,
+        sessions=sessions,
+        latest_values=latest_values,
+        limits=limits,
+        throttle=throttle,
+        access_records=access_records,
+        counter_registry=counters,
+        uploads=setting.uploads,
+        unread=setting.unread,
+    )
 
 
 def _of_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:

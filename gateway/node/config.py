@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from domain.errors import ConfigError
 from domain.topic import Durability
+from gateway.node.roles import ALL, STORE, roles_of
 from gateway.node.settings import HIDDEN, SECRET, convert, declared, from_text, nearest, read, secret
 
 PREFIX: Final = "HEADGATE_"
@@ -51,7 +52,9 @@ class Known:
 class Config:
     """The configuration in force.
 
-    data              folder of all stored data
+    roles             what this process does, with commas between: gateway serves clients, store keeps everything, nameserver
+                      tells routes; `headgate up` does all of it, `headgate run` any part
+    data              folder of all stored data; of a node without the role store, of its certificates
     host              address that all listeners bind
     admin_host        address that the admin port binds, whatever `host` is
     advertise         host name or address that routes and offset ids carry; "": `host`, or an address of this machine when
@@ -76,6 +79,7 @@ class Config:
     secrets           settings whose values are not printed
     """
 
+    roles: str = ",".join(ALL)
     data: str = "./headgate-data"
     host: str = "127.0.0.1"
     admin_host: str = "127.0.0.1"
@@ -113,6 +117,11 @@ class Config:
         return read(kind, name, self.table(name), self.sources)
 
     @property
+    def role_set(self) -> frozenset[str]:
+        """The roles of this process."""
+        return roles_of(self.roles)
+
+    @property
     def controlled(self) -> bool:
         """Whether access is controlled: the value of `access.enabled`; if it is not set, whether there is an admin."""
         enabled = self.table("access").get("enabled")
@@ -143,7 +152,7 @@ def load(
 ) -> Config:
     """Read the configuration file, the environment and the options.
 
-    options       setting (`ports.mqtt` too) -> value; None: the option was not given
+    options       setting (`ports.mqtt` and `gateway.store` too) -> value; None: the option was not given
     environment   the process's environment variables
     parts         ports and tables that the configuration may contain
     file          path of the TOML file; None: no file
@@ -151,6 +160,7 @@ def load(
     Raises ConfigError for an unreadable file, an unknown setting, and a value that is not valid.
     """
     known = {*SETTINGS, *(f"ports.{name}" for name in parts.ports)}
+    tabled = {f"{table}.{name}" for table, kind in parts.tables.items() for name in declared(kind)}
     values: dict[str, object] = {}
     sources: dict[str, str] = {}
 
@@ -166,7 +176,7 @@ def load(
             take({_variable(variable, known, parts.tables): value}, f"{ENVIRONMENT} {variable}")
     for name, given in options.items():
         if given is not None:
-            take({_known(name, known, f"option --{_option(name)}"): given}, f"option --{_option(name)}")
+            take({_known(name, known | tabled, f"option --{_option(name)}"): given}, f"option --{_option(name)}")
     return _build(parts, values, sources, file or "")
 
 
@@ -210,7 +220,7 @@ def _known(name: str, known: set[str], where: str) -> str:
 
 
 def _option(name: str) -> str:
-    return name.replace("ports.", "port ").replace("_", "-")
+    return name.replace("ports.", "port ").removeprefix("gateway.").replace("_", "-")
 
 
 def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str], file: str) -> Config:
@@ -247,14 +257,20 @@ def _check(config: Config) -> None:
     for name in config.ports:
         if config.port(name) > 65_535:
             raise ConfigError(f"port {name} is {config.port(name)} with the offset {config.port_offset}: at most 65535")
+    if STORE in config.role_set and not config.controlled:
+        refuse_exposed(config)
+    if (config.certificate == "") != (config.key == ""):
+        raise ConfigError("certificate and key belong together: give both, or neither")
+
+
+def refuse_exposed(config: Config) -> None:
+    """Access is not controlled. Raises ConfigError when others reach this node, and that is not accepted."""
     exposed = next((host for host in (config.host, config.admin_host) if not is_loopback(host)), "")
-    if exposed and not config.insecure and not config.controlled:
+    if exposed and not config.insecure:
         raise ConfigError(
             f"host {exposed} can be reached by others and there is no access control: "
             "control it with --admin NAME:PASSWORD, use a loopback address, or accept that with --insecure"
         )
-    if (config.certificate == "") != (config.key == ""):
-        raise ConfigError("certificate and key belong together: give both, or neither")
 
 
 def is_loopback(host: str) -> bool:

@@ -8,13 +8,12 @@ from typing import Final, final
 
 from domain.access import User
 from domain.errors import ConfigError
-from gateway.access.authority import Access
 from gateway.access.config import AccessConfig, AccessTable, split
-from gateway.access.records import AccessRecords
 from gateway.connection.context import ConnectionContext
 from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
+from gateway.node.client_side import ClientSide
 from gateway.node.config import Config
 
 ALIVE: Final = ("access.", "limits.")
@@ -34,17 +33,16 @@ class Renewal:
         self,
         config: Config,
         reread: Callable[[], Config],
-        records: AccessRecords,
-        access: Access | None,
-        throttle: Throttle | None,
+        side: ClientSide,
         connection_context: ConnectionContext,
     ) -> None:
         self.config = config
         self.waiting: list[str] = []
         self._reread = reread
-        self._records = records
-        self._access = access
-        self._throttle = throttle
+        self._records = side.access_records
+        self._access = side.access
+        self._throttle = side.throttle
+        self._forwards = side.forwards
         self._connection_context = connection_context
 
     def files(self) -> Sequence[str]:
@@ -60,14 +58,14 @@ class Renewal:
         fresh = self._reread()
         access = AccessConfig.of(fresh.part(AccessTable, "access"))
         limits = fresh.part(LimitsConfig, "limits")
-        if self._access is not None and not (fresh.controlled and (self._records.users or access.names_somebody)):
+        if self._access is not None and not self._forwards and not (fresh.controlled and self._known(access)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
         self._connection_context.connections_max = fresh.connections_max
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
-        if admin is not None:
+        if admin is not None and not self._forwards:
             self._admit(*admin)
         before = {name: value for name, value, _ in self.config.rows()}
         after = {name: value for name, value, _ in fresh.rows()}
@@ -85,7 +83,7 @@ class Renewal:
         self._connection_context.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
             self._throttle.apply(limits)
-        elif limits.limits_messages:
+        elif limits.limits_messages and not self._forwards:
             self._throttle = self._connection_context.handler = Throttle(
                 limits, self._connection_context.handler, self._connection_context.clock
             )
@@ -95,7 +93,11 @@ class Renewal:
         elif limits.limits_connections:
             self._connection_context.admission_check = Admission(limits)
 
+    def _known(self, access: AccessConfig) -> bool:
+        """Somebody can prove who it is."""
+        return access.names_somebody or (self._records is not None and bool(self._records.users))
+
     def _admit(self, name: str, password: str) -> None:
         user = User(name, password, privileged=True)
-        if self._records.users.get(name) != user:
+        if self._records is not None and self._records.users.get(name) != user:
             self._records.put_user(user, lambda _: None)

@@ -74,14 +74,10 @@ def _raise_file_limit() -> None:
 
 def announce(node: Node, compiled: str) -> None:
     """Print the listeners, the durability of acknowledged messages, and protocols that are not available."""
-    level = node.config.durability
     lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
     print("\n".join(["Headgate is ready.", *lines]))
-    print(f"  durability  {level.value}: an acknowledged message survives {level.survives}")
-    access = node.parts.access
-    who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
-    print(f"  access      {who}")
-    print(f"  data        {node.config.data}")
+    for what, how in node.role.lines():
+        print(f"  {what:<11} {how}")
     print(f"  running     {compiled}", flush=True)
     for name, why in node.protocols.missing.items():
         print(f"headgate: protocol {name} is not available: {why}", file=sys.stderr, flush=True)

@@ -13,12 +13,33 @@ CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handle
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
+    ("gateway.node.store_role", PACKAGES),
+    (
+        "gateway.node.client_side",
+        (
+            "gateway.access",
+            "gateway.connection.handler",
+            "gateway.guard",
+            "gateway.node.protocols",
+            "gateway.observe",
+            *SHELL,
+        ),
+    ),
+    ("gateway.node.role", ("domain", "gateway.node.client_side", "gateway.observe")),
     ("gateway.node.composition", PACKAGES),
     (
         "gateway.node.renewal",
-        ("domain", "gateway.access", "gateway.connection.context", "gateway.guard", "gateway.node.config"),
+        (
+            "domain",
+            "gateway.access",
+            "gateway.connection.context",
+            "gateway.guard",
+            "gateway.node.client_side",
+            "gateway.node.config",
+        ),
     ),
-    ("gateway.node.config", ("domain", "gateway.node.settings")),
+    ("gateway.node.roles", ("domain",)),
+    ("gateway.node.config", ("domain", "gateway.node.roles", "gateway.node.settings")),
     ("gateway.node.settings", ("domain",)),
     ("gateway.node.storage", ("domain", "gateway.node.config", "gateway.node.settings")),
     (
@@ -93,7 +114,8 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
+    "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.cli", "gateway.node.offline",
+    "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",
 )  # fmt: skip

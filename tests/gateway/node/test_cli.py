@@ -34,6 +34,8 @@ def headgate(*arguments: str, folder: Path, environment: dict[str, str] | None =
         (["upp"], "No such command 'upp'"),
         (["up", "--port-offset", "many"], "--port-offset"),
         (["up", "--port", "mqtt"], "NAME=N is wanted"),
+        (["up", "--roles", "store"], "start a part with headgate run"),
+        (["run", "--roles", "broker"], "some of gateway, store, nameserver are wanted"),
         (["up", "--port", "mqqt=1"], "did you mean 'ports.mqtt'"),
         (["up", "--host", "0.0.0.0"], "--insecure"),
         (["up", "--durability", "eternal"], "one of page, flushed"),

@@ -1,0 +1,51 @@
+"""The parts of a node that serve its clients, whatever its roles are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.access.authority import Access
+from gateway.access.records import AccessRecords
+from gateway.connection.handler import Handler
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.node.protocols import Adapters
+from gateway.observe.counters import CounterRegistry
+from protocols.adapter import Losing
+from protocols.host_shares import HostShares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSide:
+    """What stands between the sockets of clients and what carries out their commands.
+
+    gate              takes the commands of clients
+    access            checks credentials and rights; None: access is not controlled
+    access_records    users and policies; None: this node does not keep them
+    adapters          the adapters of the protocols
+    limits            the table `[limits]`
+    throttle          limits the rates of clients; None: no rate is limited at the start
+    counter_registry  counters of all protocols
+    uploads           bytes of unfinished requests
+    unread            bytes of answers that clients have not read
+    forwards          True: another node carries out the commands, which keeps users and limits rates of messages
+    """
+
+    gate: Handler
+    access: Access | None
+    access_records: AccessRecords | None
+    adapters: Adapters
+    limits: LimitsConfig
+    throttle: Throttle | None
+    counter_registry: CounterRegistry
+    uploads: HostShares
+    unread: HostShares
+    forwards: bool = False
+
+    def lost(self) -> dict[str, int]:
+        """Reason -> number of messages that adapters have dropped instead of delivering them."""
+        lost: dict[str, int] = {}
+        for adapter in self.adapters.streams.values():
+            for reason, count in adapter.lost.items() if isinstance(adapter, Losing) else ():
+                lost[reason] = lost.get(reason, 0) + count
+        return lost

@@ -1,0 +1,62 @@
+"""What is behind the ports of a process: a store, the connection to the store of another process, or a name server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from domain.backup import Backups
+from domain.errors import Failure
+from gateway.node.client_side import ClientSide
+from gateway.observe.metrics import Snapshot
+
+
+class Role(Protocol):
+    """Made before the ports are bound, and opened when they are. `abandon` ends it whenever the start fails.
+
+    folder   where certificates are, and all that the role stores
+    """
+
+    folder: Path
+
+    @property
+    def client_side(self) -> ClientSide:
+        """What serves clients; once opened."""
+
+    @property
+    def backups(self) -> Backups | None:
+        """Backups of what this role stores; None when there are none. Once opened."""
+
+    async def open(self, ports: Mapping[str, int], host: str) -> None:
+        """Make the parts, and wait until clients can be served. `ports` are bound; `host` is what routes carry.
+
+        Raises ConfigError and StoreError.
+        """
+
+    def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
+        """Clients are served from now on. `end_clients` ends all of their connections, for a reason."""
+
+    def unfinished_bytes(self) -> int:
+        """Bytes that were taken from clients, and that are not stored or delivered yet."""
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with what this role adds."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(what, how it is) for the table that is printed at the start."""
+
+    def pause(self) -> None:
+        """The node stops: begin nothing more by oneself."""
+
+    async def settled(self) -> None:
+        """Wait, for a bounded time, until what clients have sent so far is answered."""
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Answer the calls that wait for messages."""
+
+    async def close(self) -> None:
+        """All clients are gone: end, within a bounded time."""
+
+    def abandon(self) -> None:
+        """The start has failed: free what was taken."""

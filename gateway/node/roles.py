@@ -1,0 +1,43 @@
+"""The roles of a node: what one process does, and which ports it opens for that.
+
+    gateway      serves the clients of all protocols
+    store        keeps everything, and carries out the commands of its own clients and of gateways
+    nameserver   knows brokers and tells their routes
+
+A process has any of them. Without the role store a gateway forwards what its clients want to the store of another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from domain.errors import ConfigError
+
+GATEWAY: Final = "gateway"
+STORE: Final = "store"
+NAMESERVER: Final = "nameserver"
+ALL: Final = (GATEWAY, STORE, NAMESERVER)
+ADMIN_LISTENER: Final = "admin"
+_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",)}
+"""Role -> the listeners that it needs, beside that for administration. A gateway opens all."""
+
+
+def roles_of(text: str) -> frozenset[str]:
+    """The roles in a list with commas. Raises ConfigError for an unknown name, and for no name at all."""
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    wanted = f"some of {', '.join(ALL)} are wanted, with commas between"
+    for name in names:
+        if name not in ALL:
+            raise ConfigError(f"roles is {text!r}: {name!r} is no role; {wanted}")
+    if not names:
+        raise ConfigError(f"roles is {text!r}: {wanted}")
+    return frozenset(names)
+
+
+def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:
+    """Those of the `known` listeners that a process with these roles opens, in their order."""
+    if GATEWAY in roles:
+        return list(known)
+    wanted = {ADMIN_LISTENER, *(name for role in roles for name in _LISTENERS[role])}
+    return [name for name in known if name in wanted]

@@ -1,0 +1,209 @@
+"""The role store: the log in the data directory, and the use cases over it, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, final
+
+from domain.backup import BackedUp, Backups
+from domain.errors import Failure, StoreError
+from domain.limits import SECOND_NS
+from domain.ports import Clock
+from domain.store_event import StoreEvent
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import Parts, compose
+from gateway.node.config import Config
+from gateway.node.protocols import Protocols
+from gateway.observe.health import Health
+from gateway.observe.lag import Lags
+from gateway.observe.metrics import Snapshot
+from gateway.observe.store_log import log_store_event
+from gateway.observe.sys_values import sys_values
+from gateway.runtime.disk import DataDirectory
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
+
+DRAIN_S: Final = 2.0
+"""Seconds that the store has to answer."""
+SETTLE_NS: Final = 10 * SECOND_NS
+log = logging.getLogger("headgate.node")
+
+
+@final
+class StoreRole:
+    """`gateway.node.role.Role` of a process that has the store; its gateway, if it is one, calls the use cases directly.
+
+    parts   the composed node; once opened
+    """
+
+    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+        """Lock the data directory. Raises StoreError when another process uses it."""
+        self.parts: Parts
+        self._config = config
+        self._clock = clock
+        self._health = health
+        self._protocols = protocols
+        self._disk = DataDirectory(Path(config.data), asyncio.get_running_loop())
+        self.folder = self._disk.path
+        self._lags: Lags
+        self._ready_ns = 0
+
+    @property
+    def client_side(self) -> ClientSide:
+        """The composed node."""
+        return self.parts
+
+    @property
+    def backups(self) -> Backups | None:
+        """Backups of the store; None when its engine has none."""
+        store = self.parts.store
+        return store.backups if isinstance(store, BackedUp) else None
+
+    async def open(self, ports: Mapping[str, int], host: str) -> None:
+        """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
+        self.parts = self._composed(ports, host)
+        await self._prepared()
+        self._lags = Lags(self.parts.store.outlook, self._clock)
+
+    def _composed(self, ports: Mapping[str, int], host: str) -> Parts:
+        entropy, disk = SystemEntropy(), self._disk
+        try:
+            return compose(
+                self._config, ports, host, disk, self._clock, entropy, hot_bytes(), self._protocols, self._report
+            )  # fmt: skip
+        except StoreError as error:
+            if not error.repairable:
+                raise
+            text = f"{error}. Nothing was changed. `headgate check {disk.path}` lists all of it; run"
+            raise StoreError(
+                f"{text} `headgate repair {disk.path}` to set it aside and to start with all the rest", error.file
+            ) from error
+
+    def _report(self, event: StoreEvent) -> None:
+        """An event of the store: a line in the log, and perhaps a reason why the node does not serve."""
+        self._health.heard(event)
+        log_store_event(event)
+
+    async def _prepared(self) -> None:
+        """Wait until the topics that exist on every node are stored, so that the first client finds them.
+
+        Raises StoreError when they are not stored within `SETTLE_NS`.
+        """
+        end = self._clock.monotonic_ns() + SETTLE_NS
+        while not self.parts.handler.ready:
+            if self._clock.monotonic_ns() > end:
+                raise StoreError(f"the store in {self.folder} takes no writes: see the log above for the disk's error")
+            await asyncio.sleep(0.002)
+
+    def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
+        """Publish what `$SYS` shows, and read the lag of groups from now on."""
+        self._ready_ns = now_ns
+        self.parts.sessions.sys_topics.source = self._sys_values
+        self._lags.start()
+
+    def unfinished_bytes(self) -> int:
+        """See `Parts.unfinished_bytes`."""
+        return self.parts.unfinished_bytes()
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """Add what the store and the use cases know."""
+        parts = self.parts
+        counters = parts.handler.counters
+        stored, delivered = counters.sums()
+        return dataclasses.replace(
+            snapshot,
+            store=parts.store.figures(),
+            counters={**snapshot.counters, **self._counters()},
+            lost=self._lost(),
+            topics=counters.topics(),
+            deliveries=counters.deliveries(),
+            stored=stored,
+            delivered=delivered,
+            lags=self._lags.rows,
+            other_lags=self._lags.others,
+            lag_age_s=self._lags.age_s(),
+            histograms={**parts.store.histograms(), **snapshot.histograms},
+        )
+
+    def _counters(self) -> dict[str, float]:
+        parts, sessions = self.parts, self.parts.sessions
+        retained, retained_bytes = parts.latest_values.held()
+        return {
+            "messages_expired_total": parts.handler.receiving.expired + parts.handler.pulling.expired,
+            "mqtt_sessions_connected": sessions.attached,
+            "mqtt_sessions_connected_max": sessions.attached_max,
+            "mqtt_subscriptions": sessions.subscription_count,
+            "mqtt_retained": retained,
+            "mqtt_retained_bytes": retained_bytes,
+            "watch_dropped_total": parts.watches.dropped,
+            "share_oversize_total": sessions.oversize,
+        }
+
+    def _lost(self) -> dict[str, int]:
+        """Reason -> number of messages that were dropped instead of being delivered to an MQTT client."""
+        lost = dict(self.parts.sessions.lost)
+        for reason, count in self.parts.lost().items():
+            lost[reason] = lost.get(reason, 0) + count
+        return lost
+
+    def _sys_values(self) -> dict[str, str]:
+        sessions = self.parts.sessions
+        retained, retained_bytes = self.parts.latest_values.held()
+        lost = self._lost()
+        counts = {
+            "clients/connected": sessions.attached,
+            "clients/maximum": sessions.attached_max,
+            "subscriptions/count": sessions.subscription_count,
+            "retained messages/count": retained,
+            "store/messages/bytes": retained_bytes,
+            "publish/messages/dropped": sum(lost.values()),
+            **{f"publish/messages/dropped/{reason}": count for reason, count in lost.items()},
+        }
+        up_s = (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS
+        return sys_values(self.parts.counter_registry.all(), counts, up_s)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Durability, users and the folder."""
+        level = self._config.durability
+        access = self.parts.access
+        who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
+        survives = f"{level.value}: an acknowledged message survives {level.survives}"
+        return [("durability", survives), ("access", who), ("data", self._config.data)]
+
+    def pause(self) -> None:
+        """Read no lags any more."""
+        self._lags.stop()
+
+    async def settled(self) -> None:
+        """Wait until all earlier appends are answered. Appends are answered in order, so an empty append is the last."""
+        done = asyncio.get_running_loop().create_future()
+        self.parts.store.log.append([], lambda _: done.set_result(None))
+        await self._within(done)
+        await asyncio.sleep(0)
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Answer long polls."""
+        for review in self.parts.handler.reviews:
+            review(lambda connection, command: failure)
+
+    async def close(self) -> None:
+        """Close the store and the data directory."""
+        drained = asyncio.get_running_loop().create_future()
+        self.parts.store.drain(lambda: drained.set_result(None))
+        await self._within(drained)
+        self.parts.store.close()
+        self._disk.close()
+
+    async def _within(self, done: asyncio.Future[None]) -> None:
+        """Wait for `done`, at most `DRAIN_S` seconds: a disk that hangs must not keep the process from ending."""
+        ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
+        if not ready:
+            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+
+    def abandon(self) -> None:
+        """Unlock the data directory."""
+        self._disk.close()
