@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from uuid import uuid4
 
 from domain.address import is_derived_topic, is_system_topic
-from gateway.client.answer import ClientError, Edges, QueueRoute, UnknownTopicError, UnreachableError, is_remade
+from gateway.client.answer import AccessError, ClientError, Edges, QueueRoute, UnknownTopicError, UnreachableError, is_remade
 from gateway.connectors.spark.failure import (
     DataLossError,
     MissingError,
@@ -171,7 +171,7 @@ class Catalog:
     def _may_pass(self, error: SourceError | ClientError) -> bool:
         """False for a topic that was never there, at a name server that knows others: its name is wrong."""
         if isinstance(error, NoSuchTopicError):
-            known = self._client.topics()
+            known = self._others()
             return not known or error.topic in known
         return not isinstance(error, UnreachableError)
 
@@ -225,7 +225,14 @@ class Catalog:
                 f"offline. {_REMEDY}",
                 gone=True,
             )
-        return NoSuchTopicError(topic, self._options.nameserver, get_close_matches(topic, self._client.topics(), n=2))
+        return NoSuchTopicError(topic, self._options.nameserver, get_close_matches(topic, self._others(), n=2))
+
+    def _others(self) -> list[str]:
+        """The names of all topics, for a hint; [] when the user may not list them."""
+        try:
+            return self._client.topics()
+        except AccessError:
+            return []
 
     def _names(self, known: Collection[QueueRoute]) -> tuple[str, ...]:
         """The topics of the query; with a pattern, also those of `known` that match it."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.client.security import KeyPlace, Tls
 from gateway.connectors.spark.column import did_you_mean
 from gateway.connectors.spark.failure import OptionError
 
@@ -17,10 +18,19 @@ EXAMPLE: Final = '{"orders":{"0":17}}'
 _BOTH: Final = (
     "nameserver", "topic", "topics", "subscribePattern", "columns", "startingOffsets", "startingTimestamp", "failOnDataLoss",
     "holdMs", "missingQueues", "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
+    "tls", "tlsCaFile", "tlsCertificateFile", "tlsKeyFile", "accessKeyFile", "accessKeyEnv",
 )  # fmt: skip
 _BATCH: Final = ("endingOffsets", "endingTimestamp")
 _STREAM: Final = ("maxOffsetsPerTrigger",)
 _PATH: Final = "path"
+_SECRETS: Final = frozenset(
+    {"accesskey", "secretkey", "accesssecret", "password", "username", "user", "token", "securitytoken", "signature", "secret"}
+)
+"""Options, in lower case, by which somebody may try to give a secret itself."""
+_PLACE: Final = (
+    "Spark keeps options in plans and logs. Write NAME:PASSWORD into the first line of a file and name it by option "
+    "'accessKeyFile', or put it into an environment variable and name that by option 'accessKeyEnv'."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,8 @@ class Options:
     trigger_rows       most rows of one micro-batch; 0: no limit
     timeout_s          time for one attempt of a request, in seconds
     retry_s            how long reads are retried, in seconds
+    tls                TLS with name servers and brokers, by names of files; None: no TLS
+    key                where the access key is; None: requests are not signed
     """
 
     nameserver: str
@@ -61,6 +73,8 @@ class Options:
     trigger_rows: int
     timeout_s: float
     retry_s: float
+    tls: Tls | None
+    key: KeyPlace | None
 
 
 def parse(given: Mapping[str, str], streaming: bool) -> Options:
@@ -73,6 +87,8 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         elif name.lower() in known:
             values[known[name.lower()]] = value
         else:
+            if name.lower() in _SECRETS:
+                raise OptionError(f"Option {name!r} is refused: a secret is not given as an option. {_PLACE}")
             hint = _misplaced(name, streaming) or did_you_mean(name, known.values())
             raise OptionError(f"Option {name!r} is not known here.{hint}")
     topics = tuple(dict.fromkeys(part.strip() for part in _topics(values).split(",") if part.strip()))
@@ -104,7 +120,32 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         trigger_rows=_number(values, "maxOffsetsPerTrigger", 0, 1),
         timeout_s=_number(values, "timeoutMs", 10_000, 1) / 1000,
         retry_s=_number(values, "retryMs", 30_000, 0) / 1000,
+        tls=_tls(values),
+        key=_key(values),
     )
+
+
+def _tls(values: Mapping[str, str]) -> Tls | None:
+    files = [values.get(name, "").strip() for name in ("tlsCaFile", "tlsCertificateFile", "tlsKeyFile")]
+    if not _truth(values, "tls", False):
+        if any(files):
+            raise OptionError("Options 'tlsCaFile', 'tlsCertificateFile' and 'tlsKeyFile' are used with option tls=true only.")
+        return None
+    if files[2] and not files[1]:
+        raise OptionError("Option 'tlsKeyFile' is the key of a certificate: give option 'tlsCertificateFile' too.")
+    return Tls(*files)
+
+
+def _key(values: Mapping[str, str]) -> KeyPlace | None:
+    """Where the access key is. A value that looks like the key itself is refused, and not shown."""
+    file, variable = (values.get(name, "").strip() for name in ("accessKeyFile", "accessKeyEnv"))
+    if file and variable:
+        raise OptionError("Options 'accessKeyFile' and 'accessKeyEnv' exclude each other; give one.")
+    if variable and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise OptionError(f"Option 'accessKeyEnv' is the name of an environment variable, not the key itself. {_PLACE}")
+    if ":" in file and not re.match(r"/|\./|\.\./|[A-Za-z]:[\\/]", file):
+        raise OptionError(f"Option 'accessKeyFile' is the path of a file, not the key itself. {_PLACE}")
+    return KeyPlace(file, variable) if file or variable else None
 
 
 def _misplaced(name: str, streaming: bool) -> str:

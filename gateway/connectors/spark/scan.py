@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gateway.client.answer import PullReply, QueueRoute, UnreachableError, is_remade
 from gateway.client.client import Client
+from gateway.client.security import KeyPlace, Tls
 from gateway.connectors.spark import gather
 from gateway.connectors.spark.failure import (
     DataLossError,
@@ -27,14 +28,15 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 _PAUSE_S: Final = 0.25
 
 _log = logging.getLogger(__name__)
-_clients: dict[tuple[str, float, float], Client] = {}
+_clients: dict[tuple[str, float, float, Tls | None, KeyPlace | None], Client] = {}
 
 
 def client_of(options: Options) -> Client:
     """The client of this process for these options. Spark reuses workers for later batches, so connections are reused too."""
-    key = (options.nameserver, options.timeout_s, options.retry_s)
+    key = (options.nameserver, options.timeout_s, options.retry_s, options.tls, options.key)
     if key not in _clients:
-        _clients[key] = Client(options.nameserver, timeout_s=options.timeout_s, retry_s=options.retry_s)
+        nameserver, timeout_s, retry_s, tls, place = key
+        _clients[key] = Client(nameserver, timeout_s=timeout_s, retry_s=retry_s, tls=tls, key=place)
     return _clients[key]
 
 

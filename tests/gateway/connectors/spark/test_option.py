@@ -7,6 +7,7 @@ import re
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from gateway.client.security import KeyPlace, Tls
 from gateway.connectors.spark import column, option
 from gateway.connectors.spark.failure import OptionError
 
@@ -55,6 +56,37 @@ def test_wrong_options_of_a_stream_are_named(given: dict[str, str], says: str) -
 def test_wrong_options_of_a_batch_are_named(given: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         option.parse({"topic": "a"} | given, streaming=False)
+
+
+def test_tls_and_the_access_key_are_given_by_names_of_files_and_variables() -> None:
+    found = option.parse({"topic": "a", "tls": "true", "tlsCaFile": "/ca.pem", "accessKeyFile": "/key"}, streaming=True)
+    assert (found.tls, found.key) == (Tls("/ca.pem"), KeyPlace(file="/key"))
+    found = option.parse({"topic": "a", "tls": "true", "accessKeyEnv": "SPARK_KEY"}, streaming=False)
+    assert (found.tls, found.key) == (Tls(), KeyPlace(variable="SPARK_KEY"))
+    assert option.parse({"topic": "a", "tls": "false"}, streaming=False).tls is None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"tlsCaFile": "/ca.pem"}, "used with option tls=true only"),
+        ({"tls": "true", "tlsKeyFile": "/key.pem"}, "give option 'tlsCertificateFile' too"),
+        ({"accessKeyFile": "/key", "accessKeyEnv": "KEY"}, "exclude each other"),
+        ({"tlsCAfiel": "/ca.pem"}, "Did you mean 'tlsCaFile'?"),
+    ],
+)
+def test_wrong_options_of_tls_and_access_are_named(given: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(says)):
+        option.parse({"topic": "a"} | given, streaming=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["accessKey", "secretKey", "password", "token", "SecurityToken", "accessKeyFile", "accessKeyEnv", "signature"]
+)
+def test_a_secret_as_an_option_is_refused_and_not_shown(name: str) -> None:
+    with pytest.raises(OptionError, match=re.escape("Spark keeps options in plans and logs. Write NAME:PASSWORD")) as caught:
+        option.parse({"topic": "a", name: "alice:wonder/land"}, streaming=False)
+    assert "wonder" not in str(caught.value)
 
 
 def test_columns_are_chosen_by_name_in_any_order() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from gateway.client.answer import KeyRefusedError, NotPermittedError
+from gateway.client.security import AccessKey
 from gateway.connectors.spark import column, option
 from gateway.connectors.spark.failure import (
     MissingError,
@@ -287,3 +291,50 @@ def test_partitions_are_small(broker: FakeBroker) -> None:
     fill(broker, 1_000, 1)
     [one] = batch(broker).partitions()
     assert len(pickle.dumps(one)) < 400
+
+
+@pytest.mark.parametrize("kind", ["file", "variable"])
+def test_readers_read_with_an_access_key_and_carry_none(
+    broker: FakeBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    fill(broker, 20)
+    text = "alice:wonderland\nt0k3n"
+    (tmp_path / "key").write_text(text)
+    monkeypatch.setenv("ALICES_KEY", text)
+    given = {"accessKeyFile": tmp_path / "key"} if kind == "file" else {"accessKeyEnv": "ALICES_KEY"}
+    broker.keys = (AccessKey("alice", "wonderland", "t0k3n"),)
+    one, many = batch(broker, **given), stream(broker, **given)
+    assert sorted(rows(one, one.partitions())) == everything(20)
+    start = many.initialOffset()
+    end = many.latestOffset(start, ALL)
+    parts = many.partitions(start, end)
+    assert sorted(rows(many, parts)) == everything(20)
+    shown = [repr(each) for each in (one.__dict__, many.__dict__, start, end, [part.__dict__ for part in parts])]
+    pickled = [dumps(each) for dumps in (pickle.dumps, cloudpickle.dumps) for each in (one, many, [*parts], start, end)]
+    for secret in (b"wonderland", b"t0k3n"):
+        assert not [each for each in (*(text.encode() for text in shown), *pickled) if secret in each]
+
+
+def test_refusals_are_errors_at_once_also_of_a_query_that_waits(broker: FakeBroker, tmp_path: Path) -> None:
+    fill(broker, 20)
+    (tmp_path / "key").write_text("alice:another")
+    broker.keys = (AccessKey("alice", "wonderland"),)
+    given = {"accessKeyFile": tmp_path / "key", "missingQueues": "wait", "retryMs": 1_000_000}
+    with pytest.raises(KeyRefusedError, match="check signature failed"):
+        stream(broker, **given).initialOffset()
+    with pytest.raises(KeyRefusedError, match="check signature failed"):
+        batch(broker, **given).partitions()
+    (tmp_path / "key").write_text("alice:wonderland")
+    reader = batch(broker, **given)
+    broker.answers[11] = [(16, "User:alice has no permission for Sub on Group:TOOLS_CONSUMER")]
+    with pytest.raises(NotPermittedError, match=r"reading orders queue 0 at broker-a: .* Sub on Group:TOOLS_CONSUMER"):
+        rows(reader, reader.partitions())
+
+
+def test_an_unknown_topic_is_named_to_a_user_who_may_not_list_topics(broker: FakeBroker) -> None:
+    fill(broker, 1)
+    broker.answers[206] = [(16, "User:alice has no permission for List on Cluster:DefaultCluster")] * 10
+    with pytest.raises(NoSuchTopicError, match="'ordres' does not exist"):
+        BatchReader(options(broker, False, topic="ordres"), SCHEMA).partitions()
+    with pytest.raises(NotPermittedError, match="List on Cluster:DefaultCluster"):
+        BatchReader(option.parse({"nameserver": broker.address, "subscribePattern": ".*"}, False), SCHEMA).partitions()
