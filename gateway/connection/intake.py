@@ -74,16 +74,18 @@ class PumpIntake:
 
     waited      number of times that a sending connection waited for the store
     _queues     host -> its connections that wait, in the order in which hosts get a slice
+    _newcomers  the same of hosts that the last turn has not served: they go first
+    _served     hosts that got a slice in the last turn
     _sending    connections that wait for the store
-    _sender     the host that was the last to send while the store took messages
+    _sender     the host that was the last to send while the store took messages: what it sent may have filled the store
     _spared     hosts that have sent a slice since then
     _used_ns    time of this turn that is used
     _served_ns  `_used_ns` when the slices of this turn were done; the rest is of bytes that were handled as they came
     """
 
     __slots__ = (
-        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_now", "_queues", "_sender", "_sending",
-        "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
+        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_newcomers", "_now", "_queues", "_sender",
+        "_sending", "_served", "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, unfinished_bytes: Callable[[], int]) -> None:
@@ -92,6 +94,8 @@ class PumpIntake:
         self._now = clock.monotonic_ns
         self._unfinished_bytes = unfinished_bytes
         self._queues: OrderedDict[str, HostQueue] = OrderedDict()
+        self._newcomers: OrderedDict[str, HostQueue] = OrderedDict()
+        self._served: set[str] = set()
         self._sending: deque[SlicedConnection] = deque()
         self._sender = ""
         self._spared: set[str] = set()
@@ -139,8 +143,12 @@ class PumpIntake:
         return len(self._spared) > 0
 
     def began_to_send(self, host: str) -> None:
-        """A connection of `host` has sent its first message: until the store has room, it is the only one."""
-        self._spared.add(host)
+        """A connection of `host` has sent its first message, which was not asked for. With no room for it, the host has had the
+        slice that it may send; with room, it is the last that has sent."""
+        if self._has_room():
+            self._sender = host
+        else:
+            self._spared.add(host)
 
     def _has_room(self) -> bool:
         """True while the store takes more messages."""
@@ -164,9 +172,16 @@ class PumpIntake:
             self._mark(self._now())
 
     def _queue_of(self, connection: SlicedConnection) -> HostQueue:
-        queue = self._queues.get(connection.host)
+        host = connection.host
+        queue = self._queues.get(host)
         if queue is None:
-            queue = self._queues[connection.host] = HostQueue()
+            queue = self._newcomers.get(host)
+        if queue is None:
+            queue = HostQueue()
+            if host in self._served:
+                self._queues[host] = queue
+            else:
+                self._newcomers[host] = queue
         return queue
 
     def _mark(self, began_ns: int) -> None:
@@ -188,43 +203,61 @@ class PumpIntake:
             for connection in self._sending:
                 self._queue_of(connection).fresh.append(connection)
             self._sending.clear()
-            if self._sender in self._queues:
+            last = self._newcomers.pop(self._sender, None)
+            if last is not None:
+                self._queues[self._sender] = last
+            elif self._sender in self._queues:
                 self._queues.move_to_end(self._sender)
         # What was handled as it came belongs to the same turn of the loop as the slices that follow.
-        self._used_ns = at_once_ns if self._queues else 0
+        self._used_ns = at_once_ns if self._queues or self._newcomers else 0
         self._asked_until_ns = 0
         self._serve()
         self._served_ns = self._used_ns
-        if not self._marked and (self._queues or self._sending):
+        if not self._marked and (self._queues or self._newcomers or self._sending):
             self._marked = True
             self._began_ns = now
-            waiting = not self._queues
+            waiting = not self._queues and not self._newcomers
             self._clock.call_at(now + MILLISECOND_NS if waiting else now, self._next_turn)
 
     def _serve(self) -> None:
         """Do slices until the turn's time is used: of each host for SLICE_NS, and of its new connections first.
 
-        After a slice that takes longer, however small it was, its host gets no other one in this turn.
+        Hosts that the last turn has not served go first: who asks now and then waits for none of the slices of who always has
+        one. After a slice that takes longer, however small it was, its host gets no other one in this turn.
         """
+        self._served.clear()
         queues = self._queues
         long: set[str] = set()
-        while queues and self._used_ns < self._budget_ns:
-            host = next(iter(queues))
-            if host in long:
+        while self._used_ns < self._budget_ns:
+            if self._newcomers:
+                host, queue = self._newcomers.popitem(last=False)
+                queues[host] = queue
+            elif queues:
+                host = next(iter(queues))
+                if host in long:
+                    return
+                queue = queues[host]
+            else:
                 return
-            queue = queues[host]
-            until_ns = self._used_ns + SLICE_NS
-            while (queue.fresh or queue.started) and self._used_ns < until_ns:
-                connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
-                began_ns = self._used_ns
-                if connection.sends and not self.may_send(host):
-                    self.waited += 1
-                    self._sending.append(connection)
-                elif connection.take_slice():
-                    queue.started.append(connection)
-                if self._used_ns - began_ns > LONG_NS:
-                    long.add(host)
+            self._served.add(host)
+            if self._serve_host(host, queue):
+                long.add(host)
             if queue.fresh or queue.started:
                 queues.move_to_end(host)
             else:
                 del queues[host]
+
+    def _serve_host(self, host: str, queue: HostQueue) -> bool:
+        """Do slices of one host for SLICE_NS. True: one of them took longer than LONG_NS."""
+        until_ns = self._used_ns + SLICE_NS
+        long = False
+        while (queue.fresh or queue.started) and self._used_ns < until_ns:
+            connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
+            began_ns = self._used_ns
+            if connection.sends and not self.may_send(host):
+                self.waited += 1
+                self._sending.append(connection)
+            elif connection.take_slice():
+                queue.started.append(connection)
+            long = long or self._used_ns - began_ns > LONG_NS
+        return long

@@ -81,7 +81,7 @@ class Parts(ClientSide):
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
         undelivered = DELIVERY_BYTES * (self.sessions.undelivered + self.watches.arriving)
-        return self.store.unanswered_bytes() + self.handler.sending.held_bytes + undelivered
+        return self.store.unanswered_bytes() + self.handler.sending.held.bytes + undelivered
 
 
 def known(protocols: Protocols | None = None) -> Known:

@@ -19,7 +19,8 @@ KEYS_MAX: Final = 16_384
 """Keys of the messages of a request: each becomes an entry of an index. Those of messages with few bytes are not counted."""
 FEW_PROPERTIES_BYTES: Final = 256
 INFLATED_BYTES_MIN: Final = 16 * 1024
-"""Size of a decompressed body from which on its decompression is counted."""
+"""Size of a decompressed body from which on its decompression is counted, a unit of work for each of these bytes; to store
+bodies counts the same."""
 WEIGHT_AT_ONCE: Final = 256
 """Work after which the other messages of a batch wait for the next turn of the loop."""
 
@@ -71,11 +72,14 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
     sent, topic = batch.sent, batch.topic
     count = len(sent)
     weight = 0
-    while len(batch.messages) < count:
+    while True:
         if weight >= WEIGHT_AT_ONCE:
+            # Also behind the last message: a large body is not decompressed and stored in one turn.
             context.charge(weight)
             context.go_on(partial(_check, context, call, batch))
             return ()
+        if len(batch.messages) == count:
+            break
         one = sent[len(batch.messages)]
         if count > 1 and call.named(one.topic) != topic:
             context.refuse(call, pb.MESSAGE_CORRUPTED, "the messages of one request have different topics")
@@ -95,7 +99,7 @@ def _check(context: CallContext, call: Call, batch: _Batch, now: int) -> Sequenc
         if size >= INFLATED_BYTES_MIN and one.system_properties.body_encoding == pb.GZIP:
             weight += size >> 14
         batch.messages.append(message)
-    context.charge(weight + count)
+    context.charge(weight + count + (batch.size >> 14))
     call.state = [message.sys_flag & SYS_PREPARED for message in batch.messages]
     return (Send(context.ticket(call), batch.messages, typed=True),)
 

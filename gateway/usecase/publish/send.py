@@ -22,12 +22,13 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
+from gateway.usecase.publish.held_sends import HeldSend, HeldSends
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
 from gateway.usecase.publish.once import append_each, client_key, key_of
 
 HELD_BYTES: Final = 4_096
-"""What a message that waits for its topic counts for beside its body: all that wait are appended in one turn."""
+"""What a message that waits for its topic counts for beside its body."""
 
 Retain = Callable[[Message], StateChange | None]
 """What goes with a message that sets or removes the latest value of its path (LatestChanges.at_send)."""
@@ -36,7 +37,8 @@ Retain = Callable[[Message], StateChange | None]
 class Sending:
     """The verb Send, and `submit` for other use cases that append messages (wills, dead letters).
 
-    held_bytes   bytes of messages that wait until their topic is created, HELD_BYTES for each message and its body
+    held           sends that wait until their topic is created, HELD_BYTES for each message and its body
+    _held_topics   topics with such sends
     """
 
     def __init__(
@@ -49,7 +51,8 @@ class Sending:
         self._retain = retain
         self._policy = policy
         self._placement = Placement()
-        self.held_bytes = 0
+        self.held = HeldSends(topics, clock)
+        self._held_topics = self.held.queues
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Send."""
@@ -106,6 +109,7 @@ class Sending:
         accepted: Callable[[], None] | None = None,
         user: str = "",
         once: OnceKey | None = None,
+        held: str = "",
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
 
@@ -115,6 +119,7 @@ class Sending:
         `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
         placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
         topic that cannot be created, or of the store. `accepted` is called when the store has taken them, or after its Failure.
+        `held`: the topic that they have waited for.
         """
         keys: dict[int, OnceKey] | None = None
         retained = RETAIN_NONE
@@ -122,9 +127,10 @@ class Sending:
         for at, message in enumerate(messages):
             retained |= message.retain
             topic = self._topics.find(message.topic)
-            if topic is None:
-                again = partial(self.submit, messages, done, changes, queues, accepted, user, once)
-                self._make_topic(message.topic, queues, messages, again, done)
+            if topic is None or (self._held_topics and message.topic != held and message.topic in self._held_topics):
+                again = partial(self.submit, messages, done, changes, queues, accepted, user, once, message.topic)
+                size = sum([HELD_BYTES + len(each.body) for each in messages])
+                self.held.add(message.topic, queues, HeldSend(size, again, done))
                 return
             if once is None and (topic.attributes or properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)):
                 key = key_of(topic, message, user)
@@ -174,26 +180,6 @@ class Sending:
                 text = f"topic {message.topic} takes {wanted} messages, and this one is {found}: change one of them"
                 return Failure(ErrorCode.TYPE_CONFLICT, text)
         return None
-
-    def _make_topic(
-        self,
-        name: str,
-        queues: int,
-        messages: list[Message],
-        then: Callable[[], None],
-        done: Callable[[list[Placed] | Failure], None] | None,
-    ) -> None:
-        size = sum(HELD_BYTES + len(message.body) for message in messages)
-        self.held_bytes += size
-
-        def made(result: Topic | Failure) -> None:
-            self.held_bytes -= size
-            if not isinstance(result, Failure):
-                then()
-            elif done is not None:
-                done(result)
-
-        self._topics.ensure(name, made, queues)
 
     def _accept(self, topic: Topic, message: Message) -> Failure | None:
         """Check one message against its topic; set its id, born time and queue. Accepting twice changes nothing."""

@@ -150,6 +150,24 @@ def test_a_newcomer_is_handled_before_the_next_slice_of_a_flood() -> None:
     assert len(b"".join(flooding.received)) < SLICE_BYTES_MAX
 
 
+def test_a_host_that_comes_is_served_before_one_that_always_has_more() -> None:
+    room = Room()
+    flooding = room.flood(TURN_NS // SLICE_BYTES_FIRST + 1)  # each slice takes the time of a turn
+    room.turns(3)
+    room.order.clear()
+    newcomer, asking, _ = room.enter(host="10.9.9.9")
+    for at in range(3):
+        room.clock.advance()
+        room.clock.run_due()  # the flood has its slice, then the socket of the other one is read
+        newcomer.data_received(b"ask")
+        room.clock.run_soon()
+        before = len(room.order)
+        room.turns(1)
+        assert room.order[before][0] is asking, at
+        room.turns(2)
+    assert flooding in [connection for connection, _ in room.order]
+
+
 def test_a_sender_waits_while_the_store_has_too_much_and_others_do_not() -> None:
     room = Room()
     sender, sending, transport = room.enter(Send)
@@ -205,6 +223,20 @@ def test_a_host_does_not_wait_for_the_messages_of_another_one() -> None:
     room.turns(100)
     assert b"third" in flooding.received
     assert b"fourth" in senders[0][1].received
+
+
+def test_a_host_does_not_wait_for_the_first_messages_of_another_one() -> None:
+    room = Room()
+    alone, sending, _ = room.enter(Send, host="10.9.9.9")
+    alone.data_received(b"first")
+    alone.data_received(b"second")
+    flood, flooding, _ = room.enter(Send)
+    flooding.ns_per_byte = ASKED_NS
+    flood.data_received(b"first")
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    alone.data_received(b"third")
+    room.turns(3)
+    assert sending.received[-1] == b"third", "what fills the store is of the other host"
 
 
 def test_who_has_sent_last_goes_on_last() -> None:

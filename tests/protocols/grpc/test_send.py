@@ -15,6 +15,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import Placed
 from domain.property import decode
+from protocols import compression
+from protocols.grpc.backlog import TURN_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
 from tests.protocols.grpc.stage import WALL_MS, Stage, message
@@ -180,3 +182,29 @@ def test_what_the_limits_and_the_names_allow_is_sent(engine: EngineFactory, sent
     assert kept.items() <= found.items()
     if not kept:
         assert not {"TAGS", "KEYS", "__SHARDINGKEY"} & found.keys()
+
+
+@both_engines
+def test_a_large_body_is_decompressed_and_stored_in_different_turns(
+    engine: EngineFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inflated: list[int] = []
+    inflate = compression.inflate
+
+    def counting(body: bytes, limit: int) -> bytes | None:
+        inflated.append(len(body))
+        return inflate(body, limit)
+
+    monkeypatch.setattr(compression, "inflate", counting)
+    stage = Stage(engine)
+    body = gzip.compress(bytes(4 << 20))
+    for number in range(4):
+        packed = message(body, f"ID{number}")
+        packed.system_properties.body_encoding = pb.GZIP
+        stage.call("SendMessage", pb.SendMessageRequest(messages=[packed]))
+    turns = [(len(stage.take_all()), len(inflated))]
+    while stage.server.deadline() == 0:
+        stage.now += TURN_NS
+        before = len(inflated)
+        turns.append((len(stage.server.expire(stage.now)), len(inflated) - before))
+    assert sorted(turns) == [(0, 1)] * 4 + [(1, 0)] * 4
