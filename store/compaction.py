@@ -171,8 +171,11 @@ class Compaction:
 
 
 def _slices(steps: Iterable[list[StateChange] | None]) -> Iterator[list[StateChange] | None]:
-    """The changes of `steps` in lists bounded by SLICE_CHANGES and SLICE_BYTES. A None among
-    the steps ends a slice early; a slice without changes is yielded as None.
+    """Cut the changes of many steps into slices, each the work of one turn of the loop and one batch of the log.
+
+    steps     each step is a list of changes, which may be empty, or None: the work may be left here for a later turn
+    yields    a slice: 1 to SLICE_CHANGES changes in the order of the steps, whose keys and values have SLICE_BYTES bytes, the
+              last change excepted, found by steps of at most SLICE_LOOKS looks; None: a turn that found nothing to change
     """
     slice_: list[StateChange] = []
     size = looks = 0

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 LIST_ITEMS: Final = 512
+"""A list with more than twice as many items is split behind this many."""
 
 
 class Text(Protocol):
-    """`str` or `bytes`."""
+    """An item of a SortedSet: `str`, in the order of code points, or `bytes`. All items of one set have the same type."""
 
     def __lt__(self, other: Any, /) -> bool:
-        """By code points, or bytes."""
+        """True when it comes before `other`. TypeError: `other` has another type."""
 
     def startswith(self, prefix: Any, /) -> bool:
         """True when it begins with `prefix`."""

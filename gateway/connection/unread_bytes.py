@@ -24,13 +24,13 @@ class UnreadBytes:
         self.waits: bool = False
 
     def add(self, data: bytes) -> None:
-        """Append `data`."""
+        """Append received bytes. Bytes that wait already are copied; few do, since the socket is not read meanwhile."""
         self._data = self._data[self._at :] + data if self.waits else data
         self._at = 0
         self.waits = len(self._data) > 0
 
     def take(self) -> bytes:
-        """Remove the next slice."""
+        """Remove the next slice, in the order of arrival: `slice_bytes` bytes, or all that wait when these are no more."""
         data, at = self._data, self._at
         end = at + self.slice_bytes
         if end < len(data):
@@ -46,7 +46,7 @@ class UnreadBytes:
         self.waits = False
 
     def took(self, size: int, took_ns: int) -> None:
-        """To handle `size` bytes took `took_ns`: adapt the next slice."""
+        """To handle `size` bytes took `took_ns`: adapt `slice_bytes`, within SLICE_BYTES_MIN and SLICE_BYTES_MAX."""
         if took_ns > SLICE_NS:
             self.slice_bytes = max(SLICE_BYTES_MIN, min(size, self.slice_bytes) * SLICE_NS // took_ns)
         elif size == self.slice_bytes and size < SLICE_BYTES_MAX and 2 * took_ns <= SLICE_NS:

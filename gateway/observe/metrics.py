@@ -121,13 +121,16 @@ class Snapshot:
 
 @final
 class _Piece(Collector):
-    """One family, or some samples of one."""
+    """What `generate_latest` needs to write one metric as text: a registry that has nothing else.
+
+    The metric is a whole family, or one with at most SAMPLES_AT_ONCE of the family's samples.
+    """
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """The family."""
+        """The metric."""
         return (self._metric,)
 
 

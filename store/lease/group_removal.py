@@ -29,9 +29,13 @@ Done = Callable[[None | Failure], None]
 
 @final
 class GroupRemoval:
-    """Deletes groups, one after the other.
+    """Deletes groups, one at a time in the order of the requests; further groups wait, in memory and as notes in the log.
 
-    _callers   group that is being deleted, or has still to be -> who waits for the end
+    A deletion is carried out in steps that share turns of the loop (`Turns`), and goes on after a start. When the log takes no
+    more changes, it stops: its callers get that failure, and a later `begin` or `check`, or the next start, goes on.
+
+    _callers   group that is being deleted, or has still to be -> `done` of each request, called once with None when the group
+               is gone durably, else with the failure; empty: nobody waits
     """
 
     def __init__(self, ledger: LeaseLedger, state: StateView, writer: StoreWriter, clock: Clock) -> None:
@@ -48,7 +52,7 @@ class GroupRemoval:
         self.check()
 
     def begin(self, group: str, done: Done) -> None:
-        """GroupPositions.drop_group."""
+        """GroupPositions.drop_group, with `done` as in `_callers`. A log that takes no changes refuses at once."""
         known = self._callers.get(group)
         if known is not None:
             known.append(done)
@@ -69,7 +73,7 @@ class GroupRemoval:
             self._turns.run(self._slices(group), lambda: self._end(group), lambda _: None)
 
     def stop(self) -> None:
-        """Stop: the store is closed. The next one goes on."""
+        """Do nothing more: the store is closed, and the next one on its files goes on. `done` of what waits is not called."""
         self._turns.stop()
 
     def _slices(self, group: str) -> Iterator[int]:
