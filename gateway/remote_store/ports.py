@@ -1,4 +1,8 @@
-"""The ports of a store on another node: each method is one call over the link."""
+"""The ports of a store on another node: each method is one call over a `StoreLink`.
+
+`done` gets what the port says, or a failure of the link: STORE_UNAVAILABLE or OVERLOADED (`StoreLink.call`). A method without
+`done` may fail without anybody being told.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,14 @@ Appended = Callable[[list[Placed] | Failure], None]
 
 @final
 class RemoteLog:
-    """`MessageLog`. An append with an answer has a key of this node, so that it may be asked again; see decision 34.
+    """`MessageLog`.
 
-    scope      what the keys of appends are unique in: this life of this node
-    listeners  who hears of new records
+    `append` with `done` gives each append a key, so that it is carried out once, however often the link has to send it
+    (docs/decisions/0037-calls-between-nodes.md).
+
+    _scope      names this life of this node; keys are unique in it
+    _appends    number of keys so far
+    listeners   who is told of new records and freed messages, in the order in which they were added
     """
 
     def __init__(self, link: StoreLink, scope: str) -> None:
@@ -75,7 +83,7 @@ class RemoteLog:
 
 
 class RemoteLeases:
-    """`Leases`."""
+    """`Leases`. A lease that was asked for and not answered may exist; its messages come again when it ends."""
 
     def __init__(self, link: StoreLink) -> None:
         self._link = link
@@ -89,7 +97,7 @@ class RemoteLeases:
         self._link.call(of.WITHDRAW, None, group, topic, receipts, wake)
 
     def lapse(self) -> None:
-        """Leases.lapse: the store does it itself when it starts."""
+        """Leases.lapse: does nothing, the store lets leases lapse by itself when it starts."""
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
@@ -162,7 +170,7 @@ class RemotePulls:
 
 
 class RemoteState:
-    """`State`, without `follow`."""
+    """`State`, except `follow`: the link carries nothing yet that a store tells unasked."""
 
     def __init__(self, link: StoreLink) -> None:
         self._link = link

@@ -1,4 +1,4 @@
-"""Questions to the store that have to be answered: they are asked again until they are."""
+"""Questions to the store without whose answers a session cannot go on: they are asked until they are answered."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from domain.ports import Clock
 
 Answer = TypeVar("Answer")
 PAUSE_NS: Final = SECOND_NS
-"""Pause before a question is asked again."""
+"""Time between a failure and the next attempt."""
 
 
 def ask_until_answered(
     clock: Clock, ask: Callable[[Callable[[Answer | Failure], None]], None], then: Callable[[Answer], None]
 ) -> None:
-    """Call `ask` with a callback for the answer; call it again after PAUSE_NS when the answer is a Failure."""
+    """Ask the store, and again PAUSE_NS after each Failure, whatever its code; there is no limit of attempts.
+
+    ask    asks once, and gives the answer to its argument
+    then   gets the first answer that is no Failure; at once if the store answers at once
+    """
 
     def done(answer: Answer | Failure) -> None:
         if isinstance(answer, Failure):

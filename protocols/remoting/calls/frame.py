@@ -1,4 +1,8 @@
-"""Bodies of the frames between nodes: the calls of one turn, and the answers of one turn."""
+"""The body of a frame between nodes: the calls, or the answers, of one turn of the event loop. Numbers are big-endian.
+
+calls      version 1 byte, `settled` 8, count 4; for each: number 8, operation 2, length of the request 4, request
+answers    version 1 byte, count 4; for each: number 8, failed 1, then the length of the value 4 and the value, or a Failure
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,22 @@ from protocols.remoting.calls.octets import Out, Reader, WireError, put_data
 from protocols.remoting.calls.values import FAILURE
 
 VERSION: Final = 1
-"""Version of the bodies. A node also reads the version before its own."""
+"""Version of the bodies that this node writes. It also reads the version before."""
 _CALLS: Final = struct.Struct(">BqI")
 _CALL: Final = struct.Struct(">qH")
 _ANSWERS: Final = struct.Struct(">BI")
 _ANSWER: Final = struct.Struct(">qB")
 CALLS_MAX: Final = 65_536
-"""Calls, or answers, of one body."""
+"""Most calls, or answers, of one body."""
 
 
 @final
 class CallBytes(NamedTuple):
     """One call.
 
-    number      of the caller, rising
-    operation   number of the operation
-    request     its arguments
+    number      counts the calls of one caller to one life of the store, from 1
+    operation   `Operation.number`
+    request     its arguments, as `Operation.put_request` writes them
     """
 
     number: int
@@ -38,7 +42,7 @@ class AnswerBytes(NamedTuple):
     """One answer.
 
     number    of the call
-    answer    the value, or what was refused
+    answer    a value, as `Operation.put_answer` writes it, or why there is none
     """
 
     number: int
@@ -46,7 +50,7 @@ class AnswerBytes(NamedTuple):
 
 
 def put_calls(settled: int, calls: list[CallBytes]) -> bytes:
-    """A body with calls. `settled`: the caller has the answers of all its calls below this number."""
+    """A body with calls. `settled`: the caller needs no answer of a call with a lower number."""
     out: Out = [_CALLS.pack(VERSION, settled, len(calls))]
     for call in calls:
         out.append(_CALL.pack(call.number, call.operation))
@@ -55,7 +59,7 @@ def put_calls(settled: int, calls: list[CallBytes]) -> bytes:
 
 
 def get_calls(body: bytes) -> tuple[int, list[CallBytes]]:
-    """(`settled`, calls) of a body. Raises WireError."""
+    """(`settled`, calls) of a body. Raises WireError: it is no such body, of an unknown version, or too long."""
     reader = Reader(body)
     version, settled, count = reader.unpack(_CALLS)
     _check(version, count)
@@ -78,7 +82,7 @@ def put_answers(answers: list[AnswerBytes]) -> bytes:
 
 
 def get_answers(body: bytes) -> list[AnswerBytes]:
-    """The answers of a body. Raises WireError."""
+    """The answers of a body. Raises WireError as `get_calls` does."""
     reader = Reader(body)
     version, count = reader.unpack(_ANSWERS)
     _check(version, count)

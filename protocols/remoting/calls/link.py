@@ -1,4 +1,4 @@
-"""The caller's end: calls to one store, over whatever connection there is to it. No I/O."""
+"""The caller's end: calls to one store, over one connection after the other. No I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from protocols.remoting.calls.operations import Operation, Repeat
 A = TypeVar("A")
 
 CALL_NS: Final = 10 * SECOND_NS
-"""Time in which a call is answered, connections that break in between included."""
+"""Time that a call has for its answer, in which it may be sent over several connections."""
 SWEEP_NS: Final = SECOND_NS // 2
+"""Time between two looks for calls whose time is over."""
 CALLS_MAX: Final = 32_768
+"""Calls that may be without an answer."""
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Calls, and bytes of them, that may be without an answer; further ones are OVERLOADED."""
+"""Bytes of the requests of these calls."""
 _UNKNOWN: Final = Failure(
     ErrorCode.STORE_UNAVAILABLE, "the store has started again: whether the request was carried out is not known"
 )
@@ -28,9 +30,10 @@ _UNKNOWN: Final = Failure(
 class Call:
     """A call without an answer.
 
-    done     gets the answer; None: nobody waits
-    end_ns   when it is given up, monotonic
-    sent     True: it has gone out at least once
+    request  its arguments, as `Operation.put_request` writes them
+    done     gets the answer; None: nobody waits for it
+    end_ns   monotonic time in nanoseconds at which it is given up
+    sent     True: it was sent at least once, so it may have been carried out
     """
 
     __slots__ = ("done", "end_ns", "operation", "request", "sent")
@@ -45,13 +48,17 @@ class Call:
 
 @final
 class StoreLink:
-    """Calls to one store: numbered, sent together once a turn, sent again over a new connection until they are answered.
+    """Calls to one store. Those of one turn are sent together; what has no answer is sent again over the next connection.
 
-    name       name of the store for errors
-    overdue    calls that were given up
-    _send      sends the body of a frame; None: there is no connection
-    _life      the life of the store that the last connection led to: another one has another number
-    _fresh     calls of this turn
+    name         name of the store for errors
+    overdue      number of calls that were given up because their time was over
+    _send        sends the body of a frame; None: there is no connection
+    _life        number of the life of the store that the last connection led to; 0: there has been no connection
+    _next        number of the next call
+    _unanswered  number -> call without an answer, in the order of the numbers, which is also that of their ends
+    _bytes       bytes of their requests
+    _fresh       numbers of the calls of this turn, which are not sent yet
+    _sweeping    True while a timer for `_sweep` is set
     """
 
     def __init__(self, name: str, clock: Clock) -> None:
@@ -67,10 +74,11 @@ class StoreLink:
         self._sweeping = False
 
     def call(self, operation: Operation[A], done: Callable[[A | Failure], None] | None, *arguments: Any) -> None:
-        """Call an operation; `done` gets the answer, once.
+        """Call an operation with the arguments of its method, `done` left out. `done` is called once with the answer.
 
-        OVERLOADED: too many calls are without an answer. STORE_UNAVAILABLE: no answer came in time, or the store has started
-        again and the call may have been carried out.
+        The answer is what the method answers, or one of two failures of the link. OVERLOADED, given at once: CALLS_MAX or
+        BYTES_MAX would be exceeded, and nothing is sent. STORE_UNAVAILABLE: no answer came within CALL_NS, or the store has
+        started again and a call that must not be repeated (`Repeat.ONCE`) had been sent. Then it may have been carried out.
         """
         request = operation.put_request(*arguments)
         if len(self._unanswered) >= CALLS_MAX or self._bytes + len(request) > BYTES_MAX:
@@ -104,12 +112,16 @@ class StoreLink:
             send(put_calls(next(iter(self._unanswered)), calls))
 
     def connected(self, life: int, send: Callable[[bytes], None]) -> None:
-        """There is a connection to the life `life` of the store: calls without an answer are sent over it, in their order."""
+        """A connection to the store is open: all calls without an answer are sent over it, in their order.
+
+        life   number of the store's present life, not 0: another one than before means that the store has started again
+        send   sends the body of one frame
+        """
         if self._life not in (0, life):
             for number, call in list(self._unanswered.items()):
                 if call.sent and call.operation.repeat is Repeat.ONCE:
                     self._answer(number, _UNKNOWN)
-            # Every life of the store expects the numbers from 1 on, without a gap.
+            # A store that has started expects numbers from 1 on, without a gap.
             self._unanswered = dict(enumerate(self._unanswered.values(), 1))
             self._next = len(self._unanswered) + 1
         self._life = life
@@ -118,11 +130,11 @@ class StoreLink:
         self._post(send, list(self._unanswered))
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """The connection is closed. Calls wait for the next one until their time is over."""
         self._send = None
 
     def received(self, body: bytes) -> None:
-        """Answers have come. Raises WireError: the connection has to be closed, and the calls wait for another one."""
+        """Take the body of a frame with answers. Raises WireError: close the connection; the calls wait for the next one."""
         for number, answer in get_answers(body):
             call = self._unanswered.get(number)
             if call is None:
@@ -137,7 +149,7 @@ class StoreLink:
             call.done(value)
 
     def _sweep(self) -> None:
-        """Give up calls whose time is over. They are in the order of their ends."""
+        """Give up calls whose time is over."""
         now = self._clock.monotonic_ns()
         failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{self.name} has not answered in {CALL_NS // SECOND_NS} s")
         while self._unanswered:

@@ -11,21 +11,21 @@ from domain.errors import GatewayError
 T = TypeVar("T")
 
 ITEMS_MAX: Final = 1 << 20
-"""Items of one list."""
+"""Most items of one list."""
 _I32: Final = struct.Struct(">i")
 _I64: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">I")
 
 
 class WireError(GatewayError):
-    """The other node has sent what is no call or answer: its connection is closed."""
+    """Bytes of another node cannot be read: its connection has to be closed."""
 
 
 @final
 class Reader:
-    """Takes values from bytes of another node, one after the other. Raises WireError when there are too few.
+    """Takes values from bytes of another node, one after the other. Raises WireError when too few bytes are left.
 
-    at   place of the next value
+    at   place of the next value, in bytes from the beginning
     """
 
     __slots__ = ("_data", "_end", "at")
@@ -37,11 +37,11 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """Bytes that have not been taken."""
+        """Number of bytes that have not been taken."""
         return self._end - self.at
 
     def unpack(self, shape: struct.Struct) -> tuple[int, ...]:
-        """The numbers of `shape`."""
+        """The next numbers, in the layout `shape`."""
         at = self.at
         self.at = at + shape.size
         if self.at > self._end:
@@ -57,18 +57,18 @@ class Reader:
         return self._data[at : self.at]
 
     def data(self) -> bytes:
-        """Bytes behind their length."""
+        """The next length, 4 bytes, and that many bytes."""
         return self.take(self.unpack(_SIZE)[0])
 
     def text(self) -> str:
-        """A text in UTF-8 behind its length."""
+        """The next text: as `data`, in UTF-8. Raises WireError also when it is not UTF-8."""
         try:
             return self.data().decode()
         except UnicodeDecodeError as error:
-            raise WireError(f"a text is no UTF-8: {error}") from error
+            raise WireError(f"a text is not UTF-8: {error}") from error
 
     def count(self) -> int:
-        """Number of items of a list."""
+        """The next number of items of a list, 4 bytes. Raises WireError also above ITEMS_MAX."""
         count = self.unpack(_SIZE)[0]
         if count > ITEMS_MAX:
             raise WireError(f"a list has {count} items, {ITEMS_MAX} are allowed")
@@ -76,15 +76,15 @@ class Reader:
 
 
 Out = list[bytes]
-"""Pieces that are joined in the end: bodies are copied once."""
+"""Pieces of a frame's body, joined when all are there: so the body of a message is copied once."""
 
 
 @final
 class Codec(Generic[T]):
     """How values of one type are written and read.
 
-    put   append the bytes of a value
-    get   take a value
+    put   append the bytes of a value to a list of pieces; a number that its layout cannot hold raises struct.error
+    get   take a value from a reader; raises WireError
     """
 
     __slots__ = ("get", "put")
@@ -95,18 +95,18 @@ class Codec(Generic[T]):
 
 
 def put_data(out: Out, value: bytes) -> None:
-    """Bytes behind their length."""
+    """Append the length of `value`, 4 bytes, and `value`."""
     out.append(_SIZE.pack(len(value)))
     out.append(value)
 
 
 def put_text(out: Out, value: str) -> None:
-    """A text in UTF-8 behind its length."""
+    """Append the length of `value` in UTF-8, 4 bytes, and that text."""
     put_data(out, value.encode())
 
 
 def put_count(out: Out, count: int) -> None:
-    """Number of items of a list."""
+    """Append the number of items of a list, 4 bytes."""
     out.append(_SIZE.pack(count))
 
 
@@ -115,17 +115,22 @@ def _numbers(shape: struct.Struct) -> Codec[int]:
 
 
 I32: Final = _numbers(_I32)
+"""4 bytes, signed."""
 I64: Final = _numbers(_I64)
+"""8 bytes, signed."""
 BOOL: Final[Codec[bool]] = Codec(
     lambda out, value: out.append(b"\x01" if value else b"\x00"), lambda reader: reader.take(1) != b"\x00"
 )
+"""1 byte: 0 is False, anything else True."""
 TEXT: Final = Codec(put_text, Reader.text)
 DATA: Final = Codec(put_data, Reader.data)
+"""As TEXT: a length of 4 bytes, and as many bytes."""
 NOTHING: Final[Codec[None]] = Codec(lambda out, value: None, lambda reader: None)
+"""None, in no bytes."""
 
 
 def listed(item: Codec[T]) -> Codec[list[T]]:
-    """A list of values."""
+    """Codec of a list: the number of items, 4 bytes and at most ITEMS_MAX, and the items."""
 
     def put(out: Out, values: list[T]) -> None:
         put_count(out, len(values))
@@ -136,7 +141,7 @@ def listed(item: Codec[T]) -> Codec[list[T]]:
 
 
 def optional(item: Codec[T]) -> Codec[T | None]:
-    """A value or None."""
+    """Codec of a value or None: a BOOL, and the value when that is True."""
 
     def put(out: Out, value: T | None) -> None:
         BOOL.put(out, value is not None)
@@ -147,7 +152,7 @@ def optional(item: Codec[T]) -> Codec[T | None]:
 
 
 def made(fields: tuple[Codec[Any], ...], of: Callable[..., T], parts: Callable[[T], tuple[Any, ...]]) -> Codec[T]:
-    """A value of several fields: `parts` gives them, `of` makes the value of them."""
+    """Codec of a value that has fields, written one after the other: `parts` takes it apart, `of` makes it of its fields."""
 
     def put(out: Out, value: T) -> None:
         for field, part in zip(fields, parts(value), strict=True):

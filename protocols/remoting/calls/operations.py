@@ -15,12 +15,12 @@ NO_DONE: Final = -1
 
 
 class Repeat(enum.Enum):
-    """What a second call with the same arguments does.
+    """What happens when an operation is carried out twice with the same arguments. See `StoreLink.connected`.
 
-    HARMLESS   the same as the first one alone
-    ONCE       more than the first one alone: the store carries a call number out once as long as it lives; whether a call
-               without an answer was carried out before the store started again is not known
-    KEYED      nothing: the arguments have a key, by which the store knows the first call, also after it has started again
+    HARMLESS   nothing more than by the first time, so a call is sent again to a store that has started again
+    ONCE       more than by the first time, so it is not: what became of a call that was sent and not answered is unknown.
+               While a store lives it carries a number out once, however often the call is sent
+    KEYED      nothing: the arguments have a key, by which the store knows a message that it has, also when it has started again
     """
 
     HARMLESS = "harmless"
@@ -30,14 +30,14 @@ class Repeat(enum.Enum):
 
 @final
 class Operation(Generic[A]):
-    """One operation.
+    """A method of a port of the store, and how its arguments and its answer are written.
 
-    number    on the wire
+    number    names it between nodes, 2 bytes
     name      `port.method` of domain.message_store.MessageStore
-    repeat    what a repeated call does
-    request   codecs of the arguments without `done`
-    answer    codec of what `done` gets when it is no Failure
-    done_at   number of the arguments before `done`; NO_DONE: the method has none, and is answered when it returns
+    repeat    what a second time does
+    request   codecs of the arguments, `done` left out
+    answer    codec of what `done` gets, unless that is a Failure
+    done_at   number of the arguments before `done`; NO_DONE: the method has no `done`, and is answered when it returns
     """
 
     __slots__ = ("answer", "done_at", "name", "number", "repeat", "request")
@@ -60,30 +60,30 @@ class Operation(Generic[A]):
         self.done_at = len(request) if done_at is None else done_at
 
     def put_request(self, *arguments: Any) -> bytes:
-        """The arguments as bytes."""
+        """The arguments as bytes. Raises ValueError when there are too few or too many."""
         out: Out = []
         for codec, argument in zip(self.request, arguments, strict=True):
             codec.put(out, argument)
         return b"".join(out)
 
     def get_request(self, data: bytes) -> list[Any]:
-        """The arguments. Raises WireError."""
+        """The arguments, from bytes. Raises WireError."""
         reader = Reader(data)
         return [codec.get(reader) for codec in self.request]
 
     def put_answer(self, value: A) -> bytes:
-        """An answer as bytes."""
+        """What `done` got as bytes."""
         out: Out = []
         self.answer.put(out, value)
         return b"".join(out)
 
     def get_answer(self, data: bytes) -> A:
-        """An answer. Raises WireError."""
+        """What `done` got, from bytes. Raises WireError."""
         return self.answer.get(Reader(data))
 
 
 OPERATIONS: Final[dict[int, Operation[Any]]] = {}
-"""Number -> operation."""
+"""Number -> operation. A number never gets another meaning; 20 has none."""
 
 
 def _operation(

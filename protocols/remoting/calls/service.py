@@ -1,4 +1,4 @@
-"""The store's end: carries out the calls of other nodes, each number once, and answers once a turn. No I/O."""
+"""The store's end: carries out the calls of other nodes, each once, and sends the answers of a turn together. No I/O."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from protocols.remoting.calls.octets import WireError
 from protocols.remoting.calls.operations import NO_DONE, OPERATIONS, Operation
 
 FORGET_NS: Final = 60 * SECOND_NS
-"""How long the answers of a caller without a connection are remembered; its calls end before."""
+"""Time for which a caller without a connection is remembered, with its answers: longer than a call waits (`link.CALL_NS`)."""
 
 
 @final
 class Caller:
-    """What the store knows about the calls of one life of a node.
+    """A node that calls, in one of its lives: which of its calls were carried out, and the answers that it may still need.
 
-    send      sends the body of a frame over its newest connection; None: it has none
-    answers   number of a call -> its answer; None: it is being carried out. Those that the caller has are forgotten
-    early     number -> call that came before an earlier one: calls are carried out in the order of their numbers
-    next      number of the next call to be carried out
-    settled   the caller has the answers of all calls below, or has given them up
-    since_ns  when it lost its connection, monotonic
+    Calls are carried out in the order of their numbers, from 1, each once. An answer is kept until the caller says that it
+    needs it no more, for it may be lost with the connection. The bounds are those of `CallService.received`.
+
+    send      sends the body of a frame over the newest connection; None: there is no connection
+    answers   number -> answer as bytes, or the Failure; None: the call is being carried out
+    bytes     bytes of these answers
+    early     number -> call that waits for one with a lower number, which has not come yet
+    fresh     numbers of the calls whose answers are sent at the end of this turn
+    next      number of the call that is carried out next
+    settled   the caller needs no answer of a call with a lower number
+    since_ns  monotonic time in nanoseconds at which the last connection was lost
     """
 
     __slots__ = ("answers", "bytes", "early", "fresh", "next", "send", "settled", "since_ns")
@@ -46,7 +51,11 @@ class Caller:
 
 @final
 class CallService:
-    """Carries out calls on a store's ports."""
+    """Carries out calls of other nodes on the ports of a store.
+
+    _callers   name of a node's life -> what is known about its calls
+    _run       number of an operation -> function of its arguments and `done`
+    """
 
     def __init__(self, store: MessageStore, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +63,11 @@ class CallService:
         self._run = {number: _method(store, operation) for number, operation in OPERATIONS.items()}
 
     def connected(self, node: str, send: Callable[[bytes], None]) -> None:
-        """The life `node` of a gateway has a new connection, which takes the place of its former one."""
+        """A node has opened a connection. It takes the place of an earlier one.
+
+        node   names one life of the node: another life has another name
+        send   sends the body of one frame
+        """
         now = self._clock.monotonic_ns()
         for name, known in list(self._callers.items()):
             if known.send is None and now - known.since_ns > FORGET_NS:
@@ -62,14 +75,18 @@ class CallService:
         self._callers.setdefault(node, Caller()).send = send
 
     def lost(self, node: str, send: Callable[[bytes], None]) -> None:
-        """The connection with this `send` is gone."""
+        """The connection that was opened with this `send` is closed. Does nothing when a newer one is open."""
         caller = self._callers.get(node)
         if caller is not None and caller.send is send:
             caller.send = None
             caller.since_ns = self._clock.monotonic_ns()
 
     def received(self, node: str, body: bytes) -> None:
-        """Calls have come. Raises WireError: the connection has to be closed."""
+        """Take the body of a frame with calls from `node`, which has connected.
+
+        Raises WireError: close the connection. The bytes are no calls, name no operation, or the node leaves more than
+        2 * link.CALLS_MAX calls or 2 * link.BYTES_MAX bytes of answers unsettled.
+        """
         caller = self._callers[node]
         settled, calls = get_calls(body)
         if settled > caller.settled:
@@ -79,7 +96,7 @@ class CallService:
                 caller.bytes -= len(answer) if isinstance(answer, bytes) else 0
             caller.next = max(caller.next, settled)
         if len(caller.answers) + len(caller.early) + len(calls) > 2 * CALLS_MAX or caller.bytes > 2 * BYTES_MAX:
-            raise WireError("too many calls are not settled")
+            raise WireError(f"more than {2 * CALLS_MAX} calls, or {2 * BYTES_MAX} bytes of answers, are not settled")
         for call in calls:
             number = call.number
             if number >= caller.next:
@@ -97,14 +114,14 @@ class CallService:
         number, kind, request = call
         operation = OPERATIONS.get(kind)
         if operation is None:
-            raise WireError(f"there is no operation {kind}")
+            raise WireError(f"operation {kind} is not known here")
         arguments = operation.get_request(request)
         caller.answers[number] = None
         self._run[kind](*arguments, partial(self._answered, caller, number, operation))
 
     def _answered(self, caller: Caller, number: int, operation: Operation[Any], value: Any) -> None:
         if number not in caller.answers:
-            return  # the caller has given it up
+            return  # the caller no longer needs the answer
         answer = caller.answers[number] = value if isinstance(value, Failure) else operation.put_answer(value)
         caller.bytes += len(answer) if isinstance(answer, bytes) else 0
         self._tell(caller, number)
@@ -128,7 +145,7 @@ class CallService:
 
 
 def _method(store: MessageStore, operation: Operation[Any]) -> Callable[..., None]:
-    """The method of a port, as a function of its arguments without `done`, and `done` last."""
+    """The method of a port, as a function that takes `done` behind all other arguments."""
     port, _, name = operation.name.partition(".")
     method: Callable[..., None] = getattr(getattr(store, port), name)
     at = operation.done_at

@@ -1,4 +1,4 @@
-"""The values of the store's ports, as they go between nodes."""
+"""Codecs of the values that the ports of the store take and give: their fields, one after the other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _get_failure(reader: Reader) -> Failure:
     try:
         return Failure(ErrorCode(code), text)
     except ValueError:
-        return Failure(ErrorCode.INTERNAL, f"{code}: {text}")  # of a later version
+        return Failure(ErrorCode.INTERNAL, f"{code}: {text}")  # a code of a later version
 
 
 FAILURE: Final = Codec(_put_failure, _get_failure)
@@ -171,7 +171,7 @@ def _get_filter(reader: Reader) -> Filter | None:
         return PathFilter(topic, patterns)
     found = _expressions.compile(kind, text)
     if isinstance(found, Failure):
-        raise WireError(f"a filter is none: {found.text}")
+        raise WireError(f"a filter cannot be read: {found.text}")
     return found
 
 
@@ -212,13 +212,13 @@ BOUNDS: Final = made((I64, I64), lambda first, end: (first, end), lambda value: 
 
 
 def _json(kind: Any) -> Codec[Any]:
-    """A configuration as JSON; fields of a later version are ignored."""
+    """Codec of a topic or group: JSON behind its length, 4 bytes. Fields that this version does not know are ignored."""
 
     def get(reader: Reader) -> Any:
         try:
             return msgspec.json.decode(reader.data(), type=kind)
         except msgspec.MsgspecError as error:
-            raise WireError(f"a {kind.__name__} is none: {error}") from error
+            raise WireError(f"a {kind.__name__} cannot be read: {error}") from error
 
     return Codec(lambda out, value: put_data(out, msgspec.json.encode(value)), get)
 
