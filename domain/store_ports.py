@@ -254,6 +254,9 @@ class Metadata(Protocol):
     def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
         """Delete, with its messages' index."""
 
+    def follow_topics(self, changed: Callable[[str], None]) -> None:
+        """From now on `changed` gets the name of each topic that is made, changed or deleted, once that is durable."""
+
     def group(self, name: str) -> Group | None:
         """One group."""
 

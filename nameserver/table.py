@@ -5,18 +5,29 @@ A registration ends when it is not renewed within its lease. The topics of a bro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
-from domain.nameserver.route import MASTER_ID, BrokerAddresses, DataVersion, Registration, TopicQueues
+from domain.nameserver.route import (
+    MASTER_ID,
+    BrokerAddresses,
+    DataVersion,
+    PageOutcome,
+    Registration,
+    TopicPage,
+    TopicQueues,
+)
 from domain.topic import PERM_READ_WRITE, PERM_WRITE
+from nameserver.broker_topics import BrokerTopics
 
 BROKERS_MAX: Final = 4_096
 """Broker names; registrations of further ones are refused."""
+REPLICAS_MAX: Final = 64
+"""Addresses of one broker."""
 ROUTES_MAX: Final = 262_144
-"""Topics of all brokers together; a registration that would exceed them is refused."""
+"""Default of the topics of all brokers together; further ones are refused. Each takes some 250 bytes."""
 
 
 @dataclass(slots=True)
@@ -26,11 +37,15 @@ class BrokerLease:
     registration   what the broker registered, without its topics
     version        version of its topics
     until_ns       end of the lease, monotonic nanoseconds
+    holder         the connection by which it was registered
+    next_page      page of the whole table that is to come next; -1: none
     """
 
     registration: Registration
     version: DataVersion
     until_ns: int
+    holder: object
+    next_page: int = -1
 
 
 @final
@@ -40,47 +55,111 @@ class RouteTable:
     Invariant: every broker has at least one address, and the topics of a broker are those that
     its master (or, without one, its lowest id) registered last. `now` is monotonic nanoseconds.
 
-    _leases   broker name -> broker id -> registered address
-    _topics   broker name -> topic -> queues: a registration is stored by one call, however many topics it has
+    _leases    broker name -> broker id -> registered address
+    _topics    broker name -> its topics: a registration is stored by one call, however many topics it has
     _writable  broker name -> write permission that `set_writable` has given to all its topics
     """
 
-    def __init__(self) -> None:
+    def __init__(self, routes_max: int = ROUTES_MAX) -> None:
+        self._routes_max = routes_max
         self._leases: dict[str, dict[int, BrokerLease]] = {}
-        self._topics: dict[str, dict[str, TopicQueues]] = {}
+        self._topics: dict[str, BrokerTopics] = {}
         self._writable: dict[str, bool] = {}
 
-    def register(self, registration: Registration, now: int) -> bool:
+    def register(self, registration: Registration, now: int, holder: object = None) -> bool:
         """Add or renew a registration; False when there are too many brokers or topics.
 
         When the same broker id is registered at another address with a newer state, the call is ignored and returns True.
         """
-        ids = self._leases.get(registration.broker)
-        if registration.topics:
-            others = sum(map(len, self._topics.values()))
-            if others + len(registration.topics.keys() - self._topics.get(registration.broker, {}).keys()) > ROUTES_MAX:
-                return False
-        if ids is None:
-            if len(self._leases) >= BROKERS_MAX:
-                return False
-            ids = self._leases[registration.broker] = {}
+        if not self._has_room(registration, registration.topics or {}):
+            return False
+        known = self._known(registration)
+        if known is not None and self._is_older(registration, known):
+            return True
+        changed = known is None or known.version != registration.version
+        self._lease(registration, registration.version, now, holder)
+        if changed and registration.topics is not None and self._is_source(registration):
+            self._topics_of(registration.broker).update(registration.topics)
+            self._writable.pop(registration.broker, None)
+        return True
+
+    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object = None) -> PageOutcome:
+        """Add or renew a registration with a page of topics. The version is known once the last page has come."""
+        broker = registration.broker
+        if not self._has_room(registration, page.topics):
+            return PageOutcome.FULL
+        known = self._known(registration)
+        if known is not None and self._is_older(registration, known):
+            return PageOutcome.TAKEN
+        version = known.version if known is not None else DataVersion()
+        if page.base is None:
+            fits = page.number == 0 or (known is not None and known.next_page == page.number)
+        else:
+            fits = known is not None and version == replace(registration.version, counter=page.base)
+        if not fits:
+            if not self._leases[broker]:
+                self._forget(broker)
+            return PageOutcome.MISFIT
+        if page.last:
+            version = registration.version
+        elif page.base is None:
+            version = DataVersion()
+        lease = self._lease(registration, version, now, holder)
+        lease.next_page = page.number + 1 if page.base is None and not page.last else -1
+        if self._is_source(registration):
+            self._put(self._topics_of(broker), page)
+            if known is None or known.version != version:
+                self._writable.pop(broker, None)
+        return PageOutcome.TAKEN
+
+    def _put(self, topics: BrokerTopics, page: TopicPage) -> None:
+        if page.base is None and page.number == 0:
+            topics.begin()
+        topics.put(page.topics)
+        for name in page.gone:
+            topics.drop(name)
+        if page.base is None and page.last:
+            topics.finish()
+
+    def _has_room(self, registration: Registration, topics: Mapping[str, TopicQueues]) -> bool:
+        """Whether a broker may be registered with these topics beside those that it has."""
+        broker = registration.broker
+        ids = self._leases.get(broker)
+        if ids is None and len(self._leases) >= BROKERS_MAX:
+            return False
+        if ids is not None and registration.broker_id not in ids and len(ids) >= REPLICAS_MAX:
+            return False
+        known = self._topics.get(broker)
+        added = len(topics) if known is None else known.added(topics)
+        return not added or sum(map(len, self._topics.values())) + added <= self._routes_max
+
+    def _known(self, registration: Registration) -> BrokerLease | None:
+        """The lease of the broker id, after other ids with the same address have been removed."""
+        ids = self._leases.setdefault(registration.broker, {})
         for broker_id in [each for each, lease in ids.items() if lease.registration.address == registration.address]:
             if broker_id != registration.broker_id:
                 del ids[broker_id]
-        known = ids.get(registration.broker_id)
-        if (
-            known is not None
-            and known.registration.address != registration.address
-            and known.version.state > registration.version.state
-        ):
-            return True
-        changed = known is None or known.version != registration.version
+        return ids.get(registration.broker_id)
+
+    @staticmethod
+    def _is_older(registration: Registration, known: BrokerLease) -> bool:
+        return known.registration.address != registration.address and known.version.state > registration.version.state
+
+    def _lease(self, registration: Registration, version: DataVersion, now: int, holder: object) -> BrokerLease:
         until = now + registration.lease_ms * MILLISECOND_NS
-        ids[registration.broker_id] = BrokerLease(replace(registration, topics=None), registration.version, until)
-        if changed and registration.topics is not None and registration.broker_id == min(ids):
-            self._topics.setdefault(registration.broker, {}).update(registration.topics)
-            self._writable.pop(registration.broker, None)
-        return True
+        lease = BrokerLease(replace(registration, topics=None), version, until, holder)
+        self._leases[registration.broker][registration.broker_id] = lease
+        return lease
+
+    def _is_source(self, registration: Registration) -> bool:
+        """Whether the topics of the broker are those that this id registers."""
+        return registration.broker_id == min(self._leases[registration.broker])
+
+    def _topics_of(self, broker: str) -> BrokerTopics:
+        found = self._topics.get(broker)
+        if found is None:
+            found = self._topics[broker] = BrokerTopics()
+        return found
 
     def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
         """Renew the lease of an address; the version of its topics, or None when it is not registered."""
@@ -103,8 +182,15 @@ class RouteTable:
 
     def expire(self, now: int) -> None:
         """Remove the registrations whose lease has ended."""
+        self._remove(lambda lease: lease.until_ns <= now)
+
+    def release(self, holder: object) -> None:
+        """Remove the registrations whose last registration came by `holder`."""
+        self._remove(lambda lease: lease.holder is holder)
+
+    def _remove(self, matches: Callable[[BrokerLease], bool]) -> None:
         for broker, ids in list(self._leases.items()):
-            for broker_id in [each for each, lease in ids.items() if lease.until_ns <= now]:
+            for broker_id in [each for each, lease in ids.items() if matches(lease)]:
                 del ids[broker_id]
             if not ids:
                 self._forget(broker)
@@ -120,7 +206,8 @@ class RouteTable:
         return [self._queues(broker, topic) for broker in brokers], [self._addresses(broker) for broker in brokers]
 
     def _queues(self, broker: str, topic: str) -> TopicQueues:
-        known = self._topics[broker][topic]
+        known = self._topics[broker].get(topic)
+        assert known is not None
         writable = self._writable.get(broker)
         if writable is None:
             return known
@@ -143,13 +230,13 @@ class RouteTable:
         """
         for broker in list(self._topics):
             if broker in self._leases and (not cluster or self._in(broker, cluster)):
-                yield from list(self._topics.get(broker, ()))
+                yield from self._topics[broker].names()
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
         """Remove a topic from the brokers of `cluster`, "" for all brokers."""
         for broker, topics in self._topics.items():
             if topic in topics and (not cluster or self._in(broker, cluster)):
-                del topics[topic]
+                topics.drop(topic)
 
     def _in(self, broker: str, cluster: str) -> bool:
         return any(lease.registration.cluster == cluster for lease in self._leases[broker].values())

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from domain.errors import Failure
-from domain.nameserver.route import BrokerAddresses, DataVersion, Registration, TopicQueues
+from domain.nameserver.route import BrokerAddresses, DataVersion, PageOutcome, Registration, TopicPage, TopicQueues
 
 
 class BrokerRoutes(Protocol):
-    """Brokers outside this node that have registered, and their topics. `now` is monotonic nanoseconds."""
+    """Brokers outside this node that have registered, and their topics.
 
-    def register(self, registration: Registration, now: int) -> bool:
+    now      monotonic nanoseconds
+    holder   the connection by which a registration comes
+    """
+
+    def register(self, registration: Registration, now: int, holder: object) -> bool:
         """Add or renew a registration. False: the table is full."""
+
+    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object) -> PageOutcome:
+        """Add or renew a registration with a page of topics."""
+
+    def release(self, holder: object) -> None:
+        """Remove every registration whose last registration came by `holder`."""
 
     def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
         """Renew the lease of one address -> its version, None when it is not registered."""
@@ -57,3 +67,20 @@ class NameServerSettings(Protocol):
 
     def all(self, namespace: str) -> dict[str, str]:
         """Key -> value of one namespace."""
+
+
+class AnnouncedTopics(Protocol):
+    """The topics of this node as it registers them at name servers."""
+
+    @property
+    def version(self) -> DataVersion:
+        """Version of the table: another one after every change. `counter` counts the changes of this process."""
+
+    def changed_since(self, counter: int) -> Sequence[str] | None:
+        """Topics made, changed or deleted since the version with this counter. None: no longer known, it may be all."""
+
+    def topic(self, name: str) -> TopicQueues | None:
+        """One topic, None: it does not exist."""
+
+    def after(self, name: str, limit: int) -> list[tuple[str, TopicQueues]]:
+        """At most `limit` topics by name, from the one behind `name` on."""

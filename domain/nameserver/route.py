@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from domain.command import Command
@@ -86,6 +87,37 @@ class Registration:
     acting_master: bool = False
     version: DataVersion = field(default_factory=DataVersion)
     topics: Mapping[str, TopicQueues] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPage:
+    """A page of a broker's topics, or of what has changed in them.
+
+    number   from 0; a page follows the one before it
+    base     counter of the version to which the changes are to be applied; None: the pages are the whole table
+    last     True: with this page the table has the version of the registration
+    topics   topic -> queues
+    gone     topics that the broker no longer has
+    """
+
+    number: int
+    base: int | None
+    last: bool
+    topics: Mapping[str, TopicQueues]
+    gone: Sequence[str] = ()
+
+
+class PageOutcome(Enum):
+    """What a name server does with a page.
+
+    TAKEN     it is applied
+    MISFIT    it does not build on what the name server has: the broker sends the whole table
+    FULL      there are too many brokers or topics
+    """
+
+    TAKEN = "taken"
+    MISFIT = "misfit"
+    FULL = "full"
 
 
 @dataclass(slots=True)
@@ -179,6 +211,31 @@ class BrokerRegistered(Event):
     master: str
     ha_address: str
     order: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class RegisterPage(Command):
+    """Register a broker, or renew its registration, with a page of its topics -> PageRegistered (Headgate's code 30012).
+
+    registration   without topics; its version is that of the table with the last page
+
+    Errors: NOT_ALLOWED, QUOTA (too many brokers or topics).
+    """
+
+    ticket: object
+    registration: Registration
+    page: TopicPage
+
+
+@dataclass(slots=True)
+class PageRegistered(Event):
+    """The broker is registered.
+
+    taken   False: the page was not applied, the broker has to send the whole table
+    """
+
+    ticket: object
+    taken: bool
 
 
 @dataclass(slots=True)

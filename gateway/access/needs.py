@@ -215,6 +215,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     route.ListRoutes: _cluster(LIST),
     route.DropRoute: _topic(DELETE),
     route.RegisterBroker: _cluster(UPDATE),
+    route.RegisterPage: _cluster(UPDATE),
     route.UnregisterBroker: _cluster(UPDATE),
     route.RenewBroker: _cluster(UPDATE),
     route.SetWritable: _cluster(UPDATE),

@@ -41,6 +41,7 @@ from gateway.usecase.publish.transaction import TransactionEnding, TransactionRe
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
@@ -117,7 +118,8 @@ def compose(
     routes = RouteTable()
     handler.add(
         NameServer(
-            config.cluster, config.broker, store.metadata, routes, StoredSettings(store.state), clock, policy, handler.questions
+            routes, StoredSettings(store.state), clock, handler.questions,
+            OwnRoutes(config.cluster, config.broker, store.metadata, policy),
         ),
         Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),

@@ -131,6 +131,7 @@ BATCH_ACK: Final = 200151
 # Requests of Headgate: docs/protocols/remoting-extensions.md.
 GET_TOPIC_BOUNDS: Final = 30000
 HOLD_QUEUES: Final = 30001
+REGISTER_PAGE: Final = 30012
 
 # Responses.
 SUCCESS: Final = 0

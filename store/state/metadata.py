@@ -113,6 +113,7 @@ class Catalogue:
     settings   configurations of topics
     _entries   the topics, with their configurations
     _recent    name -> topic that was asked for
+    _followers the functions given to `follow_topics`
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Catalogue:
         self._keys = keys
         self._recent: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
+        self._followers: list[Callable[[str], None]] = []
 
     def topic(self, name: str) -> Topic | None:
         """One topic."""
@@ -194,6 +196,10 @@ class Catalogue:
         gone = StateChange(TOPIC, name.encode(), None)
         self._append_made(lambda: [gone, *self._drop_topic(name)], failure_only(done))
 
+    def follow_topics(self, changed: Callable[[str], None]) -> None:
+        """Metadata.follow_topics."""
+        self._followers.append(changed)
+
     def group(self, name: str) -> Group | None:
         """One group."""
         return self._groups.get(name)
@@ -236,3 +242,5 @@ class Catalogue:
         else:
             settings, created_ms = self.settings.of(value)
             self._entries.configure(name, settings, created_ms, base)
+        for changed in self._followers:
+            changed(name)

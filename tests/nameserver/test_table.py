@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.limits import SECOND_NS
-from domain.nameserver.route import DataVersion, Registration, TopicQueues
-from nameserver.table import BROKERS_MAX, RouteTable
+from domain.nameserver.route import DataVersion, PageOutcome, Registration, TopicPage, TopicQueues
+from nameserver.table import BROKERS_MAX, REPLICAS_MAX, RouteTable
 
 
 def queues(broker: str, *names: str, perm: int = 6) -> Mapping[str, TopicQueues]:
@@ -101,3 +101,133 @@ def test_the_number_of_brokers_is_bounded() -> None:
         assert table.register(replace(MASTER, broker=f"b{at}", address=f"h:{at}", topics=None), 0)
     assert not table.register(replace(MASTER, broker="one-more"), 0)
     assert table.register(replace(MASTER, broker="b0", address="h:0"), 0)
+
+
+OURS = replace(MASTER, version=DataVersion(0, 99, 10), topics=None)
+TAKEN, MISFIT, FULL = PageOutcome.TAKEN, PageOutcome.MISFIT, PageOutcome.FULL
+
+
+def whole(number: int, last: bool, *names: str) -> TopicPage:
+    return TopicPage(number, None, last, queues("b-x", *names))
+
+
+def changes(base: int, *names: str, gone: tuple[str, ...] = (), number: int = 0, last: bool = True) -> TopicPage:
+    return TopicPage(number, base, last, queues("b-x", *names), gone)
+
+
+def at(counter: int) -> Registration:
+    return replace(OURS, version=DataVersion(0, 99, counter))
+
+
+def test_a_table_of_several_pages_has_a_version_with_the_last() -> None:
+    table = RouteTable()
+    assert table.register_page(OURS, whole(0, False, "A", "B"), 0) is TAKEN
+    assert table.renew("b-x", "m:1", 0) == DataVersion()
+    assert sorted(table.topics()) == ["A", "B"]
+    assert table.register_page(OURS, whole(1, False, "C"), 0) is TAKEN
+    assert table.register_page(OURS, whole(2, True, "D"), 0) is TAKEN
+    assert table.renew("b-x", "m:1", 0) == OURS.version
+    assert sorted(table.topics()) == ["A", "B", "C", "D"]
+
+
+def test_routes_stay_while_the_whole_table_comes_again_and_what_it_does_not_bring_is_gone() -> None:
+    table = RouteTable()
+    table.register_page(OURS, whole(0, True, "A", "B", "C"), 0)
+    assert table.register_page(at(11), whole(0, False, "D"), 0) is TAKEN
+    assert sorted(table.topics()) == ["A", "B", "C", "D"]
+    assert table.route("C")[0]
+    assert table.register_page(at(11), whole(1, True, "B"), 0) is TAKEN
+    assert sorted(table.topics()) == ["B", "D"]
+
+
+def test_a_whole_table_that_was_broken_off_loses_nothing_and_is_sent_again() -> None:
+    table = RouteTable()
+    table.register_page(OURS, whole(0, True, "A", "B"), 0)
+    table.register_page(at(11), whole(0, False, "C"), 0)
+    assert table.renew("b-x", "m:1", 0) not in (OURS.version, at(11).version)
+    assert table.register_page(at(12), whole(0, False, "A"), 0) is TAKEN
+    assert sorted(table.topics()) == ["A", "B", "C"]
+    assert table.register_page(at(12), whole(2, True, "D"), 0) is MISFIT
+    assert table.register_page(at(12), whole(1, True, "D"), 0) is TAKEN
+    assert sorted(table.topics()) == ["A", "D"]
+
+
+def test_changes_build_on_the_version_that_is_there() -> None:
+    table = RouteTable()
+    assert table.register_page(at(11), changes(10, "A"), 0) is MISFIT
+    assert table.brokers() == []
+    table.register_page(OURS, whole(0, True, "A", "B"), 0)
+    assert table.register_page(at(12), changes(9, "C"), 0) is MISFIT
+    assert table.register_page(replace(at(12), version=DataVersion(0, 98, 12)), changes(10, "C"), 0) is MISFIT
+    assert table.register_page(at(12), changes(10, "C", gone=("A", "nothing"), last=False), 0) is TAKEN
+    assert table.renew("b-x", "m:1", 0) == OURS.version
+    assert table.register_page(at(12), changes(10, "D", number=1), 0) is TAKEN
+    assert table.renew("b-x", "m:1", 0) == at(12).version
+    assert sorted(table.topics()) == ["B", "C", "D"]
+    assert table.register_page(at(12), changes(12), 0) is TAKEN
+    assert table.register_page(at(13), whole(0, False, "E"), 0) is TAKEN
+    assert table.register_page(at(14), changes(12, "F"), 0) is MISFIT
+
+
+def test_changes_do_not_undo_a_wiped_permission_before_their_version_is_there() -> None:
+    table = RouteTable()
+    table.register_page(OURS, whole(0, True, "A"), 0)
+    table.set_writable("b-x", False)
+    table.register_page(OURS, changes(10), 0)
+    assert table.route("A")[0][0].perm == 4
+    table.register_page(at(11), changes(10, "B"), 0)
+    assert table.route("A")[0][0].perm == 6
+
+
+def test_a_public_registration_ends_pages() -> None:
+    table = RouteTable()
+    table.register_page(OURS, whole(0, True, "A"), 0)
+    table.register_page(at(11), whole(0, False, "B"), 0)
+    table.register(replace(MASTER, topics=queues("b-x", "C")), 0)
+    assert sorted(table.topics()) == ["A", "B", "C"]
+    assert table.register_page(at(11), whole(1, True, "D"), 0) is MISFIT
+
+
+def test_topics_of_pages_are_bounded_and_counted_once() -> None:
+    table = RouteTable(routes_max=4)
+    assert table.register_page(OURS, whole(0, False, "A", "B"), 0) is TAKEN
+    assert table.register_page(OURS, whole(1, False, "C", "D", "E"), 0) is FULL
+    assert table.register_page(OURS, whole(1, True, "C", "D"), 0) is TAKEN
+    assert table.register_page(at(11), whole(0, False, "A", "B", "C", "D"), 0) is TAKEN
+    assert table.register_page(at(11), whole(1, True, "E"), 0) is FULL
+    assert table.register_page(at(11), whole(1, True), 0) is TAKEN
+    assert not table.register(replace(MASTER, broker="b-y", topics=queues("b-y", "T")), 0)
+    assert len(list(table.topics())) == 4
+
+
+def test_a_hundred_thousand_topics_come_in_pages_and_differ_in_nothing_but_their_names() -> None:
+    table = RouteTable()
+    shared = TopicQueues("b-x", 10, 10, 6)
+    names = [f"topic-{at}" for at in range(100_000)]
+    pages = [names[at : at + 1_000] for at in range(0, len(names), 1_000)]
+    for number, some in enumerate(pages):
+        page = TopicPage(number, None, number == len(pages) - 1, dict.fromkeys(some, shared))
+        assert table.register_page(OURS, page, 0) is TAKEN
+    assert len(list(table.topics())) == 100_000
+    assert table.register_page(at(11), changes(10, gone=("topic-5",)), 0) is TAKEN
+    assert len(list(table.topics())) == 99_999
+
+
+def test_the_addresses_of_a_broker_are_bounded() -> None:
+    table = RouteTable()
+    for broker_id in range(REPLICAS_MAX):
+        assert table.register(replace(SLAVE, broker_id=broker_id, address=f"s:{broker_id}"), 0)
+    assert not table.register(replace(SLAVE, broker_id=REPLICAS_MAX, address="s:x"), 0)
+    assert table.register(replace(SLAVE, broker_id=3, address="s:y"), 0)
+
+
+def test_a_holder_takes_what_it_registered_last_with_it() -> None:
+    table = RouteTable()
+    first, second = object(), object()
+    table.register(MASTER, 0, first)
+    table.register(replace(MASTER, broker="b-y", address="y:1"), 0, first)
+    table.register_page(OURS, whole(0, True, "A"), 0, second)
+    table.release(first)
+    assert [each.broker for each in table.brokers()] == ["b-x"]
+    table.release(second)
+    assert table.brokers() == []

@@ -151,6 +151,10 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.GET_NAMESRV_CONFIG: ({}, b""),
     codes.UPDATE_NAMESRV_CONFIG: ({}, b"orderMessageEnable=false"),
     codes.REGISTER_BROKER: (OURSELVES, {"topicConfigSerializeWrapper": {"topicConfigTable": {}, "dataVersion": {}}}),
+    codes.REGISTER_PAGE: (
+        {**OURSELVES, "stateVersion": "0", "timestamp": "1", "counter": "1", "page": "0", "last": "true"},
+        b"[]",
+    ),
     codes.UNREGISTER_BROKER: (OURSELVES, b""),
     codes.QUERY_DATA_VERSION: (OURSELVES, {"counter": 1, "stateVersion": 0, "timestamp": 1}),
     codes.BROKER_HEARTBEAT: (OURSELVES, b""),

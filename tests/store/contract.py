@@ -209,6 +209,17 @@ class MessageStoreContract:
         assert driver.send("t", b"c")[0].queue_offset == 0
         assert driver.bodies("t") == [b"c"]
 
+    def test_changes_of_topics_are_followed_once_they_are_there(self, driver: Driver) -> None:
+        metadata = driver.store.metadata
+        driver.topic("before")
+        seen: list[tuple[str, bool]] = []
+        metadata.follow_topics(lambda name: seen.append((name, metadata.topic(name) is not None)))
+        driver.topic("t")
+        driver.topic("t")
+        assert driver.call(metadata.delete_topic, "t") is None
+        assert driver.call(metadata.put_group, Group("g")) is None
+        assert seen == [("t", True), ("t", True), ("t", False)]
+
     def test_topics_and_groups_are_listed_by_name(self, driver: Driver) -> None:
         for name in ("b", "a"):
             driver.topic(name)

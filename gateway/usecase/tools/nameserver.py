@@ -1,16 +1,15 @@
 """The name server: routes of this node's topics, and of brokers that register with it.
 
 Routes of this node's topics are made from its metadata when they are asked for, so a topic has a route as soon as it exists.
-The address of this node's own broker is empty in them: the protocol that the client speaks fills in its own.
+A node that is a name server alone has routes of registered brokers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from domain import address
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -21,37 +20,38 @@ from domain.nameserver.route import (
     ORDER_KEY,
     ORDER_NAMESPACE,
     OWN_NAMESPACE,
-    BrokerAddresses,
     BrokerRegistered,
     BrokerRenewed,
     ClusterFound,
     DropRoute,
     ListRoutes,
+    PageOutcome,
+    PageRegistered,
     PutSetting,
     QueryCluster,
     QueryRoute,
     QuerySettings,
     RegisterBroker,
+    RegisterPage,
+    Registration,
     RenewBroker,
     RouteFound,
     RouteNames,
     SettingsFound,
     SetWritable,
-    TopicQueues,
     UnregisterBroker,
     WritableChanged,
 )
 from domain.ports import Clock
-from domain.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog import every
-from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.catalog.topics import queues_of_derived
 from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.tools.own_routes import OwnRoutes
 
 SWEEP_NS: Final = 5 * SECOND_NS
+FULL: Final = Failure(
+    ErrorCode.QUOTA, "register broker failed: too many brokers or topics are registered here (setting nameserver.routes_max)"
+)
 
 
 class NameServer:
@@ -59,26 +59,20 @@ class NameServer:
 
     def __init__(
         self,
-        cluster: str,
-        broker: str,
-        metadata: Metadata,
         routes: BrokerRoutes,
         settings: NameServerSettings,
         clock: Clock,
-        policy: NodePolicy,
         questions: LongQuestions,
+        own: OwnRoutes | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._broker = broker
-        self._own_writable = True
-        self._policy = policy
-        self._permission = policy.permission
-        self._own = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
-        self._metadata = metadata
+        """`own`: the broker of this node; None: the node is a name server alone."""
+        # As RocketMQ's name server: a broker whose connection ends is removed, unless it came back by another one.
+        self._own = own
         self._routes = routes
         self._settings = settings
         self._clock = clock
         self._questions = questions
+        self._holders: set[ClientConnection] = set()
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -89,6 +83,7 @@ class NameServer:
             ListRoutes: self._names,
             DropRoute: self._drop,
             RegisterBroker: self._register,
+            RegisterPage: self._register_page,
             UnregisterBroker: self._unregister,
             RenewBroker: self._renew,
             SetWritable: self._set_writable,
@@ -103,16 +98,10 @@ class NameServer:
 
     def _route(self, connection: ClientConnection, command: QueryRoute) -> None:
         queues, brokers = self._routes.route(command.topic)
-        topic = self._metadata.topic(command.topic)
-        if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
-            # The group's first heartbeat creates its retry topic, after this question. Without a route the client would ask
-            # again only after 30 s.
-            count = queues_of_derived(self._metadata, command.topic)
-            topic = Topic(command.topic, count, count)
-        if topic is not None:
-            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, self._perm(topic), topic.sys_flag)
+        own = self._own.queues(command.topic) if self._own is not None else None
+        if self._own is not None and own is not None:
             queues = [own, *queues]
-            brokers = [self._own, *brokers]
+            brokers = [self._own.addresses, *brokers]
         if not queues:
             text = f"no topic route info in name server for the topic: {command.topic}"
             connection.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
@@ -122,26 +111,18 @@ class NameServer:
             order = ""
         connection.answer(RouteFound(command.ticket, queues, brokers, order or ""))
 
-    def _perm(self, topic: Topic) -> int:
-        """The permission in a route: the topic's, within the broker's, without write when that was wiped by SetWritable."""
-        permission = self._policy.permission
-        if permission != self._permission:
-            # RocketMQ's broker registers again when its permission changes, which undoes a wiped write permission.
-            self._permission = permission
-            self._own_writable = True
-        perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
-        return perm if self._own_writable else perm & ~PERM_WRITE
-
     def _brokers(self, connection: ClientConnection, command: QueryCluster) -> None:
-        connection.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
+        own = [self._own.addresses] if self._own is not None else []
+        connection.answer(ClusterFound(command.ticket, [*own, *self._routes.brokers()]))
 
     def _names(self, connection: ClientConnection, command: ListRoutes) -> None:
         self._questions.ask(connection, self._all_names(connection, command))
 
     def _all_names(self, connection: ClientConnection, command: ListRoutes) -> Steps:
         names: dict[str, None] = {}
-        own = every.topics(self._metadata) if command.cluster in ("", self._cluster) else ()
-        for at, name in enumerate(chain((topic.name for topic in own), self._routes.topics(command.cluster)), 1):
+        own = self._own
+        walk: Iterable[str] = own.names() if own is not None and command.cluster in ("", own.addresses.cluster) else ()
+        for at, name in enumerate(chain(walk, self._routes.topics(command.cluster)), 1):
             names[name] = None
             if at % STEP_ITEMS == 0:
                 yield
@@ -153,18 +134,50 @@ class NameServer:
 
     def _register(self, connection: ClientConnection, command: RegisterBroker) -> None:
         registration = command.registration
-        failure: Failure | None = None
-        if registration.broker == self._broker:
-            text = f"register broker failed: {self._broker} is the broker of this node itself; give yours another name"
-            failure = Failure(ErrorCode.NOT_ALLOWED, text)
-        elif not self._routes.register(registration, self._clock.monotonic_ns()):
-            failure = Failure(ErrorCode.QUOTA, "register broker failed: too many brokers are registered here")
+        failure = self._taken_name(registration)
+        if failure is None and not self._routes.register(registration, self._clock.monotonic_ns(), connection):
+            failure = FULL
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
+        self._hold(connection)
         master, ha_address = self._routes.master(registration.broker) if registration.broker_id != MASTER_ID else ("", "")
         order = self._settings.all(ORDER_NAMESPACE)
         connection.answer(BrokerRegistered(command.ticket, master, ha_address, order))
+
+    def _register_page(self, connection: ClientConnection, command: RegisterPage) -> None:
+        registration = command.registration
+        failure = self._taken_name(registration)
+        outcome = PageOutcome.MISFIT
+        if failure is None:
+            outcome = self._routes.register_page(registration, command.page, self._clock.monotonic_ns(), connection)
+        if failure is None and outcome is PageOutcome.FULL:
+            failure = FULL
+        if failure is not None:
+            connection.answer(Refused(command.ticket, failure))
+            return
+        if outcome is PageOutcome.TAKEN:
+            self._hold(connection)
+        connection.answer(PageRegistered(command.ticket, outcome is PageOutcome.TAKEN))
+
+    def _hold(self, connection: ClientConnection) -> None:
+        """Remove the brokers of `connection` when it ends."""
+        if connection in self._holders:
+            return
+
+        def ended() -> None:
+            self._holders.discard(connection)
+            self._routes.release(connection)
+
+        self._holders.add(connection)
+        connection.on_close.append(ended)
+
+    def _taken_name(self, registration: Registration) -> Failure | None:
+        """NOT_ALLOWED when the broker's name is that of this node's own."""
+        if self._own is None or registration.broker != self._own.addresses.broker:
+            return None
+        text = f"register broker failed: {registration.broker} is the broker of this node itself; give yours another name"
+        return Failure(ErrorCode.NOT_ALLOWED, text)
 
     def _unregister(self, connection: ClientConnection, command: UnregisterBroker) -> None:
         self._routes.unregister(command.broker, command.broker_id, command.address)
@@ -178,13 +191,11 @@ class NameServer:
             connection.answer(BrokerRenewed(command.ticket, known != command.version, known))
 
     def _set_writable(self, connection: ClientConnection, command: SetWritable) -> None:
-        if command.broker == self._broker:
-            # Only routes change, as for any broker: producers go elsewhere, and messages that are still sent here are stored.
-            self._permission = self._policy.permission
-            self._own_writable = command.writable
-            connection.answer(WritableChanged(command.ticket, self._metadata.topic_count()))
-            return
-        connection.answer(WritableChanged(command.ticket, self._routes.set_writable(command.broker, command.writable)))
+        if self._own is not None and command.broker == self._own.addresses.broker:
+            changed = self._own.set_writable(command.writable)
+        else:
+            changed = self._routes.set_writable(command.broker, command.writable)
+        connection.answer(WritableChanged(command.ticket, changed))
 
     def _put(self, connection: ClientConnection, command: PutSetting) -> None:
         def put(result: Failure | None) -> None:

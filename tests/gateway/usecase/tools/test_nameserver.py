@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -10,7 +10,7 @@ from domain.address import host_bytes
 from domain.admin.broker import ChangeNodePolicy
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
-from domain.command import Command
+from domain.command import Command, Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
 from domain.nameserver.route import (
@@ -23,17 +23,20 @@ from domain.nameserver.route import (
     DataVersion,
     DropRoute,
     ListRoutes,
+    PageRegistered,
     PutSetting,
     QueryCluster,
     QueryRoute,
     QuerySettings,
     RegisterBroker,
+    RegisterPage,
     Registration,
     RenewBroker,
     RouteFound,
     RouteNames,
     SettingsFound,
     SetWritable,
+    TopicPage,
     TopicQueues,
     UnregisterBroker,
     WritableChanged,
@@ -41,7 +44,9 @@ from domain.nameserver.route import (
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.tools.own_routes import OwnRoutes
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from store.config import StoreConfig
@@ -86,7 +91,13 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
         policy=policy,
     )  # fmt: skip
     handler.add(
-        NameServer("c1", "b-a", store.metadata, RouteTable(), StoredSettings(store.state), clock, policy, handler.questions)
+        NameServer(
+            RouteTable(),
+            StoredSettings(store.state),
+            clock,
+            handler.questions,
+            OwnRoutes("c1", "b-a", store.metadata, policy),
+        )
     )
     clock.run_for(50)
     return Place(clock, disk, handler)
@@ -162,6 +173,61 @@ def test_a_broker_learns_whether_it_has_to_register_again(place: Place) -> None:
 def test_nobody_takes_this_nodes_own_name(place: Place) -> None:
     event = place.ask(RegisterBroker(1, Registration("c1", "b-a", 0, "evil:1")))
     assert refused(event) is ErrorCode.NOT_ALLOWED
+
+
+def page(
+    number: int, last: bool, *names: str, base: int | None = None, counter: int = 7, gone: tuple[str, ...] = ()
+) -> RegisterPage:
+    version = DataVersion(0, 5, counter)
+    topics = {name: TopicQueues("b-x", 4, 4, 6) for name in names}
+    return RegisterPage(1, replace(OUTSIDE, topics=None, version=version), TopicPage(number, base, last, topics, gone))
+
+
+def test_a_broker_registers_by_pages_and_by_what_has_changed(place: Place) -> None:
+    assert place.ask(page(0, False, "A")) == PageRegistered(1, True)
+    assert [each.broker for each in place.route("A").queues] == ["b-x"]
+    assert place.ask(page(1, True, "B")) == PageRegistered(1, True)
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", DataVersion(0, 5, 7))) == BrokerRenewed(1, False, DataVersion(0, 5, 7))
+    assert place.ask(page(0, True, base=6, counter=8)) == PageRegistered(1, False)
+    assert place.ask(page(0, True, "C", base=7, counter=8, gone=("A",))) == PageRegistered(1, True)
+    assert place.ask(ListRoutes(1, "c2")) == RouteNames(1, ["B", "C"])
+    assert refused(place.ask(replace(page(0, True), registration=replace(OUTSIDE, broker="b-a")))) is ErrorCode.NOT_ALLOWED
+
+
+def test_a_broker_whose_connection_ends_is_gone_unless_it_came_back_by_another(place: Place) -> None:
+    first, second, third = EventRecorder(), EventRecorder(), EventRecorder()
+    place.handler.handle(first.connection, RegisterBroker(1, OUTSIDE))
+    place.handler.handle(first.connection, RegisterBroker(1, replace(OUTSIDE, broker="b-y", address="y:1")))
+    place.handler.handle(second.connection, RegisterBroker(1, OUTSIDE))
+    place.handler.handle(first.connection, Disconnected("end-of-stream"))
+    assert [each.broker for each in place.route("T").brokers] == ["b-x"]
+    place.handler.handle(third.connection, page(0, True, "T"))
+    place.handler.handle(second.connection, Disconnected("end-of-stream"))
+    assert [each.broker for each in place.route("T").brokers] == ["b-x"]
+    place.handler.handle(third.connection, Disconnected("end-of-stream"))
+    assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_a_name_server_alone_knows_registered_brokers_only() -> None:
+    clock = VirtualClock()
+    store = open_store(MemoryDisk(clock), clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    alone = NameServer(RouteTable(), StoredSettings(store.state), clock, LongQuestions(clock))
+    recorder = EventRecorder()
+
+    def ask(command: Command) -> Event:
+        alone.verbs()[type(command)](recorder.connection, command)
+        clock.run_for(20)
+        (event,) = recorder.take()
+        return event
+
+    assert ask(QueryCluster(1)) == ClusterFound(1, [])
+    assert refused(ask(QueryRoute(1, "%RETRY%g"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert isinstance(ask(RegisterBroker(1, replace(OUTSIDE, broker="b-a"))), BrokerRegistered)
+    found = ask(QueryRoute(1, "T"))
+    assert isinstance(found, RouteFound)
+    assert found.brokers == [BrokerAddresses("c2", "b-a", {0: "x:1"})]
+    assert ask(ListRoutes(1)) == RouteNames(1, ["T"])
+    assert ask(SetWritable(1, "b-a", False)) == WritableChanged(1, 1)
 
 
 def test_a_slave_is_told_its_master(place: Place) -> None:

@@ -1,0 +1,74 @@
+"""The topics of one broker as it registered them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from domain.nameserver.route import TopicQueues
+
+
+@final
+class BrokerTopics:
+    """Topic -> queues.
+
+    While the whole table comes in pages, topics that have not come yet keep their routes; those that are left after the last
+    page are gone.
+
+    _known   topics that were registered
+    _before  topics from before the first page of the whole table, without those that a page has brought
+    """
+
+    __slots__ = ("_before", "_known")
+
+    def __init__(self) -> None:
+        self._known: dict[str, TopicQueues] = {}
+        self._before: dict[str, TopicQueues] = {}
+
+    def __len__(self) -> int:
+        return len(self._known) + len(self._before)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known or name in self._before
+
+    def get(self, name: str) -> TopicQueues | None:
+        """The queues of a topic; None when the broker does not have it."""
+        return self._known.get(name) or self._before.get(name)
+
+    def names(self) -> list[str]:
+        """All topics, in no order."""
+        return [*self._known, *self._before]
+
+    def added(self, topics: Mapping[str, TopicQueues]) -> int:
+        """How many of these topics are not known."""
+        if not self._before:
+            return len(topics.keys() - self._known.keys())
+        return sum(name not in self for name in topics)
+
+    def update(self, topics: Mapping[str, TopicQueues]) -> None:
+        """Add or replace topics. Ends a whole table that was not finished: what it has not brought stays."""
+        if self._before:
+            self._before.update(self._known)
+            self._known, self._before = self._before, {}
+        self._known.update(topics)
+
+    def begin(self) -> None:
+        """The first page of the whole table comes now."""
+        self.update({})
+        self._known, self._before = {}, self._known
+
+    def put(self, topics: Mapping[str, TopicQueues]) -> None:
+        """Add or replace the topics of a page."""
+        if self._before:
+            for name in topics:
+                self._before.pop(name, None)
+        self._known.update(topics)
+
+    def drop(self, name: str) -> None:
+        """Remove a topic; does nothing when it is not known."""
+        self._known.pop(name, None)
+        self._before.pop(name, None)
+
+    def finish(self) -> None:
+        """The last page of the whole table has come."""
+        self._before = {}

@@ -1,0 +1,85 @@
+"""The topics of this node as it registers them at name servers, with their version."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Final, final
+
+from domain.nameserver.route import DataVersion, TopicQueues
+from domain.store_ports import Metadata
+from domain.topic import PERM_READ_WRITE, Topic
+
+CHANGES_MAX: Final = 65_536
+"""Topics whose last change is known; who knows an older version gets all topics."""
+
+
+@final
+class OwnTopics:
+    """The port `AnnouncedTopics` over the metadata of the store.
+
+    The version begins anew with each start of the node: its timestamp is that of the start.
+
+    on_change    called after each change
+    _changed     topic -> counter of its last change, the newest last
+    _permission  permission of the broker in the versions since `_known_since`
+    _known_since the oldest counter from which on all changes are in `_changed`
+    """
+
+    def __init__(self, broker: str, metadata: Metadata, permission: Callable[[], int], started_ms: int) -> None:
+        """`permission`: that of the broker now, which topics cannot exceed."""
+        self.on_change: Callable[[], None] = _nothing
+        self._broker = broker
+        self._metadata = metadata
+        self._permission_now = permission
+        self._permission = permission()
+        self._started_ms = started_ms
+        self._counter = 1
+        self._known_since = 1
+        self._changed: OrderedDict[str, int] = OrderedDict()
+        metadata.follow_topics(self._topic_changed)
+
+    @property
+    def version(self) -> DataVersion:
+        """AnnouncedTopics.version."""
+        permission = self._permission_now()
+        if permission != self._permission:  # of all topics
+            self._permission = permission
+            self._counter += 1
+            self._known_since = self._counter
+            self._changed.clear()
+        return DataVersion(0, self._started_ms, self._counter)
+
+    def changed_since(self, counter: int) -> Sequence[str] | None:
+        """AnnouncedTopics.changed_since."""
+        if not self._known_since <= counter <= self.version.counter:
+            return None
+        newest_first = takewhile(lambda name: self._changed[name] > counter, reversed(self._changed))
+        return list(newest_first)
+
+    def topic(self, name: str) -> TopicQueues | None:
+        """AnnouncedTopics.topic."""
+        found = self._metadata.topic(name)
+        return None if found is None else self._queues(found)
+
+    def after(self, name: str, limit: int) -> list[tuple[str, TopicQueues]]:
+        """AnnouncedTopics.after."""
+        return [(topic.name, self._queues(topic)) for topic in self._metadata.topics_after(name, limit)]
+
+    def _queues(self, topic: Topic) -> TopicQueues:
+        permission = self._permission_now()
+        perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
+        return TopicQueues(self._broker, topic.read_queues, topic.write_queues, perm, topic.sys_flag)
+
+    def _topic_changed(self, name: str) -> None:
+        self._counter += 1
+        self._changed.pop(name, None)
+        if len(self._changed) >= CHANGES_MAX:
+            self._known_since = self._changed.popitem(last=False)[1]
+        self._changed[name] = self._counter
+        self.on_change()
+
+
+def _nothing() -> None:
+    """Default of `on_change`."""
