@@ -25,6 +25,7 @@ class Ending(enum.Enum):
     PROXY_MALFORMED = "proxy-malformed"
     PROXY_MISSING = "proxy-missing"
     TLS_HANDSHAKE = "tls-handshake"
+    PLAINTEXT = "plaintext"
     UNRECOGNISED = "unrecognised"
     SILENT = "silent"
     HANDSHAKE_DEADLINE = "handshake-deadline"
@@ -59,6 +60,9 @@ class Ending(enum.Enum):
     MOVED = "moved"
     SHUTTING_DOWN = "shutting-down"
 
+
+TLS_ONLY: Final = "this port takes TLS only"
+"""What a client without TLS is told, in the frames of its protocol, when its connection ends for PLAINTEXT."""
 
 Reason = ErrorCode | Ending
 REASONS: Final[tuple[Reason, ...]] = (*ErrorCode, *Ending)

@@ -72,6 +72,8 @@ class Declaration:
     begins           recognises the protocol by its first bytes; None: it is never recognised on a shared port
     begins_carrying  makes such a rule for a protocol that carries others, from the paths at which it carries them
     otherwise        protocol that replaces this one on a port that does not accept this one; "": none
+    without_tls      bytes received on a port that takes TLS only -> what the client is told before the connection is closed,
+                     b"" for nothing; None: always nothing
     path             path at which a WebSocket carries this protocol; "": no WebSocket carries it
     alpn             ALPN ids of the protocol (RFC 7301)
     label            label of the counters of its connections; "": the name
@@ -89,6 +91,7 @@ class Declaration:
     begins: Rule | None = None
     begins_carrying: Callable[[Sequence[str]], Rule] | None = None
     otherwise: str = ""
+    without_tls: Callable[[bytes], bytes] | None = None
     path: str = ""
     alpn: tuple[str, ...] = ()
     label: str = ""

@@ -32,16 +32,21 @@ RECOGNISE_BYTES_MAX: Final = 24
 class Recogniser:
     """The recognition rules of the installed protocols, and their ALPN ids.
 
-    alpn   ALPN id -> names of the protocols that declare it, in the order of their ranks
+    alpn          ALPN id -> names of the protocols that declare it, in the order of their ranks
+    without_tls   protocol -> what a client of it is told that has sent these bytes to a port that takes TLS only
     """
 
-    __slots__ = ("_otherwise", "_rules", "alpn")
+    __slots__ = ("_otherwise", "_rules", "alpn", "without_tls")
 
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         ranked = sorted(declarations, key=lambda each: (each.rank, each.name))
         paths = [each.path for each in ranked if each.path]
         self._rules: list[tuple[str, Rule]] = [(PROXY, begins), (TLS, _tls)]
         self._otherwise = {each.name: each.otherwise for each in ranked if each.otherwise}
+        self.without_tls = {each.name: each.without_tls for each in ranked if each.without_tls is not None}
+        for name, other in self._otherwise.items():
+            if other in self.without_tls:
+                self.without_tls.setdefault(name, self.without_tls[other])
         self.alpn: dict[str, tuple[str, ...]] = {}
         for each in ranked:
             rule = each.begins if each.begins_carrying is None or not paths else each.begins_carrying(paths)
@@ -100,12 +105,13 @@ class Opening:
 
     chosen       this object, from recognition on the connection of the protocol
     recogniser   the rules
-    adapters     adapters of this port for plain connections, by protocol name
+    adapters     adapters of this port for plain connections, by protocol name; empty beside `secure`: it takes TLS only
     secure       makes the TLS end; None: TLS is not accepted here, or this connection is inside TLS already
     """
 
     __slots__ = (
-        "_adapters", "_deadline", "_inner", "_kept", "_name", "_peer", "_recogniser", "_secure", "chosen", "closed", "reading",
+        "_adapters", "_deadline", "_farewell", "_inner", "_kept", "_name", "_peer", "_recogniser", "_secure", "chosen",
+        "closed", "reading",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +122,7 @@ class Opening:
         self._secure = secure
         self._peer = peer
         self._kept = b""
+        self._farewell = b""
         self._deadline = now + limits.HANDSHAKE_NS
         self._name = ""
         self._inner: SecureConnection | None = None
@@ -152,6 +159,10 @@ class Opening:
             return self._end("proxy-refused")
         if name == TLS and self._secure is not None:
             self._inner = self.chosen = self._secure(self._peer, now)
+        elif self._secure is not None and not self._adapters and name != NOBODY:
+            words = self._recogniser.without_tls.get(name)
+            self._farewell = b"" if words is None else words(self._kept)
+            return self._end("plaintext")
         else:
             name = self._recogniser.taken(name, self._adapters)
             if not name:
@@ -167,8 +178,11 @@ class Opening:
             self.chosen.answer(event, now)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Bytes of the chosen connection; none before, because the peer's protocol is unknown."""
-        return () if self.chosen is self else self.chosen.outgoing()
+        """Bytes of the chosen connection; before, only what a client without TLS is told on a port that takes TLS only."""
+        if self.chosen is not self:
+            return self.chosen.outgoing()
+        farewell, self._farewell = self._farewell, b""
+        return (farewell,) if farewell else ()
 
     def deadline(self) -> int | None:
         """Monotonic ns: 10 s after the connection was made, then the deadline of the chosen connection."""

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from domain.errors import GatewayError
+from domain.refusal import TLS_ONLY
 from domain.topic import PERM_READ
 from protocols.remoting.frame import Frame
 
@@ -184,8 +185,10 @@ def is_refusal(frame: Frame) -> bool:
     return frame.code == NO_PERMISSION or (frame.code == SYSTEM_ERROR and "AclException" in frame.remark)
 
 
-def rejected(frame: Frame, what: str, key: object = None) -> RejectedError:
+def rejected(frame: Frame, what: str, key: object = None) -> ClientError:
     """The error for a reply whose code is no success; `what` was requested, with the access key of place `key`."""
+    if frame.code == NO_PERMISSION and TLS_ONLY in frame.remark:
+        return TlsError(f"{what}: {TLS_ONLY}. Connect with TLS (tls=true, tlsCaFile).")
     if not is_refusal(frame):
         return RejectedError(what, frame.code, frame.remark)
     if any(text in frame.remark.lower() for text in _LACKS_RIGHT):

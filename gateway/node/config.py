@@ -67,6 +67,7 @@ class Config:
     insecure          true: a host other than loopback is accepted without access control
     admin             `NAME:PASSWORD` of a Super user; when set, access is controlled
     admin_file        file whose first line is `NAME:PASSWORD`, as for `admin`
+    tls_only          true: every stream port but `admin` takes TLS only, and no datagram port is opened: there is no DTLS
     client_ca         PEM file of the authorities that sign client certificates; "": no client certificate is requested
     connections_max   connections open at once, over all stream ports
     certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder
@@ -92,6 +93,7 @@ class Config:
     insecure: bool = False
     admin: Annotated[str, SECRET] = ""
     admin_file: str = ""
+    tls_only: bool = False
     client_ca: str = ""
     connections_max: Number = 100_000
     certificate: str = ""

@@ -20,7 +20,7 @@ from gateway.guard.admission import Admission
 from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
-from gateway.node.config import Config
+from gateway.node.config import Config, is_loopback
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.renewal import Renewal
 from gateway.node.role import Role
@@ -141,6 +141,11 @@ class Node:
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in listeners_of(self.config.role_set, self.protocols.listeners):
             listener = self.protocols.listeners[name]
+            if listener.datagrams and self.config.tls_only:
+                log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
+                continue
+            if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
+                log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, self._host(name))
             sockets[name] = bind(name, self._host(name), self.config.port(name), datagrams=listener.datagrams)
             self.ports[name] = sockets[name].getsockname()[1]
 
@@ -177,7 +182,7 @@ class Node:
         """The function that makes a pump for each connection to one listener."""
         adapters = self.protocols.taken(listener, self.side.adapters.streams)
         recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
-        plain = {} if listener.secure else adapters
+        plain = {} if listener.secure or self.config.tls_only else adapters
         proxies = self._proxies
         labels = self.protocols.labels(listener)
 

@@ -11,7 +11,7 @@ from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
 from protocols.http.handler import HandlerContext
 from protocols.http.reasons import WORDS
-from protocols.http.recognition import begins
+from protocols.http.recognition import begins, without_tls
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http.site import Site
@@ -77,6 +77,7 @@ PROTOCOL: Final = Declaration(
     ),
     rank=40,
     begins=begins,
+    without_tls=without_tls,
     alpn=("http/1.1",),
     words=WORDS,
 )

@@ -9,7 +9,7 @@ from protocols.declaration import Declaration, NoSettings
 from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
 from protocols.http2.reasons import WORDS
-from protocols.http2.recognition import begins
+from protocols.http2.recognition import begins, without_tls
 from protocols.setting import Setting
 
 
@@ -36,6 +36,7 @@ PROTOCOL: Final = Declaration(
     stream=Http2Adapter,
     rank=20,
     begins=begins,
+    without_tls=without_tls,
     alpn=("h2",),
     label="http",
     words=WORDS,

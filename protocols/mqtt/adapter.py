@@ -11,7 +11,7 @@ from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.inflated import InflatedForms
 from protocols.mqtt.output import LOSSES
 from protocols.mqtt.reasons import WORDS
-from protocols.mqtt.recognition import begins
+from protocols.mqtt.recognition import begins, without_tls
 from protocols.setting import Setting
 
 
@@ -48,6 +48,7 @@ PROTOCOL: Final = Declaration(
     ),
     rank=50,
     begins=begins,
+    without_tls=without_tls,
     path="/mqtt",
     alpn=("mqtt",),
     words=WORDS,

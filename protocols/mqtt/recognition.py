@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.refusal import TLS_ONLY
+
 _NAMES: Final = (b"\x00\x04MQTT", b"\x00\x06MQIsdp")
 
 
@@ -25,3 +27,15 @@ def begins(head: bytes) -> bool | None:
     if any(name.startswith(full) for full in _NAMES):
         return True
     return None if any(full.startswith(name) for full in _NAMES) else False
+
+
+def without_tls(data: bytes) -> bytes:
+    """The CONNACK on a port that takes TLS only: "not authorized", to MQTT 5.0 with a reason string; b"" before the version."""
+    at = data.find(b"MQTT") + 4
+    if at < 4 or at >= len(data):
+        return b""
+    if data[at] < 5:
+        return b"\x20\x02\x00\x05"
+    text = TLS_ONLY.encode()
+    properties = b"\x1f" + len(text).to_bytes(2, "big") + text
+    return bytes((0x20, 3 + len(properties), 0, 0x87, len(properties))) + properties

@@ -10,7 +10,7 @@ from protocols.remoting.client import NodeInfo
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.reasons import WORDS
-from protocols.remoting.recognition import begins
+from protocols.remoting.recognition import begins, without_tls
 from protocols.remoting.send import HeaderCache
 from protocols.setting import Setting
 
@@ -42,5 +42,6 @@ PROTOCOL: Final = Declaration(
     ),
     rank=60,
     begins=begins,
+    without_tls=without_tls,
     words=WORDS,
 )

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from domain import limits
+from domain.refusal import TLS_ONLY
+from protocols.remoting import codes
+from protocols.remoting.frame import FrameDecoder, encode
+from protocols.remoting.header import FLAG_RESPONSE
 
 
 def begins(head: bytes) -> bool | None:
@@ -21,3 +25,12 @@ def begins(head: bytes) -> bool | None:
         if len(head) >= 8:
             return int.from_bytes(head[5:8], "big") <= frame - 4
     return None
+
+
+def without_tls(data: bytes) -> bytes:
+    """The replies to the requests on a port that takes TLS only: NO_PERMISSION, which SDKs show and do not try again."""
+    return b"".join(
+        encode(codes.NO_PERMISSION, frame.opaque, flag=FLAG_RESPONSE, remark=TLS_ONLY, serialize=frame.serialize)
+        for frame in FrameDecoder().feed(data)
+        if not frame.response and not frame.oneway
+    )

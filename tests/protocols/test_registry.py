@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import h2.connection
+import h2.errors
+import h2.events
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +12,13 @@ from hypothesis import strategies as st
 from domain import limits
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
+from domain.refusal import TLS_ONLY
 from gateway.node.protocols import installed
 from protocols import registry
 from protocols.adapter import Peer
 from protocols.http2.recognition import PREFACE
-from protocols.registry import NOBODY, PROXY, TLS, Opening
+from protocols.registry import NOBODY, PROXY, TLS, Opening, SecureConnection
+from protocols.remoting import frame
 from tests.gateway.scripted import ScriptedConnection
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
@@ -165,3 +170,71 @@ def test_http_2_is_known_by_whose_its_first_request_is() -> None:
         if opening.chosen is opening:
             opening.receive(PREFACE, 0)
         assert opening.protocol == name
+
+
+def to_tls_only(data: bytes) -> tuple[object, bytes]:
+    """(reason, what the client is told) of plain bytes on a port that takes TLS only."""
+
+    def secure(peer: Peer, now: int) -> SecureConnection:
+        raise AssertionError("these bytes begin no TLS")
+
+    opening = Opening(RECOGNISER, {}, secure, PEER, 0)
+    [command] = opening.receive(data, 1)
+    assert isinstance(command, Disconnected)
+    assert opening.closed
+    told = b"".join(opening.outgoing())
+    assert opening.outgoing() == ()
+    return command.reason, told
+
+
+@pytest.mark.parametrize(("name", "data", "telling"), [row for row in BEGINNINGS if row[0] not in (PROXY, TLS)])
+def test_plaintext_to_a_port_that_takes_tls_only_is_counted_as_that(name: str, data: bytes, telling: int) -> None:
+    assert to_tls_only(data)[0] == "plaintext"
+
+
+def test_bytes_of_no_protocol_to_a_port_that_takes_tls_only_are_unrecognised() -> None:
+    assert to_tls_only(b"\x15\x03\x01") == ("unrecognised", b"")
+
+
+@pytest.mark.parametrize("request_line", [b"GET /v1/topics HTTP/1.1\r\n", b"GET /mqtt HTTP/1.1\r\n"])
+def test_http_and_websocket_without_tls_are_answered_400(request_line: bytes) -> None:
+    told = to_tls_only(request_line)[1]
+    head, _, text = told.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert f"Content-Length: {len(text)}".encode() in head
+    assert b"takes TLS only: use https" in text
+
+
+def test_http_2_without_tls_is_told_inadequate_security() -> None:
+    client = h2.connection.H2Connection()
+    client.initiate_connection()
+    events = client.receive_data(to_tls_only(client.data_to_send())[1])
+    [end] = [event for event in events if isinstance(event, h2.events.ConnectionTerminated)]
+    assert end.error_code == h2.errors.ErrorCodes.INADEQUATE_SECURITY
+    assert end.additional_data == TLS_ONLY.encode()
+
+
+@pytest.mark.parametrize("serialize", [0, 1])
+def test_remoting_without_tls_is_answered_no_permission(serialize: int) -> None:
+    requests = [
+        frame.encode(105, 7, fields={"topic": "orders"}, serialize=serialize),
+        frame.encode(34, 8, flag=2, serialize=serialize),
+        frame.encode(11, 9, body=b"x", serialize=serialize),
+    ]
+    replies = frame.FrameDecoder().feed(to_tls_only(b"".join(requests))[1])
+    assert [(reply.opaque, reply.code, reply.remark, reply.response) for reply in replies] == [
+        (opaque, 16, TLS_ONLY, True) for opaque in (7, 9)
+    ]
+    assert to_tls_only(requests[0][:12])[1] == b""
+
+
+@pytest.mark.parametrize(
+    ("connect", "told"),
+    [
+        (b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04abcd", b"\x20\x02\x00\x05"),
+        (b"\x10\x11\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x04abcd", b"\x20\x1e\x00\x87\x1b\x1f\x00\x18" + TLS_ONLY.encode()),
+        (b"\x10\x10\x00\x04MQTT", b""),
+    ],
+)
+def test_mqtt_without_tls_is_told_not_authorized(connect: bytes, told: bytes) -> None:
+    assert to_tls_only(connect)[1] == told
