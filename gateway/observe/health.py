@@ -22,6 +22,7 @@ class Health:
     phase      STARTING, SERVING or STOPPING
     progress   during the start: what recovery has read so far; "" before and after
     faults     kind of event -> why the store takes no writes
+    waits      what a gateway waits for that has no store; "": nothing
     """
 
     def __init__(self, monotonic_ns: Callable[[], int]) -> None:
@@ -29,6 +30,7 @@ class Health:
         self._began_ns = monotonic_ns()
         self.phase = STARTING
         self.progress = ""
+        self.waits = ""
         self.faults: dict[StoreEventKind, str] = {}
 
     def heard(self, event: StoreEvent) -> None:
@@ -44,6 +46,8 @@ class Health:
     def reasons(self) -> list[str]:
         """Why clients should go elsewhere, a sentence each; empty when the node serves."""
         found = list(self.faults.values())
+        if self.waits:
+            found.append(self.waits)
         if self.phase == STARTING:
             found.append(f"the node starts: {self.progress}" if self.progress else "the node starts")
         elif self.phase == STOPPING:

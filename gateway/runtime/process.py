@@ -46,7 +46,8 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
     wanted = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
-    await node.start()
+    if not await _started(node, wanted):
+        return 0
     loop.add_signal_handler(signal.SIGHUP, node.reload.now)
     Collector(loop.call_later).begin()
     announce(node, compiled)
@@ -55,6 +56,19 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
     await wanted.wait()
     await node.stop()
     return 0
+
+
+async def _started(node: Node, wanted: asyncio.Event) -> bool:
+    """Start the node. False: it was to end before that, as one may that waits for its store."""
+    starting, ending = asyncio.ensure_future(node.start()), asyncio.ensure_future(wanted.wait())
+    await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return False
+    await starting
+    return True
 
 
 def say_when_compiled(loop: asyncio.AbstractEventLoop) -> None:
