@@ -62,7 +62,7 @@ FOLDERS = {
     "store/keys": ("index", "row"),
     "store/lease": (
         "call", "expiry", "journal", "lag", "lag_sums", "leases", "ledger", "live", "member_pulls", "order", "positions",
-        "pull", "ranges", "rows", "schedule", "source", "table", "tables", "turn",
+        "pull", "ranges", "replay", "rows", "schedule", "source", "table", "tables", "turn",
     ),
     "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from domain.ports import Disk
 from domain.topic import Durability
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
@@ -101,15 +102,16 @@ class Wire:
 
 
 class Node:
-    """The parts of a node with its files in `folder`."""
+    """The parts of a node with its files in `folder`. `watch(disk)` is what the node uses in place of the disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, watch: Callable[[Disk], Disk] = lambda disk: disk) -> None:
         loop = asyncio.get_running_loop()
         self.clock = LoopClock(loop)
         self._disk = DataDirectory(folder, loop)
+        disk = watch(self._disk)
         config = Config(data=str(folder), durability=Durability.PAGE)
         gc.disable()
-        self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
+        self.parts: Parts = compose(config, {}, "127.0.0.1", disk, self.clock, SystemEntropy(), hot_bytes())
         Collector(loop.call_later).begin()
         self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 from benchmarks.inside import Node, Wire, resident
 from benchmarks.turns import WatchedSelector
 from domain.message import Message
+from domain.ports import Disk
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from domain.topic import Durability, Topic
@@ -53,12 +54,14 @@ def name(number: int) -> str:
 class Trial:
     """One node with many queues."""
 
-    def __init__(self, folder: Path, queues: int, selector: WatchedSelector) -> None:
+    def __init__(
+        self, folder: Path, queues: int, selector: WatchedSelector, watch: Callable[[Disk], Disk] = lambda disk: disk
+    ) -> None:
+        """`watch(disk)` is what the node uses in place of the disk."""
         self._selector = selector
         self.queues = queues
-        self.node = Node(folder)
+        self.node = Node(folder, watch)
         self.store = cast(LogStore, self.node.parts.store)
-        self._many = Many()
 
     async def measured(self, what: str, work: Awaitable[None], each: int = 0) -> None:
         """Await `work`, and print its time, the longest turn and, with `each`, the memory for each of so many."""
@@ -85,7 +88,7 @@ class Trial:
             topic = Topic(name(number), 1, 1, durability=Durability.PAGE, created_ms=self.node.clock.wall_ms())
             self.store.metadata.put_topic(topic, done)
 
-        await self._many.run(self.queues, start)
+        await Many().run(self.queues, start)
 
     async def route(self) -> None:
         """Ask for the route of each topic, as an SDK does."""
@@ -105,7 +108,7 @@ class Trial:
         def start(number: int, done: Callable[..., None]) -> None:
             self.store.log.append([Message(name(number), b"x" * 100, b"", queue_id=0)], done)
 
-        await self._many.run(self.queues, start)
+        await Many().run(self.queues, start)
 
     async def consume(self) -> None:
         """Lease and settle the message of each."""
@@ -118,7 +121,11 @@ class Trial:
 
             self.store.leases.lease(LeaseRequest("readers", name(number), 1, 60_000, from_first=True), leased)
 
-        await self._many.run(self.queues, start)
+        await Many().run(self.queues, start)
+
+    async def exchange(self) -> None:
+        """Send a message to each, while a message of each is leased and settled."""
+        await asyncio.gather(self.send(), self.consume())
 
     async def quiet(self) -> None:
         """Wait until what is idle has been made small."""
@@ -159,7 +166,7 @@ class Trial:
 
             self.store.log.append([Message("large", b"x", b"", queue_id=number)], sent)
 
-        await self._many.run(count, start)
+        await Many().run(count, start)
 
     async def pop(self) -> None:
         """Receive 1,000 times from any queue of the large topic, of which one has a message."""
@@ -182,7 +189,7 @@ class Trial:
         def start(number: int, done: Callable[..., None]) -> None:
             self.store.positions.commit("others", [("large", number, 1)], done)
 
-        await self._many.run(count, start)
+        await Many().run(count, start)
 
     async def drop_group(self) -> None:
         """Delete the second group."""

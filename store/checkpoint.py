@@ -59,7 +59,7 @@ SLICE_STEPS: Final = 16
 """Steps of _STEP_QUEUES queues, whose rows are written in one turn."""
 _PAUSE_NS: Final = 1_000_000
 _SLICE_MIN_NS: Final = 1_000_000
-_SLICE_MAX_NS: Final = 5_000_000
+_SLICE_MAX_NS: Final = 3_000_000
 """Time after which a slice ends: as long as the pause before it, within these."""
 _SNAPSHOT_BYTES_MIN: Final = 16 * 1024 * 1024
 """Bytes of state changes for which a new snapshot is written, however small the last one was."""

@@ -26,6 +26,8 @@ SLICE_LOOKS: Final = 4_096
 """Live lease tables, changes, their bytes, and items looked at in vain, in one turn of what is carried forward."""
 STEP_LOOKS: Final = 512
 """How many things a step looks at, about."""
+SNAPSHOT_TABLES: Final = 128
+"""Live lease tables of one step of a snapshot: their values are made one by one."""
 
 
 @final
@@ -132,11 +134,13 @@ class Compaction:
         yield self._index.encode_files()
         turn, tables = self._ledger.turn, self._ledger.tables
         for chunk in tables.chunks():
-            live = turn.snapshot(tables.live_in(chunk))
+            live = tables.live_in(chunk)
             idle = chunk.idle()
             if idle.keys:
                 yield Columns(LEASES, idle.encode(), len(idle.keys))
-            yield [(base, item, False) for base, item in live] or None
+            for at in range(0, len(live), SNAPSHOT_TABLES):
+                found = turn.snapshot(live[at : at + SNAPSHOT_TABLES])
+                yield [(base, item, False) for base, item in found] or None
 
     def _queue_frames(self, entries: Sequence[TopicEntry]) -> Iterator[Columns]:
         rows = table.QueueRows()

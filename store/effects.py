@@ -73,7 +73,7 @@ class StateEffects:
         A million of them are applied by a start: only the few that need one get an object (change.decode is the reference).
         """
         at, end = 0, len(body)
-        ledger, metadata, state = self._ledger, self._metadata, self._state
+        replay, metadata, state = self._ledger.replay, self._metadata, self._state
         while at < end:
             cut = at + 1 + body[at]
             space = body[at + 1 : cut]
@@ -93,8 +93,7 @@ class StateEffects:
             if is_topic:
                 metadata.configure(key, value, base)
             elif value is not None and space == _LEASE:
-                if not ledger.tables.put_idle(key, value, base):
-                    self.recovered(StateChange(LEASE, key, value), base)
+                replay.put(key, value, base)
             elif value is not None and space == _EMPTY:
                 state.put_value(EMPTY, key, value, base)
             else:

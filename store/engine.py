@@ -195,6 +195,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, promise
     )
     recovered = _recovered(recovery, point, segments, index)
+    ledger.replay.finish()
     segments.date_segments(clock.wall_ms())
     _load_keys(keys, point.position, segments, events)
     promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))

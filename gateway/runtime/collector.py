@@ -25,7 +25,9 @@ NEVER: Final = 1 << 30
 TICK_S: Final = 0.02
 """Time between two searches of all but the oldest."""
 LOOK_TICKS: Final = 4
-"""Ticks between two looks at the size of the oldest generation: a look takes time proportional to it."""
+LOOK_S: Final = 0.01
+"""Ticks between two looks at the size of the oldest generation, and the time from the tick to the look: a look takes time
+proportional to that size, and a turn of its own."""
 SEARCH_LOOKS: Final = 25
 """Looks between two searches of the oldest generation, while it is small."""
 KEPT_MAX: Final = 10_000
@@ -61,8 +63,11 @@ class Collector:
         self._later(TICK_S, self._tick)
         gc.collect(1)
         self._ticks += 1
-        if self._ticks % LOOK_TICKS:
-            return
+        if self._ticks % LOOK_TICKS == 0:
+            self._later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """Freeze the oldest generation when it is large; search it now and then while it is small."""
         if _is_large():
             gc.freeze()
         elif self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0:

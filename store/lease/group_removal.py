@@ -24,6 +24,8 @@ SPACE: Final = "@ungroup"
 CHUNK_COST: Final = 128
 DROP_COST: Final = 4
 """What it costs to look through some tables, and to remove one, in visits."""
+SLICE_TABLES: Final = 128
+"""Tables that are removed in one step."""
 Done = Callable[[None | Failure], None]
 
 
@@ -79,11 +81,13 @@ class GroupRemoval:
     def _slices(self, group: str) -> Iterator[int]:
         """Remove the tables of a group; yields the cost of each step, in visits."""
         for places in self._ledger.tables_of_group(group):
-            if self._ledger.broken() is not None:
-                return
-            if places:
-                self._writer.journal(self._ledger.drop(places), None, None)
-            yield CHUNK_COST + DROP_COST * len(places)
+            yield CHUNK_COST
+            for at in range(0, len(places), SLICE_TABLES):
+                if self._ledger.broken() is not None:
+                    return
+                changes = self._ledger.drop_places(places[at : at + SLICE_TABLES])
+                self._writer.journal(changes, None, None)
+                yield DROP_COST * len(changes)
 
     def _end(self, group: str) -> None:
         callers = self._callers[group]

@@ -13,6 +13,7 @@ from store.lease import journal
 from store.lease.attempts import Attempts
 from store.lease.expiry import Expiry
 from store.lease.pull_progress import PullProgressTable
+from store.lease.replay import LeaseReplay
 from store.lease.table import LeaseTable
 from store.lease.turn import TurnJournal
 from store.log.commit import GroupCommit
@@ -30,11 +31,15 @@ class LeaseLedger:
     attempts        queues of attempts in unordered groups
     pull_progress   progress of members that pull from queues without receivers
     freed           call it with (group, topic) when messages can be leased again
+    replay          applies the values that recovery reads
     _round_robin    (group, topic) -> number of lease calls for any queue so far
     _expiry         the timer of all leases
     """
 
-    __slots__ = ("_commit", "_expiry", "_hot", "_index", "_round_robin", "attempts", "freed", "pull_progress", "tables", "turn")
+    __slots__ = (
+        "_commit", "_expiry", "_hot", "_index", "_round_robin", "attempts", "freed", "pull_progress", "replay", "tables",
+        "turn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class LeaseLedger:
         self.attempts = Attempts()
         self.pull_progress = PullProgressTable()
         self._round_robin: dict[tuple[str, str], int] = {}
+        self.replay = LeaseReplay(turn.tables, turn)
         self._expiry = Expiry(clock, turn.tables.schedule, freed, turn.candidates.changed)
 
     def broken(self) -> Failure | None:
@@ -150,26 +156,10 @@ class LeaseLedger:
 
     def apply(self, change: StateChange, base: int) -> None:
         """Apply a change that recovery has read from the log, or from a snapshot, in the segment at `base`."""
-        if change.value is not None and self.tables.put_idle(change.key, change.value, base):
-            return
-        if change.value is None and not journal.is_key(change.key):
-            for removed in self.tables.take_prefix(change.key)[1]:
-                self.turn.drop(removed)
-            return
-        key = journal.parse_key(change.key)
         if change.value is None:
-            table = self.tables.pop(key)
-            if table is not None:
-                self.turn.drop(table)
-            return
-        table = self.tables.live.get(key)
-        if table is None:
-            # An idle table has no offsets between floor and head, so this value holds all that has changed since.
-            self.tables.pop(key)
-            table = self.tables[key] = LeaseTable(*key, 0)
-        journal.apply(table, change.value)
-        if change.value[0] & journal.WHOLE_FLAG or journal.is_idle(table):
-            self.turn.anchor(table, base)
+            self.replay.remove(change.key)
+        else:
+            self.replay.put(change.key, change.value, base)
 
     def recovered(self) -> None:
         """Rebuild the heaps and start the timer, when recovery has applied all changes."""

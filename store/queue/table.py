@@ -21,7 +21,7 @@ from store.queue.entries import TopicEntries
 from store.queue.queue import Queue, TopicEntry
 from store.queue.settings import TopicSettings
 
-ROWS_MAX: Final = 1_024
+ROWS_MAX: Final = 512
 """Rows of one frame, unless one topic more brings it to twice as many."""
 
 

@@ -10,6 +10,8 @@ from store.sorted_set import SortedSet
 
 _PARTS: Final = 64
 """A power of two."""
+_SLICE: Final = 512
+"""Entries of one step of an iteration."""
 
 
 @final
@@ -73,13 +75,14 @@ class TopicMap:
         return [self[name] for name in self._names.all()]
 
     def slices(self) -> Iterator[list[TopicEntry]]:
-        """All entries, by name, in lists of at most about a thousand. Entries may come and go between two of them."""
+        """All entries, by name, in lists of at most _SLICE. Entries may come and go between two of them."""
         names = self._names.after("")
         while names:
-            found: list[TopicEntry] = []
-            for name in names:
-                entry = self.get(name)
-                if entry is not None:
-                    found.append(entry)
-            yield found
+            for at in range(0, len(names), _SLICE):
+                found: list[TopicEntry] = []
+                for name in names[at : at + _SLICE]:
+                    entry = self.get(name)
+                    if entry is not None:
+                        found.append(entry)
+                yield found
             names = self._names.after(names[-1])

@@ -192,6 +192,8 @@ def test_the_body_of_a_state_record_is_applied_as_its_changes_are(seed: int) -> 
             effects[0].recovered(item, 0)
         effects[1].replay(body, position, 0, True, False)
         effects[1].replay(body, position, 0, False, True)
+    for driver in (one, other):
+        driver.store.parts.ledger.replay.finish()
     assert content(one) == content(other)
 
 

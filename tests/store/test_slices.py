@@ -11,14 +11,15 @@ from domain.message import Message
 from domain.store_ports import StateChange
 from store import checkpoint, snapshot
 from store.columns import ColumnReader
+from store.compaction import SNAPSHOT_TABLES
 from store.config import StoreConfig
 from store.lease import journal, rows
-from store.lease.group_removal import DROP_COST
+from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
 from store.queue.index import FORGET_QUEUES
 from store.sorted_set import SortedSet
 from store.state import change
-from store.state.view import EMPTY
+from store.state.view import EMPTY, LEASE
 from store.turns import COST_MAX
 from tests.store.driver import Driver
 from tests.store.test_checkpoint import snapshot_now
@@ -56,6 +57,26 @@ def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
     again = driver.killed()
     assert again.store.parts.ledger.tables.floor(("g", "t", 13)) == 13 % 7
     assert value_of(again.store.state, "n", b"%d" % (MANY - 1)) == b"v"
+
+
+def test_a_step_of_a_snapshot_makes_a_bounded_number_of_values_and_rows() -> None:
+    driver = Driver(LARGE)
+    driver.topic("t", read_queues=MANY, write_queues=MANY)
+    driver.append([Message("t", b"x", queue_id=number) for number in range(MANY)])
+    for number in range(MANY):
+        driver.lease("g", "t", queue_id=number)
+    for number in range(MANY):
+        driver.topic(f"u{number}")
+    live, most = 0, 0
+    for found in driver.store.parts.checkpointer._source.snapshot():
+        if isinstance(found, snapshot.Columns):
+            most = max(most, found.rows)
+        elif found is not None:
+            changes = [item for _, item, _ in found if item.space == LEASE]
+            assert len(changes) <= SNAPSHOT_TABLES
+            live += len(changes)
+    assert live == MANY
+    assert 0 < most <= table.ROWS_MAX
 
 
 def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
@@ -185,7 +206,7 @@ def test_the_deletion_of_a_group_looks_at_a_bounded_number_of_tables_in_a_turn()
         driver.clock.run_for(1)
         seen.append(len(tables))
     assert answers == [None]
-    assert max(before - after for before, after in itertools.pairwise(seen)) <= COST_MAX // DROP_COST + rows.CHUNK_ROWS
+    assert max(before - after for before, after in itertools.pairwise(seen)) <= COST_MAX // DROP_COST + SLICE_TABLES
     assert len(seen) > 3
     assert len(tables) == MANY
     assert len(driver.killed().store.parts.ledger.tables) == MANY

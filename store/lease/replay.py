@@ -1,0 +1,77 @@
+"""Values of lease tables that recovery has read from the log, until it knows which of them count.
+
+A table that is leased and settled behind the checkpoint has several values there, and a whole one replaces all before it. So a
+value waits for the next one of its table: only what is left at the end becomes a table with its objects.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from store.lease import journal
+from store.lease.table import LeaseTable
+from store.lease.tables import LeaseTables
+from store.lease.turn import TurnJournal
+
+WAITING_MAX: Final = 32
+"""Values of one table that wait; they are applied when there is one more."""
+
+
+@final
+class LeaseReplay:
+    """Applies the values of tables, in the order of the log. Call `finish` after the last one.
+
+    _waiting   state key -> (value, base of its segment) of the last whole value and those behind it
+    """
+
+    __slots__ = ("_tables", "_turn", "_waiting")
+
+    def __init__(self, tables: LeaseTables, turn: TurnJournal) -> None:
+        self._tables = tables
+        self._turn = turn
+        self._waiting: dict[bytes, list[tuple[bytes, int]]] = {}
+
+    def put(self, key: bytes, value: bytes, base: int) -> None:
+        """Take account of the next value of a table, which was read from the segment at `base`."""
+        if self._tables.put_idle(key, value, base):
+            self._waiting.pop(key, None)
+        elif value[0] & journal.WHOLE_FLAG:
+            self._waiting[key] = [(value, base)]
+        else:
+            values = self._waiting.get(key)
+            if values is None:
+                values = self._waiting[key] = []
+            elif len(values) >= WAITING_MAX:
+                self._apply(key, values)
+                values.clear()
+            values.append((value, base))
+
+    def remove(self, key: bytes) -> None:
+        """Remove a table, or all tables of a topic when `key` is the beginning of their keys."""
+        if journal.is_key(key):
+            self._waiting.pop(key, None)
+            table = self._tables.pop(journal.parse_key(key))
+            if table is not None:
+                self._turn.drop(table)
+            return
+        self.finish()
+        for table in self._tables.take_prefix(key)[1]:
+            self._turn.drop(table)
+
+    def finish(self) -> None:
+        """Apply all that waits."""
+        waiting, self._waiting = self._waiting, {}
+        for key, values in waiting.items():
+            self._apply(key, values)
+
+    def _apply(self, key: bytes, values: list[tuple[bytes, int]]) -> None:
+        """Apply values to their table, which becomes live."""
+        place = journal.parse_key(key)
+        for value, base in values:
+            table = self._tables.live.get(place)
+            if table is None:
+                # An idle table has no offsets between floor and head, so this value holds all that has changed since.
+                table = self._tables[place] = LeaseTable(*place, 0)
+            journal.apply(table, value)
+            if value[0] & journal.WHOLE_FLAG or journal.is_idle(table):
+                self._turn.anchor(table, base)
