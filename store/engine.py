@@ -19,7 +19,7 @@ from store import checkpoint, derived
 from store.append import Appender
 from store.backup import HeldBackups
 from store.census import Census
-from store.checkpoint import Checkpointer, Point
+from store.checkpoint import Checkpointer
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
 from store.counters import figures
@@ -55,7 +55,7 @@ from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
 from store.message_log import ClientAppends, Outbox, StoredLog
 from store.once import OnceAppends
-from store.parts import StoreParts
+from store.parts import CallParts, StoreFiles, StoreParts
 from store.queue.index import QueueIndex
 from store.read_holds import ReadHolds
 from store.reading import Reading
@@ -159,15 +159,9 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     def first_offset(topic: str, queue_id: int) -> int:
         return max(empty_at(state, topic, queue_id), segments.lost_records)
 
-    broker, durability = config.broker, config.durability
-    disk = held_disk = HeldDisk(disk)
-    held, listeners, points = HeldCalls(events), StoreListeners(events), checkpoint.find(disk, events)
-    point = points.newest
-    index = QueueIndex(disk, config, point.index_first, point.index_end)
-    _, promise, _ = promises.newest(disk)
-    first = 0 if promise is None else promise.first
-    segments = Segments(disk, FOLDER, first, first)
-    segments.delete_left()
+    durability, listeners = config.durability, StoreListeners(events)
+    files = _files(disk, config, events)
+    disk, segments, index = files.disk, files.segments, files.index
     cache, state = TailCache(config.cache_bytes), StateView()
     mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
     keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108
@@ -192,19 +186,18 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     state_effects = StateEffects(state, metadata, index, ledger)
     effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners, events)
     recovery = LogRecovery(
-        disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, promise
+        disk, segments, index, state, state_effects.replay, state_effects.load, appender.tag_of, events, files.promise
     )
-    recovered = _recovered(recovery, point, segments, index)
-    ledger.replay.finish()
+    recovered = _recovered(recovery, files, ledger)
     segments.date_segments(clock.wall_ms())
-    _load_keys(keys, point.position, segments, events)
-    promise = promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
+    _load_keys(keys, files.points.newest.position, segments, events)
+    promise = files.promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
     commit.begin(promise._replace(first=segments.first, store_ms=recovered.store_ms))
     commit.state_bytes = recovered.state_bytes
-    checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, points)
+    checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, files.points)
     retention = Retention(
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
-        lambda: 1.0 if held_disk.held else admission.free_ratio, ReadHolds(state, index),
+        lambda: 1.0 if files.disk.held else admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
     recall = TimerRecall(index, clock, wheel, reader, writer)
     client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock), state)
@@ -215,34 +208,56 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
         retention, Census(ledger), once, removal, events, recovered,
     )  # fmt: skip
-    backups = HeldBackups(held_disk, clock, segments, commit, checkpointer, index, keys, events)
-    source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
-    positions, key_search = StoredPositions(ledger, removal), KeySearch(keys, reading, index, segments, events)
+    calls = CallParts(HeldCalls(events), listeners, reading, hot, client_appends, writer, compaction, metadata)
+    return _opened(files.disk, clock, config, parts, calls)
+
+
+def _files(disk: Disk, config: StoreConfig, events: StoreEvents) -> StoreFiles:
+    """Find the newest checkpoint, and open the files of the index and of the log."""
+    held_disk = HeldDisk(disk)
+    points = checkpoint.find(held_disk, events)
+    index = QueueIndex(held_disk, config, points.newest.index_first, points.newest.index_end)
+    _, promise, _ = promises.newest(held_disk)
+    first = 0 if promise is None else promise.first
+    segments = Segments(held_disk, FOLDER, first, first)
+    segments.delete_left()
+    return StoreFiles(held_disk, points, promise, segments, index)
+
+
+def _opened(disk: HeldDisk, clock: Clock, config: StoreConfig, parts: StoreParts, calls: CallParts) -> LogStore:
+    """Make the ports, and start the store."""
+    index, ledger, held, events, writer = parts.index, parts.ledger, calls.held, parts.events, calls.writer
+    backups = HeldBackups(disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events)
+    source = LeaseSource(parts.reader, parts.appender, ledger, calls.metadata, clock, config.durability)
+    positions = StoredPositions(ledger, parts.group_removal)
+    key_search = KeySearch(parts.keys, calls.reading, index, parts.segments, events)
     store = LogStore(
         parts,
         housekeeping := Housekeeping(parts, held, disk, clock, backups.stop),
-        StoredLog(client_appends, once, reading, key_search, index, hot, listeners, held),
-        StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker, events),
+        StoredLog(calls.client_appends, parts.once, calls.reading, key_search, index, calls.hot, calls.listeners, held),
+        StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, config.broker, events),
         positions,
-        StoredMemberPulls(ledger, positions, index, reading, source, held, clock, events),
-        metadata,
-        StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker, events),
+        StoredMemberPulls(ledger, positions, index, calls.reading, source, held, clock, events),
+        calls.metadata,
+        StoredLiteQueues(index, ledger, calls.compaction, calls.listeners, source, writer, held, clock, config.broker, events),
         LeasePeek(ledger, index, clock, source, events),
-        StoredState(state, writer.append_changes, appender.unapplied, events),
+        StoredState(parts.state, writer.append_changes, parts.appender.unapplied, events),
         backups,
     )
     housekeeping.start()
     return store
 
 
-def _recovered(recovery: LogRecovery, point: Point, segments: Segments, index: QueueIndex) -> Recovered:
+def _recovered(recovery: LogRecovery, files: StoreFiles, ledger: LeaseLedger) -> Recovered:
     """Read the log from the checkpoint on. Raises StoreError, with the files closed."""
     try:
-        return recovery.run(point)
+        recovered = recovery.run(files.points.newest)
     except StoreError:
-        segments.close()
-        index.close()
+        files.segments.close()
+        files.index.close()
         raise
+    ledger.replay.finish()
+    return recovered
 
 
 def _load_keys(keys: KeyIndex, position: int, segments: Segments, events: StoreEvents) -> None:
