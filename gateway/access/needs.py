@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, channel, command, lite, membership, mqtt_session, relay, transaction
+from domain import access, channel, command, lite, membership, mqtt_session, node, relay, transaction
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
@@ -264,8 +264,8 @@ SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
         command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.ConfirmDeliveries,
         mqtt_session.RejectDeliveries, mqtt_session.AcceptDeliveries, channel.ChannelCommand,
-        relay.ClientAnswered,
+        relay.ClientAnswered, node.NodeFrame,
     }
 )  # fmt: skip
 """Commands that pass unchecked: the end of a connection or watch, acknowledgements of deliveries, answers to requests of the
-gateway, and channel commands, whose inner command passes the gate itself."""
+gateway, channel commands and frames of gateways, whose inner commands pass the gate themselves."""

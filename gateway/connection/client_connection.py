@@ -59,12 +59,13 @@ class ClientConnection:
     stalled         True: the peer does not read, and senders wait with what can wait
     reads_waiting   reads of messages that wait for a later turn; nothing more is read from the socket meanwhile
     on_close        called once in order when the connection ends: removes parked polls, watches, memberships
+    on_stalled      called when the peer no longer reads; None: nobody waits for that
     on_writable     called when a stalled peer reads again; None: nobody waits for that
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "host", "last_principal", "on_close", "on_writable", "principal", "protocol",
-        "reads_waiting", "shared", "stalled",
+        "client_id", "closed", "driver", "host", "last_principal", "on_close", "on_stalled", "on_writable", "principal",
+        "protocol", "reads_waiting", "shared", "stalled",
     )  # fmt: skip
 
     def __init__(
@@ -81,12 +82,19 @@ class ClientConnection:
         self.stalled = False
         self.reads_waiting: int = 0
         self.on_close: list[Callable[[], None]] = []
+        self.on_stalled: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Send an event to the client; discarded when the connection is closed."""
         if not self.closed:
             self.driver.answer(event)
+
+    def became_stalled(self) -> None:
+        """The peer does not read any more."""
+        self.stalled = True
+        if self.on_stalled is not None and not self.closed:
+            self.on_stalled()
 
     def became_writable(self) -> None:
         """The peer reads again after it was stalled."""
@@ -103,5 +111,6 @@ class ClientConnection:
             undo()
         self.on_close.clear()
         # The driver refers to this connection too: without the cycle, the memory of both is freed at once.
+        self.on_stalled = None
         self.on_writable = None
         self.driver = CLOSED_DRIVER

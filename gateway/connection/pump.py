@@ -238,7 +238,7 @@ class Pump:
 
     def pause_writing(self) -> None:
         """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
-        self.client.stalled = True
+        self.client.became_stalled()
         self._socket.stall(self.host)
 
     def resume_writing(self) -> None:

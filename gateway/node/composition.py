@@ -21,6 +21,7 @@ from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
 from gateway.connection.handler import Handler
+from gateway.forwarding.forwarded import ForwardedClients
 from gateway.guard.config import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
@@ -135,6 +136,9 @@ def compose(
         latest_values := LatestValues(store.state, clock),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
+        forwarded := ForwardedClients(
+            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled
+        ),
         channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
     )  # fmt: skip
     store.log.listen(watches)
@@ -144,7 +148,7 @@ def compose(
     access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
     handler.add(Administration(access_records))
     gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
-    entry = channels.handler = throttle or gate
+    entry = channels.handler = forwarded.handler = throttle or gate
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     adapters = protocols.adapters(config, setting)
     return Parts(

@@ -131,6 +131,8 @@ BATCH_ACK: Final = 200151
 # Requests of Headgate: docs/protocols/remoting-extensions.md.
 GET_TOPIC_BOUNDS: Final = 30000
 HOLD_QUEUES: Final = 30001
+GREET_NODE: Final = 30010
+NODE_FRAME: Final = 30011
 REGISTER_PAGE: Final = 30012
 
 # Responses.

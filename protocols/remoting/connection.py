@@ -12,12 +12,13 @@ from domain.event import Event, Received, Refused
 from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES
 from domain.lite import LiteTaken
 from domain.membership import MembersChanged
+from domain.node import NodeFrame, NodeFrameOut
 from domain.principal import GATEWAY, Principal
 from domain.relay import Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
-from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
+from protocols.remoting import access, callback, codes, extension, lite, member, namespace, receive, send, transaction
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
@@ -151,6 +152,9 @@ class RemotingConnection:
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
+        if code == codes.NODE_FRAME:
+            commands.append(NodeFrame(frame.body))
+            return
         authority = self._node.authority
         principal = None if authority is None else access.identify(authority, frame, self._client.peer)
         try:
@@ -289,6 +293,8 @@ class RemotingConnection:
             self._out.append(member.members_changed(opaque, event))
         elif type(event) is CheckTransaction:
             self._out.append(transaction.check_request(self._client, opaque, event))
+        elif type(event) is NodeFrameOut:
+            self._out.append(extension.node_frame(opaque, event))
         elif type(event) is LiteTaken:
             self._out.append(lite.notify_unsubscribe(opaque, event))
         elif type(event) is Inquiry:

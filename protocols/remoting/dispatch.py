@@ -146,6 +146,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.LIST_ACL: access.list_policies,
     codes.GET_TOPIC_BOUNDS: extension.bounds,
     codes.HOLD_QUEUES: extension.hold,
+    codes.GREET_NODE: extension.greet,
     codes.REGISTER_PAGE: registration.register_page,
 }
 

@@ -7,9 +7,11 @@ import json
 from domain.admin.topic import Bounds, QueryBounds
 from domain.command import HoldQueues
 from domain.event import Event
+from domain.node import GreetNode, NodeFrameOut, NodeGreeted
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame
+from protocols.remoting.frame import Frame, encode
+from protocols.remoting.header import BINARY, FLAG_ONEWAY
 from protocols.remoting.pull import EPOCH_FIELD
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
@@ -28,6 +30,21 @@ def hold(_client: Client, frame: Frame) -> Outcome:
         raise RequestError(codes.INVALID_PARAMETER, "the body is a list of [queue id, offset]") from error
     name, topic, hold_ms = args.text("hold"), args.text("topic"), max(0, args.number("holdMs"))
     return (HoldQueues(Ticket(frame, success), name, topic, offsets, hold_ms, args.number(EPOCH_FIELD, -1)),)
+
+
+def greet(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30010 -> GreetNode: a gateway opens a stream of commands (code 30011), as decision 38 describes."""
+    return (GreetNode(Ticket(frame, _greeted), frame.body),)
+
+
+def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, NodeGreeted)
+    return ticket.reply(codes.SUCCESS, body=event.greeting)
+
+
+def node_frame(opaque: int, event: NodeFrameOut) -> bytes:
+    """Request code 30011, oneway: a frame for the gateway on this connection."""
+    return encode(codes.NODE_FRAME, opaque, body=event.body, flag=FLAG_ONEWAY, serialize=BINARY)
 
 
 def _bounds(_client: Client, ticket: Ticket, event: Event) -> bytes:

@@ -65,6 +65,7 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.GET_MIN_OFFSET: (PLACE, b""),
     codes.GET_TOPIC_BOUNDS: ({"topic": TOPIC}, b""),
     codes.HOLD_QUEUES: ({"hold": "h", "topic": TOPIC, "holdMs": "1000"}, b"[[0,0]]"),
+    codes.GREET_NODE: ({}, {"cluster": "DefaultCluster", "node": "g", "life": "00"}),
     codes.GET_EARLIEST_TIME: (PLACE, b""),
     codes.VIEW_MESSAGE: ({"offset": "0"}, b""),
     codes.HEARTBEAT: ({}, MEMBER),

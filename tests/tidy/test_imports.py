@@ -72,6 +72,10 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
+    (
+        "gateway.forwarding",
+        ("domain", "protocols.remoting.calls", "protocols.remoting.forwarding", "gateway.forwarding", *CONNECTION),
+    ),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",

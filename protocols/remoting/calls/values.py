@@ -36,6 +36,7 @@ from protocols.remoting.calls.octets import (
 )
 
 _MESSAGE: Final = struct.Struct(">iiiqiqB")
+_FAILURE: Final = struct.Struct(">i?")
 _PLACED: Final = struct.Struct(">iqqq")
 _RECEIPT: Final = struct.Struct(">qqqiBiqq")
 _expressions: Final = Expressions()
@@ -44,12 +45,14 @@ _expressions: Final = Expressions()
 def _put_failure(out: Out, value: Failure) -> None:
     put_text(out, value.code.value)
     put_text(out, value.text)
+    out.append(_FAILURE.pack(value.word, value.denied))
 
 
 def _get_failure(reader: Reader) -> Failure:
     code, text = reader.text(), reader.text()
+    word, denied = reader.unpack(_FAILURE)
     try:
-        return Failure(ErrorCode(code), text)
+        return Failure(ErrorCode(code), text, word, bool(denied))
     except ValueError:
         return Failure(ErrorCode.INTERNAL, f"{code}: {text}")  # a code of a later version
 
@@ -79,7 +82,8 @@ def _get_message(reader: Reader) -> Message:
     )  # fmt: skip
 
 
-MESSAGES: Final = listed(Codec(_put_message, _get_message))
+MESSAGE: Final = Codec(_put_message, _get_message)
+MESSAGES: Final = listed(MESSAGE)
 
 
 def _put_placed(out: Out, value: Placed) -> None:
@@ -93,7 +97,8 @@ def _get_placed(reader: Reader) -> Placed:
     return Placed(queue_id, queue_offset, physical_offset, store_ms, reader.text(), reader.text())
 
 
-PLACED: Final = listed(Codec(_put_placed, _get_placed))
+PLACED_ONE: Final = Codec(_put_placed, _get_placed)
+PLACED: Final = listed(PLACED_ONE)
 
 
 def _put_receipt(out: Out, value: Receipt) -> None:

@@ -1,0 +1,341 @@
+"""The side of the node with the store: carries out the commands of gateways' clients, each by a ClientConnection of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, final
+
+from domain.command import Command, Disconnected
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused
+from domain.limits import SECOND_NS
+from domain.mqtt_session import AccessRevoked, ReadingResumed
+from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
+from domain.ports import Clock
+from domain.principal import Principal
+from domain.store_ports import State
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from protocols.remoting.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, WireError, optional
+from protocols.remoting.calls.values import FAILURE
+from protocols.remoting.forwarding import item
+from protocols.remoting.forwarding.greeting import VERSIONS, Greeting, Welcome, encode, greeting_of
+from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
+from protocols.remoting.forwarding.stream import NodeStream
+
+AWAY_NS: Final = 10 * SECOND_NS
+"""Time without a connection after which the clients of a gateway are lost."""
+TICK_NS: Final = SECOND_NS
+STALLED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of events that a gateway has not got, above which what can wait is not sent to its clients."""
+DROPPED_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of events that a gateway has not got, above which it is given up."""
+FOLLOWED: Final = ("access",)
+"""Spaces of the state that gateways keep a copy of."""
+_VALUE: Final = optional(DATA)
+log = logging.getLogger("headgate.forwarding")
+
+
+@final
+class _Client:
+    """The driver of the stand-in for one client of a gateway."""
+
+    __slots__ = ("connection", "node", "number", "waits")
+
+    def __init__(self, node: _Gateway, told: item.ClientItem) -> None:
+        self.node = node
+        self.number = told.number
+        self.waits = False
+        self.connection = ClientConnection(told.protocol, self, shared=told.shared)
+        self.connection.host = told.host
+
+    def answer(self, event: Event) -> None:
+        """Send an event to the client."""
+        if type(event) is ReadingResumed:
+            self.reads_wait(False)
+            return
+        if type(event) is AccessRevoked:
+            return  # `revoke_access` tells it
+        ticket = getattr(event, "ticket", None)
+        out = [item.EVENT_HEAD.pack(item.EVENT, self.number, ticket if isinstance(ticket, int) else item.NO_TICKET)]
+        EVENT_KINDS.of[type(event)].put(out, event)
+        self.node.put(out)
+
+    def close(self) -> None:
+        """Have the gateway close the connection."""
+        self.node.put([item.CLIENT_HEAD.pack(item.CLOSE, self.number)])
+
+    def throttle(self, until_ns: int) -> None:
+        """Have the gateway read nothing from the client until monotonic `until_ns`."""
+        out: Out = [item.CLIENT_HEAD.pack(item.THROTTLE, self.number)]
+        I64.put(out, until_ns - self.node.now())
+        self.node.put(out)
+
+    def revoke_access(self, failure: Failure) -> None:
+        """Have the gateway tell the client that it has lost its access, and close the connection."""
+        out: Out = [item.CLIENT_HEAD.pack(item.REVOKE, self.number)]
+        FAILURE.put(out, failure)
+        self.node.put(out)
+
+    def reads_wait(self, waits: bool) -> None:
+        """Reads of the client wait for a later turn, or do no longer."""
+        if waits is not self.waits:
+            self.waits = waits
+            out: Out = [item.CLIENT_HEAD.pack(item.READS_WAIT, self.number)]
+            BOOL.put(out, waits)
+            self.node.put(out)
+
+
+@final
+class _Gateway:
+    """One life of a gateway.
+
+    connection   its connection; None: it has none
+    away_ns      since when it has none
+    clients      number -> stand-in
+    stalled      True: it does not read its events
+    """
+
+    def __init__(self, name: str, clock: Clock, handler: Handler) -> None:
+        self.name = name
+        self._clock = clock
+        self._handler = handler
+        self.stream = NodeStream(clock)
+        self.connection: ClientConnection | None = None
+        self.away_ns = clock.monotonic_ns()
+        self.clients: dict[int, _Client] = {}
+        self.principals: dict[int, Principal | None] = item.known_principals()
+        self.stalled = False
+        self._take: dict[int, Callable[[Reader], None]] = {
+            item.CLIENT: self._client,
+            item.PRINCIPAL: self._principal,
+            item.COMMAND: self._command,
+            item.STALLED: self._stalled,
+        }
+
+    def now(self) -> int:
+        """Monotonic time in nanoseconds."""
+        return self._clock.monotonic_ns()
+
+    def put(self, out: Out) -> None:
+        """Add an item for the gateway."""
+        self.stream.put(out)
+        if not self.stalled and self.stream.unacknowledged_bytes > STALLED_BYTES:
+            self._stall(True)
+
+    def _stall(self, stalled: bool) -> None:
+        self.stalled = stalled
+        for client in list(self.clients.values()):
+            if stalled:
+                client.connection.became_stalled()
+            else:
+                client.connection.became_writable()
+
+    def received(self, body: bytes) -> None:
+        """A frame has come. Raises WireError."""
+        count, reader = self.stream.take(body)
+        for _ in range(count):
+            kind = reader.take(1)[0]
+            take = self._take.get(kind)
+            if take is None:
+                raise WireError(f"an item of kind {kind} is not known")
+            take(reader)
+        if self.stalled and self.stream.unacknowledged_bytes < STALLED_BYTES // 2:
+            self._stall(False)
+
+    def _client(self, reader: Reader) -> None:
+        told = item.get_client(reader)
+        if told.number in self.clients:
+            raise WireError(f"client {told.number} is there already")
+        client = self.clients[told.number] = _Client(self, told)
+        client.connection.stalled = self.stalled
+
+    def _principal(self, reader: Reader) -> None:
+        number, principal = item.get_principal(reader)
+        self.principals[number] = principal
+
+    def _command(self, reader: Reader) -> None:
+        number, ticket, principal = reader.unpack(item.OF_COMMAND)
+        command: Command = COMMAND_KINDS.get(reader)
+        client = self.clients.get(number)
+        if client is None:
+            raise WireError(f"there is no client {number}")
+        if principal:
+            if principal not in self.principals:
+                raise WireError(f"there is no principal {principal}")
+            command.principal = self.principals[principal]
+        if COMMAND_KINDS.of[type(command)].ticketed:
+            command.ticket = ticket  # type: ignore[attr-defined]
+        self._handler.handle(client.connection, command)
+        if type(command) is Disconnected:
+            self._end(client)
+        elif client.connection.reads_waiting > 0:
+            client.reads_wait(True)
+
+    def _end(self, client: _Client) -> None:
+        del self.clients[client.number]
+        client.connection.end()
+        self.stream.put([item.CLIENT_HEAD.pack(item.GONE, client.number)])
+
+    def _stalled(self, reader: Reader) -> None:
+        client = self.clients.get(I64.get(reader))
+        stalled = BOOL.get(reader)
+        if client is None:
+            return
+        if stalled:
+            client.connection.became_stalled()
+        elif not self.stalled:
+            client.connection.became_writable()
+
+    def end(self) -> None:
+        """The gateway is lost: so are its clients."""
+        self.stream.lost()
+        for client in list(self.clients.values()):
+            self._handler.handle(client.connection, Disconnected("lost"))
+            client.connection.end()
+        self.clients.clear()
+
+
+@final
+class ForwardedClients:
+    """The use case of GreetNode and NodeFrame.
+
+    handler   carries out the commands of clients: what is before the dispatcher; set before the first connection
+    """
+
+    def __init__(self, clock: Clock, state: State, cluster: str, broker: str, life: bytes, controlled: bool) -> None:
+        """`life`: 16 random bytes, which name this life of the process."""
+        self.handler: Handler
+        self._clock = clock
+        self._welcome = Welcome(cluster, broker, life.hex(), controlled)
+        self._gateways: dict[str, _Gateway] = {}
+        self._greeted: dict[ClientConnection, _Gateway] = {}
+        self._ticking = False
+        self._values: dict[str, dict[bytes, bytes]] = {space: {} for space in FOLLOWED}
+        for space in FOLLOWED:
+            state.follow(space, partial(self._changed, space))
+
+    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
+        """GreetNode and NodeFrame."""
+        return {GreetNode: self._greet, NodeFrame: self._frame}
+
+    @property
+    def gateways(self) -> Sequence[tuple[str, int, bool]]:
+        """(name, number of clients, True while it is connected) of each gateway."""
+        return [(each.name, len(each.clients), each.connection is not None) for each in self._gateways.values()]
+
+    def _greet(self, connection: ClientConnection, command: GreetNode) -> None:
+        try:
+            greeting = greeting_of(command.greeting)
+            welcome, gateway = self._welcomed(greeting, connection)
+        except WireError as error:
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, str(error))))
+            return
+        self._greeted[connection] = gateway
+        connection.on_close.append(partial(self._lost, connection))
+        connection.answer(NodeGreeted(command.ticket, encode(welcome)))
+        gateway.connection = connection
+        try:
+            gateway.stream.connected(partial(_send, connection), greeting.received if welcome.resumed else 0)
+        except WireError as error:
+            self._refuse(connection, gateway, error)
+            return
+        if not welcome.resumed:
+            self._tell_all(gateway)
+        if not self._ticking:
+            self._ticking = True
+            self._clock.call_at(self._clock.monotonic_ns() + TICK_NS, self._tick)
+
+    def _welcomed(self, greeting: Greeting, connection: ClientConnection) -> tuple[Welcome, _Gateway]:
+        mine = self._welcome
+        if greeting.cluster != mine.cluster:
+            raise WireError(f"this store is of cluster {mine.cluster!r}, and the gateway of {greeting.cluster!r}")
+        version = next((each for each in VERSIONS if each in greeting.versions), 0)
+        if not version:
+            raise WireError(f"this store speaks versions {VERSIONS} of frames, and the gateway {greeting.versions}")
+        known = self._gateways.get(greeting.life)
+        if known is not None:
+            self._unlink(known)
+            if greeting.store_life == mine.life:
+                return Welcome(mine.cluster, mine.broker, mine.life, mine.controlled, True, known.stream.received), known
+            self._drop(greeting.life, known, "it has begun anew")
+        gateway = self._gateways[greeting.life] = _Gateway(greeting.node, self._clock, self.handler)
+        log.info("gateway %s at %s is connected", greeting.node, connection.host)
+        return mine, gateway
+
+    def _tell_all(self, gateway: _Gateway) -> None:
+        for space, values in self._values.items():
+            for key, value in values.items():
+                gateway.put(_value(space, key, value))
+        gateway.put([bytes((item.COMPLETE,))])
+
+    def _changed(self, space: str, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self._values[space].pop(key, None)
+        else:
+            self._values[space][key] = value
+        for gateway in self._gateways.values():
+            gateway.put(_value(space, key, value))
+
+    def _frame(self, connection: ClientConnection, command: NodeFrame) -> None:
+        gateway = self._greeted.get(connection)
+        if gateway is None:
+            connection.driver.close()
+            return
+        try:
+            gateway.received(command.body)
+        except WireError as error:
+            self._refuse(connection, gateway, error)
+
+    def _refuse(self, connection: ClientConnection, gateway: _Gateway, error: WireError) -> None:
+        log.warning("gateway %s has sent what is no frame: %s; its connection is closed", gateway.name, error)
+        connection.driver.close()
+
+    def _lost(self, connection: ClientConnection) -> None:
+        gateway = self._greeted.pop(connection, None)
+        if gateway is not None and gateway.connection is connection:
+            gateway.connection = None
+            gateway.stream.lost()
+            gateway.away_ns = self._clock.monotonic_ns()
+
+    def _unlink(self, gateway: _Gateway) -> None:
+        """A new connection takes the place of the one that the gateway has."""
+        old, gateway.connection = gateway.connection, None
+        gateway.stream.lost()
+        if old is not None:
+            self._greeted.pop(old, None)
+            old.driver.close()
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic_ns()
+        for life, gateway in list(self._gateways.items()):
+            if gateway.connection is None:
+                if now - gateway.away_ns > AWAY_NS:
+                    self._drop(life, gateway, f"it has had no connection for {AWAY_NS // SECOND_NS} s")
+            elif gateway.stream.unacknowledged_bytes > DROPPED_BYTES:
+                self._unlink(gateway)
+                self._drop(life, gateway, "it does not read")
+            else:
+                gateway.stream.tell()
+        self._ticking = bool(self._gateways)
+        if self._ticking:
+            self._clock.call_at(now + TICK_NS, self._tick)
+
+    def _drop(self, life: str, gateway: _Gateway, why: str) -> None:
+        log.warning("gateway %s is lost, with %d clients: %s", gateway.name, len(gateway.clients), why)
+        del self._gateways[life]
+        gateway.end()
+
+
+def _send(connection: ClientConnection, body: bytes) -> None:
+    connection.answer(NodeFrameOut(None, body))
+
+
+def _value(space: str, key: bytes, value: bytes | None) -> Out:
+    out: Out = [bytes((item.VALUE,))]
+    TEXT.put(out, space)
+    DATA.put(out, key)
+    _VALUE.put(out, value)
+    return out

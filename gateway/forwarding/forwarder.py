@@ -1,0 +1,378 @@
+"""The gateway's side: gives the commands of its clients to the node that has the store, and its events to the clients."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, final
+
+from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.mqtt_session import ReadingResumed
+from domain.ports import Clock
+from domain.principal import GATEWAY, Principal
+from gateway.connection.client_connection import ClientConnection
+from gateway.forwarding.followed_spaces import FollowedSpaces
+from gateway.forwarding.forwarded_client import ForwardedClient
+from protocols.remoting.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
+from protocols.remoting.calls.values import FAILURE
+from protocols.remoting.forwarding import item
+from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, welcome_of
+from protocols.remoting.forwarding.item import ClientItem
+from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
+from protocols.remoting.forwarding.stream import NodeStream
+
+AWAY_NS: Final = 10 * SECOND_NS
+"""Time without a connection after which the clients of a gateway are given up, on both sides."""
+TICK_NS: Final = SECOND_NS
+"""Time between two signs of life."""
+HELD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of commands that the store has not got, above which further ones are refused."""
+PRINCIPALS_MAX: Final = 65_536
+_VALUE: Final = optional(DATA)
+_WATCHING: Final = frozenset({WatchedMessages, WatchStarted})
+_OWN: Final = 1
+"""The number of the gateway itself as a client."""
+log = logging.getLogger("headgate.forwarding")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What the store's node has told of itself.
+
+    broker       its name in routes and receipts
+    life         this life of its process
+    controlled   True: access is controlled
+    """
+
+    broker: str
+    life: str
+    controlled: bool
+
+
+@final
+class Forwarder:
+    """A Handler: carries no command out itself.
+
+    facts           what the store's node is; None: it has not been reached yet
+    ready           True: users and policies have come
+    state           spaces of the store's state that gateways keep a copy of
+    on_store_lost   called with the reason when the clients have to begin again: the store has forgotten them
+    """
+
+    def __init__(self, clock: Clock, cluster: str, node: str, life: bytes) -> None:
+        """`life`: 16 random bytes, which name this life of the process."""
+        self._clock = clock
+        self._cluster = cluster
+        self._node = node
+        self._life = life.hex()
+        self.facts: StoreFacts | None = None
+        self.ready = False
+        self.state = FollowedSpaces()
+        self.on_store_lost: Callable[[str], None] = _nothing
+        self._stream: NodeStream
+        self._stream_with = ""
+        self._welcome: Welcome | None = None
+        self._linked = False
+        self._away_since_ns = clock.monotonic_ns()
+        self._clients: dict[ClientConnection, ForwardedClient] = {}
+        self._numbered: dict[int, ForwardedClient] = {}
+        self._client_number = self._ticket_number = _OWN
+        self._principals: dict[Principal, int] = {}
+        self._principal_number = item.GATEWAY_PRINCIPAL
+        self._kinds = COMMAND_KINDS.of
+        self._take: dict[int, Callable[[Reader], None]] = {
+            item.EVENT: self._event,
+            item.CLOSE: self._close,
+            item.THROTTLE: self._throttle,
+            item.REVOKE: self._revoke,
+            item.READS_WAIT: self._reads_wait,
+            item.VALUE: self._value,
+            item.COMPLETE: self._complete,
+            item.GONE: self._gone,
+        }
+        self._unwatched: list[tuple[ClientConnection, Watch]] = []
+        self._begin()
+        self._tick()
+
+    # The connection to the store's node
+
+    @property
+    def clients(self) -> int:
+        """Clients that are forwarded now."""
+        return len(self._clients)
+
+    def unanswered_bytes(self) -> int:
+        """Bytes of commands that the store's node has not got yet."""
+        return self._stream.unacknowledged_bytes
+
+    def greeting(self) -> bytes:
+        """The body of request code 30010, which opens a connection."""
+        return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, self._stream.received))
+
+    def greeted(self, body: bytes) -> None:
+        """The answer has come. Raises WireError: it is of another cluster, or none; the connection has to be closed."""
+        welcome = welcome_of(body)
+        if welcome.cluster != self._cluster:
+            raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
+        if welcome.version not in (1,):
+            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway version 1")
+        self._welcome = welcome
+
+    def connected(self, send: Callable[[bytes], None]) -> None:
+        """Frames can be sent: `send` puts the body of one on the connection. Raises WireError, as `greeted`."""
+        welcome = self._welcome
+        assert welcome is not None
+        self.facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
+        if not welcome.resumed:
+            if self._stream_with:
+                self._forget("the store has started again")
+            self.state.begin()
+        self._stream.connected(send, welcome.received)
+        self._stream_with = welcome.life
+        self._linked = True
+        unwatched, self._unwatched = self._unwatched, []
+        for connection, watch in unwatched:
+            self.handle(connection, watch)
+
+    def received(self, body: bytes) -> None:
+        """A frame has come. Raises WireError: the connection has to be closed."""
+        count, reader = self._stream.take(body)
+        for _ in range(count):
+            kind = reader.take(1)[0]
+            take = self._take.get(kind)
+            if take is None:
+                raise WireError(f"an item of kind {kind} is not known")
+            take(reader)
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self._stream.lost()
+        if self._linked:
+            self._linked = False
+            self._away_since_ns = self._clock.monotonic_ns()
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic_ns()
+        if self._linked:
+            self._stream.tell()
+        elif self._clients and now - self._away_since_ns > AWAY_NS:
+            self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
+        self._clock.call_at(now + TICK_NS, self._tick)
+
+    def _begin(self) -> None:
+        """Begin a stream that the store's node knows nothing of."""
+        self._stream = NodeStream(self._clock)
+        self._stream_with = ""
+        self._clients.clear()
+        self._numbered.clear()
+        self._principals.clear()
+        self._principal_number = item.GATEWAY_PRINCIPAL
+        self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
+
+    def _forget(self, why: str) -> None:
+        """The store knows, or will know, nothing of the clients: answer what waits, and have them begin again."""
+        clients = [client for client in self._numbered.values() if not client.departed]
+        self._stream.lost()
+        self._begin()
+        failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"{why}: ask again")
+        for client in clients:
+            self._resume_reading(client)
+            if client.connection.shared:
+                self._unwatched += [(client.connection, watch) for watch in client.watches.values()]
+            for number, ticket in client.tickets.items():
+                if number not in client.watches:
+                    client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+        if clients:
+            self.on_store_lost(why)
+
+    # Commands
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Give a command to the store's node. Refused STORE_UNAVAILABLE or OVERLOADED when that cannot be."""
+        kind = self._kinds.get(type(command))
+        if type(command) is Disconnected:
+            self._leave(connection, command)
+            return
+        failure = self._obstacle(kind, command)
+        if failure is not None:
+            ticket = getattr(command, "ticket", None)
+            if ticket is not None and getattr(command, "wait", True):
+                connection.answer(Refused(ticket, failure))
+            return
+        assert kind is not None
+        client = self._clients.get(connection) or self._enter(connection)
+        number = self._ticket(client, kind, command)
+        try:
+            self._post(client.number, number, command, kind, getattr(command, "principal", None))
+        except (struct.error, UnicodeEncodeError) as error:
+            ticket = client.tickets.pop(number, None)
+            if ticket is not None:
+                text = f"a value of the request is out of its range: {error}"
+                connection.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
+
+    def _obstacle(self, kind: Kind | None, command: Command) -> Failure | None:
+        if kind is None:
+            return Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by a gateway")
+        if self._stream.unacknowledged_bytes > HELD_BYTES_MAX:
+            return Failure(ErrorCode.OVERLOADED, "too many requests wait for the store: ask again")
+        if not self._linked and self._clock.monotonic_ns() - self._away_since_ns > AWAY_NS:
+            return Failure(ErrorCode.STORE_UNAVAILABLE, "the store is not reached: ask again")
+        return None
+
+    def _enter(self, connection: ClientConnection) -> ForwardedClient:
+        self._client_number += 1
+        client = ForwardedClient(self._client_number, connection)
+        self._clients[connection] = self._numbered[client.number] = client
+        told = ClientItem(client.number, connection.protocol, connection.host, connection.shared)
+        self._stream.put(item.put_client(told))
+        connection.on_stalled = partial(self._stalled, client, True)
+        connection.on_writable = partial(self._stalled, client, False)
+        if connection.stalled:
+            self._stalled(client, True)
+        return client
+
+    def _ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
+        """A number for the command's ticket; NO_TICKET: no answer is expected."""
+        of = type(command)
+        if of is Unwatch:
+            assert isinstance(command, Unwatch)
+            number = client.watch_of(command.ticket)
+            client.watches.pop(number, None)
+            client.tickets.pop(number, None)
+            return number
+        if not kind.ticketed or (kind.waits and not command.wait):  # type: ignore[attr-defined]
+            return item.NO_TICKET
+        ticket = command.ticket  # type: ignore[attr-defined]
+        if of is Watch:
+            assert isinstance(command, Watch)
+            number = client.watch_of(ticket)
+            if not number:
+                self._ticket_number += 1
+                number = self._ticket_number
+            client.watches[number] = command
+            client.tickets[number] = ticket
+            return number
+        self._ticket_number += 1
+        if ticket is not None:
+            client.tickets[self._ticket_number] = command if of is Receive else ticket
+        return self._ticket_number
+
+    def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:
+        out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principal(principal))]
+        kind.put(out, command)
+        self._stream.put(out)
+
+    def _principal(self, principal: Principal | None) -> int:
+        if principal is None:
+            return item.NO_PRINCIPAL
+        if principal is GATEWAY:
+            return item.GATEWAY_PRINCIPAL
+        number = self._principals.get(principal)
+        if number is None:
+            if len(self._principals) >= PRINCIPALS_MAX:
+                self._principals.clear()
+                self._principal_number = item.GATEWAY_PRINCIPAL
+            self._principal_number += 1
+            number = self._principals[principal] = self._principal_number
+            self._stream.put(item.put_principal(number, principal))
+        return number
+
+    def _leave(self, connection: ClientConnection, command: Disconnected) -> None:
+        client = self._clients.pop(connection, None)
+        if client is not None:
+            client.departed = True
+            self._post(client.number, item.NO_TICKET, command, self._kinds[Disconnected], None)
+        connection.on_stalled = None
+        connection.end()
+
+    def _stalled(self, client: ForwardedClient, stalled: bool) -> None:
+        """The client does not read, or reads again."""
+        if client.number in self._numbered:
+            self._stream.put([item.CLIENT_HEAD.pack(item.STALLED, client.number), b"\x01" if stalled else b"\x00"])
+
+    # Events
+
+    def _event(self, reader: Reader) -> None:
+        number, ticket_number = reader.unpack(item.OF_EVENT)
+        event: Event = EVENT_KINDS.get(reader)
+        client = self._numbered.get(number)
+        if client is None:
+            return
+        ticket: object = None
+        if ticket_number:
+            ticket = client.tickets.get(ticket_number)
+            if ticket is None:
+                return  # a watch that has ended, or an answer that nobody expects
+            if type(event) not in _WATCHING:
+                del client.tickets[ticket_number]
+                client.watches.pop(ticket_number, None)
+        if isinstance(ticket, Receive):
+            if client.departed:
+                self._give_back(ticket, event)
+                return
+            ticket = ticket.ticket
+        event.ticket = ticket  # type: ignore[attr-defined]
+        client.connection.answer(event)
+
+    def _give_back(self, asked: Receive, event: Event) -> None:
+        """The client has gone before its messages came: they are free again, and no delivery counts."""
+        if isinstance(event, Received) and event.messages:
+            receipts = [each.receipt for each in event.messages]
+            command = Extend(None, asked.group, asked.topic, receipts, 0, untold=True)
+            self._post(_OWN, item.NO_TICKET, command, self._kinds[Extend], GATEWAY)
+
+    def _close(self, reader: Reader) -> None:
+        client = self._client(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.close()
+
+    def _throttle(self, reader: Reader) -> None:
+        client, wait_ns = self._client(reader), I64.get(reader)
+        if client is not None:
+            client.connection.driver.throttle(self._clock.monotonic_ns() + max(wait_ns, MILLISECOND_NS))
+
+    def _revoke(self, reader: Reader) -> None:
+        client, failure = self._client(reader), FAILURE.get(reader)
+        if client is not None and not client.departed:
+            client.connection.driver.revoke_access(failure)
+
+    def _reads_wait(self, reader: Reader) -> None:
+        client, waits = self._client(reader), reader.take(1) != b"\x00"
+        if client is None or client.departed or waits == client.reads_wait:
+            return
+        if waits:
+            client.reads_wait = True
+            client.connection.reads_waiting += 1
+        else:
+            self._resume_reading(client)
+
+    def _resume_reading(self, client: ForwardedClient) -> None:
+        if client.reads_wait:
+            client.reads_wait = False
+            client.connection.reads_waiting -= 1
+            client.connection.answer(ReadingResumed())
+
+    def _gone(self, reader: Reader) -> None:
+        self._numbered.pop(I64.get(reader), None)
+
+    def _client(self, reader: Reader) -> ForwardedClient | None:
+        return self._numbered.get(I64.get(reader))
+
+    # Spaces
+
+    def _value(self, reader: Reader) -> None:
+        self.state.put(TEXT.get(reader), DATA.get(reader), _VALUE.get(reader))
+
+    def _complete(self, _reader: Reader) -> None:
+        self.state.complete()
+        self.ready = True
+
+
+def _nothing(_why: str) -> None:
+    """Default of `on_store_lost`."""

@@ -1,0 +1,141 @@
+"""Items between two nodes, in order and each once, over one connection after another. No I/O."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from protocols.remoting.calls.octets import Reader, WireError
+
+VERSION: Final = 1
+"""Version of the frames. A node also reads the version before its own."""
+FRAME_BYTES: Final = 64 * 1024
+"""Bytes after which a frame is closed: what is carried out in one turn of the loop is about one frame."""
+ITEMS_MAX: Final = 256
+"""Items after which a frame is closed."""
+TELL_NS: Final = 100 * MILLISECOND_NS
+TELL_FRAMES: Final = 32
+"""The other node is told at the latest after this time, or after as many frames, what has come."""
+_HEAD: Final = struct.Struct(">BqqI")
+
+
+@final
+class NodeStream:
+    """One direction of items out and one in.
+
+    A frame is: version 1 | number 8 | number up to which frames have come 8 | items 4 | items. Number 0: it has no items, and
+    only tells what has come. A frame is kept until the other node has told that it has come; a new connection is sent what the
+    former one may have lost.
+
+    unacknowledged_bytes   bytes of frames that the other node has not told to have come
+    received               number of the last frame that has come
+    _came                  number of the last frame that the other node has told to have come
+    _open                  items for the next frame
+    _kept                  number -> its items; the number rises
+    """
+
+    __slots__ = (
+        "_came", "_clock", "_count", "_kept", "_next", "_open", "_open_bytes", "_send", "_told", "_told_timer", "received",
+        "unacknowledged_bytes",
+    )  # fmt: skip
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._send: Callable[[bytes], None] | None = None
+        self._next = 1
+        self._came = 0
+        self._open: list[bytes] = []
+        self._open_bytes = 0
+        self._count = 0
+        self._kept: dict[int, tuple[int, bytes]] = {}
+        self._told = 0
+        self._told_timer: Timer | None = None
+        self.received = 0
+        self.unacknowledged_bytes = 0
+
+    def put(self, pieces: list[bytes]) -> None:
+        """Add an item, given as pieces of bytes; it goes out at the end of this turn."""
+        if not self._open:
+            self._clock.call_soon(self.flush)
+        self._open += pieces
+        self._count += 1
+        for piece in pieces:
+            self._open_bytes += len(piece)
+        if self._open_bytes >= FRAME_BYTES or self._count >= ITEMS_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what has been added."""
+        if not self._open:
+            return
+        items = b"".join(self._open)
+        number, count = self._next, self._count
+        self._next = number + 1
+        self._open = []
+        self._open_bytes = self._count = 0
+        self._kept[number] = (count, items)
+        self.unacknowledged_bytes += len(items)
+        if self._send is not None:
+            self._told = self.received
+            self._send(_HEAD.pack(VERSION, number, self.received, count) + items)
+
+    def connected(self, send: Callable[[bytes], None], came: int) -> None:
+        """There is a connection; `send` gives it the body of a frame. The other node has the frames up to number `came`.
+
+        Raises WireError when that cannot be.
+        """
+        self._acknowledged(came)
+        self._send = send
+        for number, (count, items) in self._kept.items():
+            send(_HEAD.pack(VERSION, number, self.received, count) + items)
+        self._told = self.received
+
+    def lost(self) -> None:
+        """The connection is gone. What is added meanwhile is kept."""
+        self._send = None
+
+    def tell(self) -> None:
+        """Tell the other node what has come, also when nothing has: it learns that this node lives."""
+        if self._send is not None:
+            self._told = self.received
+            self._send(_HEAD.pack(VERSION, 0, self.received, 0))
+
+    def take(self, body: bytes) -> tuple[int, Reader]:
+        """A frame has come: (number of its items, a reader that is at the first one); (0, …) for one that had come before.
+
+        Raises WireError: the connection has to be closed.
+        """
+        reader = Reader(body)
+        version, number, came, count = reader.unpack(_HEAD)
+        if version not in (VERSION, VERSION - 1):
+            raise WireError(f"version {version} of frames is not known here, {VERSION} is")
+        self._acknowledged(came)
+        if 0 <= number <= self.received:
+            return 0, reader
+        if number != self.received + 1:
+            raise WireError(f"frame {number} came behind frame {self.received}")
+        self.received = number
+        if number - self._told >= TELL_FRAMES:
+            self.tell()
+        elif self._told_timer is None:
+            self._told_timer = self._clock.call_at(self._clock.monotonic_ns() + TELL_NS, self._tell_late)
+        return count, reader
+
+    def _tell_late(self) -> None:
+        self._told_timer = None
+        if self._told != self.received:
+            self.tell()
+
+    def _acknowledged(self, came: int) -> None:
+        if came >= self._next or came < self._came:
+            raise WireError(f"frame {came} is told to be the last that came: {self._came} was, {self._next - 1} were sent")
+        self._came = came
+        kept = self._kept
+        while kept:
+            number = next(iter(kept))
+            if number > came:
+                break
+            self.unacknowledged_bytes -= len(kept.pop(number)[1])

@@ -1,0 +1,130 @@
+"""A gateway before a node with a store, in one process: the frames between them are late, come twice, and get lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Final
+
+from domain.command import Command, Disconnected
+from domain.errors import Failure
+from domain.event import Event, Refused
+from domain.limits import MILLISECOND_NS
+from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
+from domain.ports import Clock
+from domain.principal import GATEWAY
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from gateway.forwarding.forwarder import Forwarder
+
+_lives: Final = count(1)
+DELAY_NS: Final = MILLISECOND_NS // 5
+"""Time that a frame takes, on average."""
+AGAIN_NS: Final = 20 * MILLISECOND_NS
+
+
+class Wire:
+    """One connection of a gateway: frames arrive in order, each after a while."""
+
+    def __init__(self, link: NodeLink, number: int) -> None:
+        self._link = link
+        self._number = number
+        self._last_ns = [0, 0]
+        self.open = True
+
+    def carry(self, way: int, arrive: Callable[[], None]) -> None:
+        """Have a frame arrive after those of the same way; or break the connection."""
+        if not self.open:
+            return
+        link = self._link
+        if link.random.random() < link.loss:
+            link.broken += 1
+            link.hang_up()
+            return
+        now = link.clock.monotonic_ns()
+        when = max(self._last_ns[way], now + int(link.random.expovariate(1.0) * DELAY_NS))
+        self._last_ns[way] = when
+        link.clock.call_at(when, partial(self._arrive, arrive))
+
+    def _arrive(self, arrive: Callable[[], None]) -> None:
+        if self.open:
+            arrive()
+
+
+class StoreEnd:
+    """The store's driver of a connection of a gateway."""
+
+    def __init__(self, link: NodeLink, wire: Wire) -> None:
+        self._link = link
+        self._wire = wire
+
+    def answer(self, event: Event) -> None:
+        if isinstance(event, NodeGreeted):
+            self._wire.carry(1, partial(self._link.greeted, event.greeting))
+        elif isinstance(event, NodeFrameOut):
+            self._wire.carry(1, partial(self._link.forwarder.received, event.body))
+        elif isinstance(event, Refused):
+            raise AssertionError(event.failure)
+
+    def close(self) -> None:
+        self._link.hang_up()
+
+    def throttle(self, until_ns: int) -> None:
+        """The connection of a gateway is not slowed."""
+        raise AssertionError("a gateway was slowed")
+
+    def revoke_access(self, failure: Failure) -> None:
+        raise AssertionError(failure)
+
+
+class NodeLink:
+    """A gateway's connections to a store's node, one after the other. `store`: takes the commands of connections there.
+
+    loss     share of the frames that get lost, each with its connection
+    broken   connections that broke
+    """
+
+    def __init__(self, store: Handler, clock: Clock, seed: int, loss: float = 0.0, cluster: str = "DefaultCluster") -> None:
+        self.clock = clock
+        self.random = Random(seed)
+        self.loss = loss
+        self.broken = 0
+        self.store = store
+        self.forwarder = Forwarder(clock, cluster, "gateway-1", next(_lives).to_bytes(16, "big"))
+        self._wires = 0
+        self._wire: Wire | None = None
+        self._end: ClientConnection | None = None
+        self.dial()
+
+    def dial(self) -> None:
+        """Connect."""
+        self._wires += 1
+        wire = self._wire = Wire(self, self._wires)
+        end = self._end = ClientConnection("remoting", StoreEnd(self, wire))
+        end.host = "10.0.0.9"
+        self._ask(wire, end, GreetNode(1, self.forwarder.greeting()))
+
+    def _ask(self, wire: Wire, end: ClientConnection, command: Command) -> None:
+        command.principal = GATEWAY
+        wire.carry(0, partial(self.store.handle, end, command))
+
+    def greeted(self, body: bytes) -> None:
+        """The store's node has answered."""
+        wire, end = self._wire, self._end
+        assert wire is not None
+        assert end is not None
+        self.forwarder.greeted(body)
+        self.forwarder.connected(lambda frame: self._ask(wire, end, NodeFrame(frame)))
+
+    def hang_up(self, again_ns: int = AGAIN_NS) -> None:
+        """The connection breaks; both ends hear of it, and the gateway connects again after `again_ns`."""
+        wire, end = self._wire, self._end
+        if wire is None or end is None:
+            return
+        wire.open = False
+        self._wire = self._end = None
+        self.forwarder.lost()
+        self.clock.call_soon(partial(self.store.handle, end, Disconnected("lost")))
+        self.clock.call_at(self.clock.monotonic_ns() + again_ns, self.dial)
