@@ -42,6 +42,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     lite_admin.QueryLiteClient, lite_admin.QueryLiteGroup, lite_admin.DispatchLite, user.CreateUser, user.UpdateUser,
     user.DeleteUser, user.ListUsers, user.PutPolicies, user.DeletePolicies, user.ListPolicies, access.CheckAccess,
     access.Reauthenticate,
+    route.RegisterPage,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -59,6 +60,7 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     client.Connections, client.Producers, client.RunningInfo, client.ConsumptionResult, client.ClientPositions,
     broker.NodeCounters, broker.Rates, broker.NodePolicyFound, lite_admin.LiteNode, lite_admin.LiteParent,
     lite_admin.LiteTopic, lite_admin.LiteClient, lite_admin.LiteGroup, user.UserList, user.GrantList,
+    route.PageRegistered,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 
