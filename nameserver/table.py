@@ -14,7 +14,7 @@ from domain.nameserver.route import (
     MASTER_ID,
     BrokerAddresses,
     DataVersion,
-    PageOutcome,
+    RegisterOutcome,
     Registration,
     TopicPage,
     TopicQueues,
@@ -66,40 +66,44 @@ class RouteTable:
         self._topics: dict[str, BrokerTopics] = {}
         self._writable: dict[str, bool] = {}
 
-    def register(self, registration: Registration, now: int, holder: object = None) -> bool:
-        """Add or renew a registration; False when there are too many brokers or topics.
+    def register(self, registration: Registration, now: int, holder: object = None) -> RegisterOutcome:
+        """Add or renew a registration.
 
-        When the same broker id is registered at another address with a newer state, the call is ignored and returns True.
+        MISFIT: a broker that is not registered has sent one topic; that is a change of what it had registered before.
+        When the same broker id is registered at another address with a newer state, the call is ignored.
         """
-        if not self._has_room(registration, registration.topics or {}):
-            return False
+        topics = registration.topics
+        if not self._has_room(registration, topics or {}):
+            return RegisterOutcome.FULL
         known = self._known(registration)
+        if known is None and topics is not None and len(topics) == 1:
+            self._tidy(registration.broker)
+            return RegisterOutcome.MISFIT
         if known is not None and self._is_older(registration, known):
-            return True
+            return RegisterOutcome.TAKEN
         changed = known is None or known.version != registration.version
         self._lease(registration, registration.version, now, holder)
-        if changed and registration.topics is not None and self._is_source(registration):
-            self._topics_of(registration.broker).update(registration.topics)
+        if changed and topics is not None and self._is_source(registration):
+            self._topics_of(registration.broker).update(topics)
             self._writable.pop(registration.broker, None)
-        return True
+        return RegisterOutcome.TAKEN
 
-    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object = None) -> PageOutcome:
+    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object = None) -> RegisterOutcome:
         """Add or renew a registration with a page of topics. The version is known once the last page has come."""
         broker = registration.broker
         if not self._has_room(registration, page.topics):
-            return PageOutcome.FULL
+            return RegisterOutcome.FULL
         known = self._known(registration)
         if known is not None and self._is_older(registration, known):
-            return PageOutcome.TAKEN
+            return RegisterOutcome.TAKEN
         version = known.version if known is not None else DataVersion()
         if page.base is None:
             fits = page.number == 0 or (known is not None and known.next_page == page.number)
         else:
             fits = known is not None and version == replace(registration.version, counter=page.base)
         if not fits:
-            if not self._leases[broker]:
-                self._forget(broker)
-            return PageOutcome.MISFIT
+            self._tidy(broker)
+            return RegisterOutcome.MISFIT
         if page.last:
             version = registration.version
         elif page.base is None:
@@ -110,7 +114,12 @@ class RouteTable:
             self._put(self._topics_of(broker), page)
             if known is None or known.version != version:
                 self._writable.pop(broker, None)
-        return PageOutcome.TAKEN
+        return RegisterOutcome.TAKEN
+
+    def _tidy(self, broker: str) -> None:
+        """Forget a broker that has no address."""
+        if not self._leases[broker]:
+            self._forget(broker)
 
     def _put(self, topics: BrokerTopics, page: TopicPage) -> None:
         if page.base is None and page.number == 0:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from domain.errors import Failure
-from domain.nameserver.route import BrokerAddresses, DataVersion, PageOutcome, Registration, TopicPage, TopicQueues
+from domain.nameserver.route import BrokerAddresses, DataVersion, RegisterOutcome, Registration, TopicPage, TopicQueues
 
 
 class BrokerRoutes(Protocol):
@@ -16,10 +16,10 @@ class BrokerRoutes(Protocol):
     holder   the connection by which a registration comes
     """
 
-    def register(self, registration: Registration, now: int, holder: object) -> bool:
-        """Add or renew a registration. False: the table is full."""
+    def register(self, registration: Registration, now: int, holder: object) -> RegisterOutcome:
+        """Add or renew a registration."""
 
-    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object) -> PageOutcome:
+    def register_page(self, registration: Registration, page: TopicPage, now: int, holder: object) -> RegisterOutcome:
         """Add or renew a registration with a page of topics."""
 
     def release(self, holder: object) -> None:

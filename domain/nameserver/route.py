@@ -107,8 +107,8 @@ class TopicPage:
     gone: Sequence[str] = ()
 
 
-class PageOutcome(Enum):
-    """What a name server does with a page.
+class RegisterOutcome(Enum):
+    """What a name server does with a registration.
 
     TAKEN     it is applied
     MISFIT    it does not build on what the name server has: the broker sends the whole table
@@ -191,7 +191,7 @@ class DropRoute(Command):
 class RegisterBroker(Command):
     """Register a broker outside this node, or renew its registration -> BrokerRegistered (RocketMQ code 103).
 
-    Errors: NOT_ALLOWED, QUOTA (too many brokers).
+    Errors: NOT_ALLOWED, QUOTA (too many brokers or topics), CLIENT_UNKNOWN (one topic of a broker that is not registered).
     """
 
     ticket: object

@@ -73,6 +73,7 @@ BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.SEND_REPLY_V2, ErrorCode.CLIENT_UNKNOWN): codes.SYSTEM_ERROR,
     (codes.DELETE_TOPIC, ErrorCode.TOPIC_NOT_FOUND): codes.SUCCESS,
     (codes.DELETE_GROUP, ErrorCode.GROUP_NOT_FOUND): codes.SUCCESS,
+    (codes.REGISTER_BROKER, ErrorCode.CLIENT_UNKNOWN): codes.SYSTEM_ERROR,
     (codes.LITE_SUBSCRIPTION, ErrorCode.QUOTA): codes.LITE_SUBSCRIPTION_QUOTA_EXCEEDED,
     (codes.LITE_SUBSCRIPTION, ErrorCode.NOT_ALLOWED): codes.ILLEGAL_OPERATION,
     (codes.RECALL, ErrorCode.ARGUMENT_ILLEGAL): codes.ILLEGAL_OPERATION,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.limits import SECOND_NS
-from domain.nameserver.route import DataVersion, PageOutcome, Registration, TopicPage, TopicQueues
+from domain.nameserver.route import DataVersion, RegisterOutcome, Registration, TopicPage, TopicQueues
 from nameserver.table import BROKERS_MAX, REPLICAS_MAX, RouteTable
 
 
@@ -15,13 +15,14 @@ def queues(broker: str, *names: str, perm: int = 6) -> Mapping[str, TopicQueues]
 
 
 MASTER = Registration("c1", "b-x", 0, "m:1", "m:2", 120_000, version=DataVersion(1, 1, 1), topics=queues("b-x", "T", "U"))
-SLAVE = replace(MASTER, broker_id=1, address="s:1", topics=queues("b-x", "T"))
+TAKEN, MISFIT, FULL = RegisterOutcome.TAKEN, RegisterOutcome.MISFIT, RegisterOutcome.FULL
+SLAVE = replace(MASTER, broker_id=1, address="s:1", topics=queues("b-x", "T", "U"))
 
 
 def test_a_registered_broker_has_routes() -> None:
     table = RouteTable()
-    assert table.register(MASTER, 0)
-    assert table.register(SLAVE, 0)
+    assert table.register(MASTER, 0) is TAKEN
+    assert table.register(SLAVE, 0) is TAKEN
     found, brokers = table.route("T")
     assert [each.broker for each in found] == ["b-x"]
     assert [each.addresses for each in brokers] == [{0: "m:1", 1: "s:1"}]
@@ -66,14 +67,14 @@ def test_a_slave_that_becomes_the_master_keeps_one_address() -> None:
 def test_older_state_at_another_address_is_ignored() -> None:
     table = RouteTable()
     table.register(replace(MASTER, version=DataVersion(5, 1, 1)), 0)
-    assert table.register(replace(MASTER, address="old:1", version=DataVersion(4, 9, 9)), 0)
+    assert table.register(replace(MASTER, address="old:1", version=DataVersion(4, 9, 9)), 0) is TAKEN
     assert table.master("b-x")[0] == "m:1"
 
 
 def test_unregistering_a_broker_and_dropping_a_topic() -> None:
     table = RouteTable()
     table.register(MASTER, 0)
-    table.register(replace(MASTER, cluster="c2", broker="b-y", address="y:1", topics=queues("b-y", "T")), 0)
+    table.register(replace(MASTER, cluster="c2", broker="b-y", address="y:1", topics=queues("b-y", "T", "X")), 0)
     table.drop_topic("T", "c2")
     assert [each.broker for each in table.route("T")[0]] == ["b-x"]
     table.drop_topic("T")
@@ -82,7 +83,7 @@ def test_unregistering_a_broker_and_dropping_a_topic() -> None:
     assert len(table.brokers()) == 2
     table.unregister("b-x", 0, "m:1")
     assert [each.broker for each in table.brokers()] == ["b-y"]
-    assert sorted(table.topics()) == []
+    assert sorted(table.topics()) == ["X"]
 
 
 def test_write_permission_of_a_broker() -> None:
@@ -98,13 +99,12 @@ def test_write_permission_of_a_broker() -> None:
 def test_the_number_of_brokers_is_bounded() -> None:
     table = RouteTable()
     for at in range(BROKERS_MAX):
-        assert table.register(replace(MASTER, broker=f"b{at}", address=f"h:{at}", topics=None), 0)
-    assert not table.register(replace(MASTER, broker="one-more"), 0)
-    assert table.register(replace(MASTER, broker="b0", address="h:0"), 0)
+        assert table.register(replace(MASTER, broker=f"b{at}", address=f"h:{at}", topics=None), 0) is TAKEN
+    assert table.register(replace(MASTER, broker="one-more"), 0) is FULL
+    assert table.register(replace(MASTER, broker="b0", address="h:0"), 0) is TAKEN
 
 
 OURS = replace(MASTER, version=DataVersion(0, 99, 10), topics=None)
-TAKEN, MISFIT, FULL = PageOutcome.TAKEN, PageOutcome.MISFIT, PageOutcome.FULL
 
 
 def whole(number: int, last: bool, *names: str) -> TopicPage:
@@ -196,7 +196,7 @@ def test_topics_of_pages_are_bounded_and_counted_once() -> None:
     assert table.register_page(at(11), whole(0, False, "A", "B", "C", "D"), 0) is TAKEN
     assert table.register_page(at(11), whole(1, True, "E"), 0) is FULL
     assert table.register_page(at(11), whole(1, True), 0) is TAKEN
-    assert not table.register(replace(MASTER, broker="b-y", topics=queues("b-y", "T")), 0)
+    assert table.register(replace(MASTER, broker="b-y", topics=queues("b-y", "T")), 0) is FULL
     assert len(list(table.topics())) == 4
 
 
@@ -213,12 +213,22 @@ def test_a_hundred_thousand_topics_come_in_pages_and_differ_in_nothing_but_their
     assert len(list(table.topics())) == 99_999
 
 
+def test_one_topic_of_a_broker_that_is_not_registered_is_a_change_of_nothing() -> None:
+    table = RouteTable()
+    one = replace(MASTER, topics=queues("b-x", "T"))
+    assert table.register(one, 0) is MISFIT
+    assert table.brokers() == []
+    assert table.register(MASTER, 0) is TAKEN
+    assert table.register(replace(one, topics=queues("b-x", "NEW"), version=DataVersion(1, 2, 2)), 0) is TAKEN
+    assert sorted(table.topics()) == ["NEW", "T", "U"]
+
+
 def test_the_addresses_of_a_broker_are_bounded() -> None:
     table = RouteTable()
     for broker_id in range(REPLICAS_MAX):
-        assert table.register(replace(SLAVE, broker_id=broker_id, address=f"s:{broker_id}"), 0)
-    assert not table.register(replace(SLAVE, broker_id=REPLICAS_MAX, address="s:x"), 0)
-    assert table.register(replace(SLAVE, broker_id=3, address="s:y"), 0)
+        assert table.register(replace(SLAVE, broker_id=broker_id, address=f"s:{broker_id}"), 0) is TAKEN
+    assert table.register(replace(SLAVE, broker_id=REPLICAS_MAX, address="s:x"), 0) is FULL
+    assert table.register(replace(SLAVE, broker_id=3, address="s:y"), 0) is TAKEN
 
 
 def test_a_holder_takes_what_it_registered_last_with_it() -> None:

@@ -153,7 +153,7 @@ class Cluster:
                 "brokerName": broker, "brokerAddr": f"{broker}:10911", "clusterName": "DefaultCluster", "brokerId": "0",
                 "haServerAddr": f"{broker}:10912", "compressed": "false", "bodyCrc32": "0",
             }  # fmt: skip
-            wrapper = {"dataVersion": version, "topicConfigTable": {TOPIC: config}}
+            wrapper = {"dataVersion": version, "topicConfigTable": {TOPIC: config, broker: {**config, "topicName": broker}}}
             tool.done(codes.REGISTER_BROKER, fields, {"filterServerList": [], "topicConfigSerializeWrapper": wrapper})
 
     def join(self, name: str) -> None:

@@ -18,7 +18,7 @@ def register(tool: Tool, broker: str = "b-x", topic: str = "theirs") -> None:
     """Register a broker of Apache RocketMQ."""
     version = {"counter": 3, "stateVersion": 1, "timestamp": 1_700_000_000_000}
     config = {"perm": 6, "readQueueNums": 8, "writeQueueNums": 4, "topicName": topic, "topicSysFlag": 0}
-    wrapper = {"dataVersion": version, "topicConfigTable": {topic: config}}
+    wrapper = {"dataVersion": version, "topicConfigTable": {topic: config, broker: {**config, "topicName": broker}}}
     fields = {
         "brokerName": broker, "brokerAddr": "10.0.0.7:10911", "clusterName": "DefaultCluster", "haServerAddr": "10.0.0.7:10912",
         "brokerId": "0", "compressed": "false", "bodyCrc32": "0",

@@ -25,13 +25,13 @@ from domain.nameserver.route import (
     ClusterFound,
     DropRoute,
     ListRoutes,
-    PageOutcome,
     PageRegistered,
     PutSetting,
     QueryCluster,
     QueryRoute,
     QuerySettings,
     RegisterBroker,
+    RegisterOutcome,
     RegisterPage,
     Registration,
     RenewBroker,
@@ -52,6 +52,13 @@ SWEEP_NS: Final = 5 * SECOND_NS
 FULL: Final = Failure(
     ErrorCode.QUOTA, "register broker failed: too many brokers or topics are registered here (setting nameserver.routes_max)"
 )
+FAILURES: Final[Mapping[RegisterOutcome, Failure | None]] = {
+    RegisterOutcome.TAKEN: None,
+    RegisterOutcome.FULL: FULL,
+    RegisterOutcome.MISFIT: Failure(
+        ErrorCode.CLIENT_UNKNOWN, "register broker failed: one topic is a change, and the broker is not registered"
+    ),
+}
 
 
 class NameServer:
@@ -135,8 +142,8 @@ class NameServer:
     def _register(self, connection: ClientConnection, command: RegisterBroker) -> None:
         registration = command.registration
         failure = self._taken_name(registration)
-        if failure is None and not self._routes.register(registration, self._clock.monotonic_ns(), connection):
-            failure = FULL
+        if failure is None:
+            failure = FAILURES[self._routes.register(registration, self._clock.monotonic_ns(), connection)]
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
@@ -148,17 +155,16 @@ class NameServer:
     def _register_page(self, connection: ClientConnection, command: RegisterPage) -> None:
         registration = command.registration
         failure = self._taken_name(registration)
-        outcome = PageOutcome.MISFIT
-        if failure is None:
-            outcome = self._routes.register_page(registration, command.page, self._clock.monotonic_ns(), connection)
-        if failure is None and outcome is PageOutcome.FULL:
-            failure = FULL
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
-        if outcome is PageOutcome.TAKEN:
+        outcome = self._routes.register_page(registration, command.page, self._clock.monotonic_ns(), connection)
+        if outcome is RegisterOutcome.FULL:
+            connection.answer(Refused(command.ticket, FULL))
+            return
+        if outcome is RegisterOutcome.TAKEN:
             self._hold(connection)
-        connection.answer(PageRegistered(command.ticket, outcome is PageOutcome.TAKEN))
+        connection.answer(PageRegistered(command.ticket, outcome is RegisterOutcome.TAKEN))
 
     def _hold(self, connection: ClientConnection) -> None:
         """Remove the brokers of `connection` when it ends."""

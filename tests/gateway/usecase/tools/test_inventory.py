@@ -39,7 +39,7 @@ def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -
 def modal(bench: Bench) -> Bench:
     """A bench with a registered broker that has the topic `theirs`."""
     routes = RouteTable()
-    routes.register(Registration("c", "b-x", 0, "x:1", topics={"theirs": TopicQueues("b-x", 4, 4, 6)}), 0)
+    routes.register(Registration("c", "b-x", 0, "x:1", topics=dict.fromkeys(("theirs", "b-x"), TopicQueues("b-x", 4, 4, 6))), 0)
     bench.handler.add(Modes(bench.handler.groups, bench.store.metadata, routes, bench.store.state))
     return bench
 

@@ -56,9 +56,8 @@ from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
-OUTSIDE = Registration(
-    "c2", "b-x", 0, "x:1", "x:2", 30_000, version=DataVersion(1, 2, 3), topics={"T": TopicQueues("b-x", 4, 4, 6)}
-)
+THEIRS = dict.fromkeys(("T", "U"), TopicQueues("b-x", 4, 4, 6))
+OUTSIDE = Registration("c2", "b-x", 0, "x:1", "x:2", 30_000, version=DataVersion(1, 2, 3), topics=THEIRS)
 OWN = BrokerAddresses("c1", "b-a", {0: ""})
 
 
@@ -146,7 +145,7 @@ def test_brokers_outside_stand_beside_our_own(place: Place) -> None:
     assert isinstance(cluster, ClusterFound)
     assert cluster.brokers == [OWN, BrokerAddresses("c2", "b-x", {0: "x:1"})]
     names = place.ask(ListRoutes(1, "c2"))
-    assert names == RouteNames(1, ["T"])
+    assert names == RouteNames(1, ["T", "U"])
     place.ask(DropRoute(1, "T", "c2"))
     assert [each.broker for each in place.route("T").queues] == ["b-a"]
 
@@ -226,8 +225,15 @@ def test_a_name_server_alone_knows_registered_brokers_only() -> None:
     found = ask(QueryRoute(1, "T"))
     assert isinstance(found, RouteFound)
     assert found.brokers == [BrokerAddresses("c2", "b-a", {0: "x:1"})]
-    assert ask(ListRoutes(1)) == RouteNames(1, ["T"])
-    assert ask(SetWritable(1, "b-a", False)) == WritableChanged(1, 1)
+    assert ask(ListRoutes(1)) == RouteNames(1, ["T", "U"])
+    assert ask(SetWritable(1, "b-a", False)) == WritableChanged(1, 2)
+
+
+def test_a_change_of_one_topic_of_a_broker_that_is_not_registered_is_refused(place: Place) -> None:
+    one = replace(OUTSIDE, topics={"T": TopicQueues("b-x", 4, 4, 6)})
+    assert refused(place.ask(RegisterBroker(1, one))) is ErrorCode.CLIENT_UNKNOWN
+    assert isinstance(place.ask(RegisterBroker(1, OUTSIDE)), BrokerRegistered)
+    assert isinstance(place.ask(RegisterBroker(1, one)), BrokerRegistered)
 
 
 def test_a_slave_is_told_its_master(place: Place) -> None:
@@ -238,7 +244,7 @@ def test_a_slave_is_told_its_master(place: Place) -> None:
 
 def test_write_permission(place: Place) -> None:
     place.ask(RegisterBroker(1, OUTSIDE))
-    assert place.ask(SetWritable(1, "b-x", False)) == WritableChanged(1, 1)
+    assert place.ask(SetWritable(1, "b-x", False)) == WritableChanged(1, 2)
     assert place.route("T").queues[0].perm == 4
     own = place.ask(SetWritable(1, "b-a", False))
     assert isinstance(own, WritableChanged)
