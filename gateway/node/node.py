@@ -107,6 +107,8 @@ class Node:
             )
             tls = self._contexts(host)
             tls.check()
+            if config.tls_only:
+                tls.context(())  # its first client needs the self-signed certificate to connect
             self.reload = self._reloadable(tls)
             for name, bound in sockets.items():
                 await self._open(self.protocols.listeners[name], bound, tls)

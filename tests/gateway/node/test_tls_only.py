@@ -22,6 +22,8 @@ def test_streams_take_tls_only_and_datagrams_are_not_opened(tmp_path: Path, capl
     caplog.set_level(logging.WARNING)
 
     async def scene(node: Node) -> None:
+        certificate = tmp_path / "data" / "tls" / "certificate.pem"
+        assert certificate.exists()
         assert "coap" not in node.ports
         assert {"nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "admin"} <= set(
             node.ports
@@ -36,7 +38,6 @@ def test_streams_take_tls_only_and_datagrams_are_not_opened(tmp_path: Path, capl
         assert {name: count for name, count in refused.items() if count} == dict.fromkeys(
             ("http", "websocket", "mqtt", "mqtts"), 1
         )
-        certificate = tmp_path / "data" / "tls" / "certificate.pem"
         for name in ("nameserver", "remoting"):
             with pytest.raises(TlsError, match=r"this port takes TLS only\. Connect with TLS \(tls=true"):
                 await asyncio.to_thread(topics, node.ports[name], None)
