@@ -14,9 +14,10 @@ from protocols.adapter import Peer
 from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
-from protocols.coap.dedup import Answers
+from protocols.coap.dedup import RecentRequests
 from protocols.coap.exchange import CREDIT_BYTES_MAX, REPEATED_ACKS, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
 from protocols.coap.message import Pairs
+from protocols.coap.mid_page import EXECUTING
 from protocols.coap.observe import Observation, Observations
 from protocols.coap.option import Fault, Options
 from protocols.coap.outcome import Outcomes
@@ -27,6 +28,8 @@ from protocols.coap.responder import Check
 from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
+SWEPT_ON_NS: Final = 20 * MILLISECOND_NS
+"""Time until the next slice of a sweep that is not done."""
 NOTIFIED_MAX: Final = 256
 """Observers that get a notification in one turn of the loop."""
 KNOWN_OPTIONS_MAX: Final = 8_192
@@ -107,11 +110,13 @@ class CoapEndpoint:
             return self._not_request(data, remote, kind, code, now)
         mid = data[2] << 8 | data[3]
         recent = self.replier.recent_con if kind == message.CON else self.replier.recent_non
-        if remote.key | mid in recent.answers and self._duplicate(recent, remote, kind, mid, now):
-            return ()
         start = 4 + (data[0] & 15)
         if start > 12 or start > size:
             return self._format_error(remote, kind, mid)
+        code_before = recent.code_of(remote.key | mid, now)
+        if code_before >= 0:
+            self._duplicate(recent, remote, data[4:start], mid, kind == message.CON and code_before != EXECUTING, now)
+            return ()
         marker = data.find(b"\xff", start)
         options = self.known.get(data[start:marker] if marker >= 0 else data[start:])
         if options is None:
@@ -185,7 +190,7 @@ class CoapEndpoint:
         if waiting and (due is None or waiting[0][0] < due):
             due = waiting[0][0]
         if due is None or self.sweep_ns < due:
-            busy = self.replier.recent_con.order or self.replier.recent_non.order or self.assemblies.open or self.pinned.values
+            busy = self.replier.recent_con.pages or self.replier.recent_non.pages or self.assemblies.open or self.pinned.values
             if busy or self.observations.count:
                 due = self.sweep_ns
         return due
@@ -266,20 +271,16 @@ class CoapEndpoint:
             self.known[raw] = options
         return options
 
-    def _duplicate(self, recent: Answers, remote: Remote, kind: int, mid: int, now: int) -> bool:
-        """Handle a request whose key is in the duplicate table (section 4.5): send the same bytes again if there are any.
+    def _duplicate(self, recent: RecentRequests, remote: Remote, token: bytes, mid: int, answered: bool, now: int) -> None:
+        """Handle a request that is in the duplicate table (section 4.5): send the same bytes again if there are any.
 
-        Nothing is sent while the request is in execution, nor for a non-confirmable request. False when the entry has outlived
-        the lifetime of a message id: the request is a new one.
+        Nothing is sent while the request is in execution, nor for a non-confirmable request: it was not `answered`.
         """
-        recent.expire(now)
-        answer = recent.answers.get(remote.key | mid)
-        if answer is None:
-            return False
         self.replier.count("duplicate")
-        if kind == message.CON and answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
-            self.transmitter.send(remote, answer)
-        return True
+        if answered:
+            answer = recent.answer(remote.key | mid, token)
+            if answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
+                self.transmitter.send(remote, answer)
 
     # What is not a request
 
@@ -335,8 +336,10 @@ class CoapEndpoint:
         return ()
 
     def _sweep(self, now: int) -> list[Command]:
-        self.sweep_ns = now + SWEEP_NS
-        for table in (self.replier.recent_con, self.replier.recent_non, self.assemblies, self.pinned):
-            table.expire(now)
+        more = self.replier.recent_con.expire(now)
+        more = self.replier.recent_non.expire(now) or more
+        self.sweep_ns = now + (SWEPT_ON_NS if more else SWEEP_NS)
+        self.assemblies.expire(now)
+        self.pinned.expire(now)
         silent = self.observations.silent(now - observe.CHECK_NS, now)
         return [QueryLatest(Check(observation), observation.feed.key[0]) for observation in silent]

@@ -7,9 +7,10 @@ from typing import Final, final
 from domain.ports import Entropy
 from protocols.coap import message, option, status
 from protocols.coap.config import CoapConfig
-from protocols.coap.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, Answers
+from protocols.coap.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, RecentRequests
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.message import Pairs
+from protocols.coap.mid_page import EMPTY_ACK
 from protocols.coap.observe import Observation
 from protocols.coap.peers import Echoes
 from protocols.coap.transmitter import Transmitter
@@ -37,13 +38,13 @@ class Replier:
         self.echoes = Echoes(entropy.token(16))
         self.transmitter = Transmitter(entropy, config.amplification > 0)
         of_non = config.answers_bytes_max // NON_SHARE
-        self.recent_con = Answers(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
-        self.recent_non = Answers(NON_LIFETIME_S, of_non)
+        self.recent_con = RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
+        self.recent_non = RecentRequests(NON_LIFETIME_S, of_non)
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
         recent = self.recent_con if exchange.confirmable else self.recent_non
-        if recent.begin(exchange.remote.key | exchange.mid, now):
+        if recent.begin(exchange.remote.key | exchange.mid, exchange.token, now):
             exchange.key = exchange.remote.key | exchange.mid
             return True
         self.overload(exchange, "duplicate-table", now)
@@ -84,8 +85,9 @@ class Replier:
         head = bytes(((0x60 if exchange.confirmable else 0x50) | len(token), code, mid >> 8, mid & 255))
         data = b"".join((head, token, options, b"\xff", payload)) if payload else head + token + options
         self.transmitter.send(remote, data)
-        if exchange.key >= 0:
-            (self.recent_con if exchange.confirmable else self.recent_non).settle(exchange.key, data)
+        if exchange.key >= 0 and exchange.confirmable:
+            whole = exchange.block1 != option.ABSENT or (len(payload) > 0 and code < message.BAD_REQUEST)
+            self.recent_con.settle(exchange.key, code, data if options or payload else b"", whole)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
         """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""
@@ -153,7 +155,7 @@ class Replier:
         data = message.empty(message.ACK, exchange.mid)
         self.transmitter.send(exchange.remote, data)
         if exchange.key >= 0:
-            self.recent_con.settle(exchange.key, data)
+            self.recent_con.settle(exchange.key, EMPTY_ACK, b"", False)
 
     def count(self, why: str) -> None:
         """Count a dropped or refused datagram or request under a reason."""
