@@ -35,6 +35,8 @@ LEAST_NS: Final = MILLISECOND_NS // 4
 """Least time in which a turn handles bytes."""
 UNFINISHED_BYTES_MAX: Final = 1024 * 1024
 """Bytes of messages that may wait to be stored or delivered by the node; above it, connections that send are not read."""
+HELD_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of first messages of one host that wait for the store; above it, no connection of the host is read."""
 SPARED_MAX: Final = 32
 """Hosts that may send a slice each while there are more: those that have not sent what waits, so they do not wait for it."""
 
@@ -76,6 +78,7 @@ class PumpIntake:
     _queues     host -> its connections that wait, in the order in which hosts get a slice
     _newcomers  the same of hosts that the last turn has not served: they go first
     _served     hosts that got a slice in the last turn
+    _held       host -> bytes of the first messages of its connections that wait for the store
     _sending    connections that wait for the store
     _sender     the host that was the last to send while the store took messages: what it sent may have filled the store
     _spared     hosts that have sent a slice since then
@@ -84,8 +87,8 @@ class PumpIntake:
     """
 
     __slots__ = (
-        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_marked", "_newcomers", "_now", "_queues", "_sender",
-        "_sending", "_served", "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
+        "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_held", "_marked", "_newcomers", "_now", "_queues",
+        "_sender", "_sending", "_served", "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, unfinished_bytes: Callable[[], int]) -> None:
@@ -96,6 +99,7 @@ class PumpIntake:
         self._queues: OrderedDict[str, HostQueue] = OrderedDict()
         self._newcomers: OrderedDict[str, HostQueue] = OrderedDict()
         self._served: set[str] = set()
+        self._held: dict[str, int] = {}
         self._sending: deque[SlicedConnection] = deque()
         self._sender = ""
         self._spared: set[str] = set()
@@ -142,13 +146,21 @@ class PumpIntake:
         """True while the store had no room when it was asked last, and some hosts were let in all the same."""
         return len(self._spared) > 0
 
-    def began_to_send(self, host: str) -> None:
-        """A connection of `host` has sent its first message, which was not asked for. With no room for it, the host has had the
-        slice that it may send; with room, it is the last that has sent."""
-        if self._has_room():
-            self._sender = host
+    def hold(self, host: str, size: int) -> None:
+        """A first message of a connection of `host` waits for the store; `size` is its memory, above 0."""
+        self._held[host] = self._held.get(host, 0) + size
+
+    def give(self, host: str, size: int) -> None:
+        """It does not wait any more."""
+        left = self._held.get(host, 0) - size
+        if left:
+            self._held[host] = left
         else:
-            self._spared.add(host)
+            self._held.pop(host, None)
+
+    def holds(self, host: str) -> bool:
+        """True when so much of `host` waits that none of its connections is read, whether it sends or not."""
+        return len(self._held) > 0 and self._held.get(host, 0) > HELD_BYTES_MAX
 
     def _has_room(self) -> bool:
         """True while the store takes more messages."""
@@ -254,7 +266,7 @@ class PumpIntake:
         while (queue.fresh or queue.started) and self._used_ns < until_ns:
             connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
             began_ns = self._used_ns
-            if connection.sends and not self.may_send(host):
+            if (connection.sends or self.holds(host)) and not self.may_send(host):
                 self.waited += 1
                 self._sending.append(connection)
             elif connection.take_slice():

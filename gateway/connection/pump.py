@@ -42,7 +42,7 @@ class Pump:
 
     _end_waits   the end of the stream has come, and waits behind unread bytes
     _lost        the socket is closed, and so is this connection when they have been handled
-    _reset       the socket was closed by an error
+    _reset       it was closed by an error
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Pump:
         self._deadline_timer = DeadlineTimer(context.clock, self._deadline_due)
         self._dirty = self._input_stopped = self._refused = self._finished = False
         self._intake = context.intake
-        self._unread = UnreadBytes()
+        self._unread = UnreadBytes(context.intake)
         self._queued = self._expiring = self.sends = self._end_waits = self._lost = self._reset = False
         self.host = ""
         self._admission = ConnectionAdmission(context)
@@ -116,13 +116,14 @@ class Pump:
         if self._unread.waits:  # bytes that were on their way when reading was paused
             self._unread.add(data)
             return
-        intake = self._intake
-        if len(data) <= self._unread.slice_bytes and intake.open and not (self.sends and not intake.may_send(self.host)):
+        stays = (self.sends or self._intake.holds(self.host)) and not self._intake.may_send(self.host)
+        if len(data) <= self._unread.slice_bytes and self._intake.open and not stays:
             self._take(data)
-            return
-        self._unread.add(data)
-        self._socket.set_reading(False)
-        self._queue()
+        else:
+            self._unread.add(data)
+            self._socket.set_reading(False)
+        if self._unread.waits:
+            self._queue()
 
     def take_slice(self) -> bool:
         """`SlicedConnection`: do what a deadline asks for, or handle one slice of the unread bytes."""
@@ -137,7 +138,11 @@ class Pump:
             return False
         if not self._unread.waits or not (self._lost or self._may_read()):
             return False
-        self._take(self._unread.take())
+        first = self._unread.take_first()
+        if first:
+            self._carry_out(first, self._now())
+        else:
+            self._take(self._unread.take())
         if self._unread.waits and (self._lost or not self._finished):
             self._queued = True
             return True
@@ -160,21 +165,29 @@ class Pump:
         except Exception:  # as in `connection_made`
             self._fault("receive")
             return
-        size = len(data)
-        counters = self._counters
-        counters.bytes_in += size
-        messages = counters.messages_in
+        self._counters.bytes_in += len(data)
+        self._unread.took(len(data), self._carry_out(commands, began))
+
+    def _carry_out(self, commands: Sequence[Command], began: int) -> int:
+        """Handle commands; the first message may have to wait. Returns the time since `began` with what comes later."""
+        messages = self._counters.messages_in
+        if not self.sends:
+            commands = self._unread.admit(commands, self.host)
+            self.sends = self._unread.sent
         for command in commands:
             self._handle(command)
         if not self._dirty:
             self._schedule_flush()
-        if not self._socket.paused and not self._finished and (self.client.reads_waiting > 0 or not self._connection.reading):
-            # Now, not at the end of the turn: the loop may read the socket many times in one turn.
-            self._socket.set_reading(False)
+        full = self.client.reads_waiting > 0 or self._unread.waits
+        if not self._socket.paused and not self._finished and (full or not self._connection.reading):
+            self._socket.set_reading(
+                False
+            )  # now, not at the end of the turn: the loop may read the socket many times in one turn
         now = self._now()
-        took = now - began + self._later_ns(len(commands), counters.messages_in - messages)
+        counted = len(commands) + self._counters.messages_in - messages
+        took = now - began + MESSAGE_NS * counted + ENDING_NS * self._finished
         self._intake.used(took, now)
-        self._unread.took(size, took)
+        return took
 
     def _queue(self) -> None:
         """Have the unread bytes handled slice by slice."""
@@ -339,21 +352,16 @@ class Pump:
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
         """Call a rare method of the connection: end of the stream, deadline, drain."""
+        began = self._now()
         try:
-            commands = verb(*arguments, self._now())
+            commands = verb(*arguments, began)
         except Exception:  # as in `connection_made`
             self._fault(verb.__name__)
             return
-        for command in commands:
-            self._handle(command)
-        if not self._dirty:
-            self._schedule_flush()
+        self._carry_out(commands, began)
 
     def _handle(self, command: Command) -> None:
         if isinstance(command, (Send, SendOnce)):
-            if not self.sends:
-                self.sends = True
-                self._intake.began_to_send(self.host)
             self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
             if self._finished:
@@ -405,6 +413,7 @@ class Pump:
             self._expire()
         else:
             self._expiring = True
+        if self._expiring or self._unread.waits:
             self._queue()
 
     def _expire(self) -> None:
@@ -424,14 +433,7 @@ class Pump:
             # What has arrived waits for its turn: that it is not complete yet is not the peer's fault.
             self._deadline_timer.start(began + limits.SECOND_NS)
             return
-        messages = self._counters.messages_in
         self._drive(self._connection.expire)
-        now = self._now()
-        self._intake.used(now - began + self._later_ns(1, self._counters.messages_in - messages), now)
-
-    def _later_ns(self, commands: int, messages: int) -> int:
-        """What the turn still does for these commands and messages, and for a connection that has ended."""
-        return MESSAGE_NS * (commands + messages) + (ENDING_NS if self._finished else 0)
 
     def overdue(self) -> None:
         """Close the connection at once: the peer has not read, or not closed its side, in time."""

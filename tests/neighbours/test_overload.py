@@ -29,6 +29,9 @@ BODY = b"x" * 8_000
 LARGE = b"x" * 64_000
 STREAMS = 128
 OFFERED_BYTES = STREAMS * len(LARGE)
+PART = b"x" * 12_000
+CONNECTIONS = 512
+"""Connections with one message of PART each: three times what the node may have unfinished, and a turn's bytes."""
 TURN_BYTES_MAX = 1024 * 1024
 """Bytes of messages that one turn takes beyond the bound: slices of 64 KiB, and what arrives of HTTP/2 in one window."""
 
@@ -135,6 +138,72 @@ def coap(node: SharedNode) -> None:
     for number in range(OFFERED_BYTES // 1_000):
         data = datagram(coap_message.NON, coap_message.POST, number, "mq/t/flood", bytes(1_000))
         node.datagram(data, port=5_000 + number % 200)
+
+
+def mqtt_each(qos: int) -> Callable[[SharedNode], Callable[[], None]]:
+    """Clients that connect and publish one message each, in one segment."""
+
+    def one(node: SharedNode, number: int) -> PeerStream:
+        stream = client(node, f"each-{number}")
+        stream.send(encode(Publish(b"over/0", PART, qos, False, False, 1 if qos else 0, NONE), V311))
+        return stream
+
+    return each(one)
+
+
+def remoting_one(node: SharedNode, _: int) -> PeerStream:
+    stream = node.connect("remoting")
+    stream.send(frame(codes.SEND, 8, SEND_FIELDS, PART))
+    return stream
+
+
+def http_one(node: SharedNode, _: int) -> PeerStream:
+    stream = node.connect("http")
+    head = b"POST /v1/topics/flood/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(PART)
+    stream.send(head + PART)
+    return stream
+
+
+def grpc_one(node: SharedNode, _: int) -> PeerStream:
+    peer = GrpcPeer(node)
+    peer.send_some(peer.open("SendMessage"), framed(batch(1, PART)))
+    peer.stream.send(peer.take_output())
+    return peer.stream
+
+
+def each(one: Callable[[SharedNode, int], PeerStream]) -> Callable[[SharedNode], Callable[[], None]]:
+    """A new connection for each message; some of them in each turn, since a node has no more than so many new ones at once."""
+
+    def begin(node: SharedNode) -> Callable[[], None]:
+        open_ = 0
+
+        def more() -> None:
+            nonlocal open_
+            for _ in range(4):
+                if open_ < CONNECTIONS:
+                    one(node, open_)
+                    open_ += 1
+
+        return more
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [mqtt_each(0), mqtt_each(1), each(remoting_one), each(http_one), each(grpc_one)],
+    ids=["mqtt-0", "mqtt-1", "remoting", "http", "grpc"],
+)
+def test_connections_with_one_message_each_do_not_go_around_it(offer: Callable[[SharedNode], Callable[[], None]]) -> None:
+    with SharedNode() as node:
+        node.disk.sync_ms = 1_000.0
+        goes_on = offer(node)
+        most = 0
+        for _ in range(250):
+            goes_on()
+            node.turn()
+            most = max(most, node.parts.unfinished_bytes())
+        assert UNFINISHED_BYTES_MAX < most <= UNFINISHED_BYTES_MAX + TURN_BYTES_MAX
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import (
     ASKED_NS,
     ENDING_NS,
+    HELD_BYTES_MAX,
     LONG_NS,
     MESSAGE_NS,
     SLICE_BYTES_FIRST,
@@ -50,7 +51,7 @@ class CostlyConnection(ScriptedConnection):
         if data:
             self._room.order.append((self, len(data)))
             self._room.clock.spend(self.ns_per_byte * len(data))
-            self.commands = [Send(None, [Message("t", b"")], wait=False) if self._command is Send else ListTopics(None)]
+            self.commands = [Send(None, [self._room.message], wait=False) if self._command is Send else ListTopics(None)]
         return list(super().receive(data, now))
 
 
@@ -60,8 +61,10 @@ class Room:
     def __init__(self) -> None:
         self.clock = TurnClock()
         self.unfinished = 0
+        self.handler = RecordingHandler()
+        self.message = Message("t", b"")
         self.context = ConnectionContext(
-            RecordingHandler(), self.clock, CounterRegistry(), 100, unfinished_bytes=lambda: self.unfinished
+            self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=lambda: self.unfinished
         )
         self.order: list[tuple[CostlyConnection, int]] = []
 
@@ -198,6 +201,83 @@ def test_a_sender_waits_after_a_few_messages_of_the_turn_in_which_the_store_got_
             sender.data_received(b"more")
     assert not transport.reading
     assert len(sending.received) <= 2 + ASKED_NS // (2 * MESSAGE_NS)
+
+
+def test_connections_that_send_one_message_each_wait_as_one_that_sends_many() -> None:
+    room = Room()
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    entered = [room.enter(Send) for _ in range(50)]
+    for pump, _, _ in entered:
+        pump.data_received(b"first")
+        pump.data_received(b"second")
+    room.turns(10)
+    sent = room.handler.commands
+    assert sum(isinstance(command, Send) for command in sent) == 1, "a host that waits for nothing may send one"
+    assert [transport.reading for _, _, transport in entered] == [False] * 50
+    room.unfinished = 0
+    room.turns(50)
+    assert sum(isinstance(command, Send) for command in sent) == 100
+    assert all(connection.received == [b"first", b"second"] for _, connection, _ in entered)
+    assert all(transport.reading for _, _, transport in entered)
+
+
+def test_a_host_whose_first_messages_wait_is_not_read_beyond_a_bound() -> None:
+    room = Room()
+    room.message = Message("t", bytes(HELD_BYTES_MAX // 4))
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    entered = [room.enter(Send) for _ in range(20)]
+    for pump, _, _ in entered:
+        pump.data_received(b"first")
+    other, asking, _ = room.enter(host="10.9.9.9")
+    other.data_received(b"ask")
+    room.turns(10)
+    taken = sum(len(connection.received) for _, connection, _ in entered)
+    assert taken == 1 + 4, "one is carried out, and what waits is a little more than the bound at most"
+    assert asking.received == [b"ask"]
+    room.unfinished = 0
+    room.turns(50)
+    assert all(connection.received == [b"first"] for _, connection, _ in entered)
+    assert not room.context.intake.holds("10.1.2.3")
+
+
+@pytest.mark.parametrize("way", ["eof", "lost", "reset", "closed by the node"])
+def test_a_first_message_that_waits_outlives_its_socket(way: str) -> None:
+    room = Room()
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    room.enter(Send)[0].data_received(b"the host's own slice")
+    pump, _, _ = room.enter(Send)
+    pump.data_received(b"first")
+    if way == "eof":
+        pump.eof_received()
+    elif way == "closed by the node":
+        pump.close()
+    else:
+        pump.connection_lost(ConnectionResetError() if way == "reset" else None)
+    room.turns(5)
+    before = len(room.handler.commands)
+    room.unfinished = 0
+    room.turns(5)
+    sent = [type(command) for command in room.handler.commands[before:]]
+    assert sent == ([] if way == "closed by the node" else [Send, Disconnected])
+    assert not room.context.intake.holds("10.1.2.3")
+
+
+def test_a_first_message_of_a_deadline_waits_too() -> None:
+    room = Room()
+    room.unfinished = UNFINISHED_BYTES_MAX + 1
+    room.enter(Send)[0].data_received(b"the host's own slice")
+    pump, connection, transport = room.enter()
+    connection.when = room.clock.monotonic_ns()
+    connection.at_expiry = [ListTopics(None), Send(None, [Message("t", b"")], wait=False), ListTopics(None)]
+    before = len(room.handler.commands)
+    pump.flush()
+    room.turns(5)
+    assert [type(command) for command in room.handler.commands[before:]] == [ListTopics]
+    assert not transport.reading
+    room.unfinished = 0
+    room.turns(5)
+    assert [type(command) for command in room.handler.commands[before:]] == [ListTopics, Send, ListTopics]
+    assert transport.reading
 
 
 def test_a_host_does_not_wait_for_the_messages_of_another_one() -> None:

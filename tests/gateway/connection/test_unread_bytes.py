@@ -5,13 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.connection.intake import SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS
+from gateway.connection.intake import SLICE_BYTES_FIRST, SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_NS, PumpIntake
 from gateway.connection.unread_bytes import UnreadBytes
+from tests.neighbours.loop import TurnClock
 
 
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 10 * SLICE_NS)), max_size=20))
 def test_what_goes_in_comes_out_in_order(steps: list[tuple[int, int]]) -> None:
-    unread = UnreadBytes()
+    unread = UnreadBytes(PumpIntake(TurnClock(), lambda: 0))
     given_bytes, taken = b"", b""
     for size, took_ns in steps:
         data = bytes(at % 251 for at in range(size % 5_000))
@@ -29,7 +30,7 @@ def test_what_goes_in_comes_out_in_order(steps: list[tuple[int, int]]) -> None:
 
 
 def test_slices_that_are_cheap_grow_and_dear_ones_shrink() -> None:
-    unread = UnreadBytes()
+    unread = UnreadBytes(PumpIntake(TurnClock(), lambda: 0))
     unread.took(SLICE_BYTES_FIRST, SLICE_NS // 2)
     assert unread.slice_bytes == 2 * SLICE_BYTES_FIRST
     unread.took(10, 0)
