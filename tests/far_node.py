@@ -128,3 +128,11 @@ class NodeLink:
         self.forwarder.lost()
         self.clock.call_soon(partial(self.store.handle, end, Disconnected("lost")))
         self.clock.call_at(self.clock.monotonic_ns() + again_ns, self.dial)
+
+    def die(self) -> None:
+        """The gateway is killed: the store's node hears that the connection has ended."""
+        wire, end = self._wire, self._end
+        self._wire = self._end = None
+        if wire is not None and end is not None:
+            wire.open = False
+            self.store.handle(end, Disconnected("lost"))

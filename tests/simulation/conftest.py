@@ -9,6 +9,22 @@ import pytest
 from tests.simulation.world import World
 
 LINES = 12
+NEAR = {"test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways", "test_pull_cost", "test_repetition"}
+"""Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway. All others run twice."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test with clients at the node, and with clients at two gateways before it."""
+    if metafunc.module.__name__.rpartition(".")[2] not in NEAR:
+        metafunc.parametrize("distance", ("near", "far"), indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def distance(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where the clients of all worlds of a test are."""
+    World.gateways_before = 2 if getattr(request, "param", "near") == "far" else 0
+    yield
+    World.gateways_before = 0
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -7,51 +7,26 @@ import random
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from domain.command import Command
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.ports import Timer
 from domain.record import Record
 from domain.store_event import StoreEvent, StoreEventKind
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
-from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagram import DatagramPump
+from tests.simulation.gateways import SimulatedGateways
 from tests.simulation.ledger import Ledger
+from tests.simulation.lifetime import Lifetime, Traced
 from tests.simulation.network import DatagramLink, Link, Party
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
 PORTS = {"nameserver": 9876, "remoting": 10911, "grpc": 8081, "http": 8080, "mqtt": 1883, "coap": 5683, "admin": 8088}
-
-
-class Lifetime:
-    """The clock of one start of the node: after the node was killed, its timers and callbacks no longer run."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self.alive = True
-
-    def monotonic_ns(self) -> int:
-        return self._clock.monotonic_ns()
-
-    def wall_ms(self) -> int:
-        return self._clock.wall_ms()
-
-    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        return self._clock.call_at(when_ns, lambda: self._run(callback))
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self._clock.call_soon(lambda: self._run(callback))
-
-    def _run(self, callback: Callable[[], None]) -> None:
-        if self.alive:
-            callback()
 
 
 class SeededEntropy:
@@ -67,26 +42,16 @@ class SeededEntropy:
         return self._chance.randbytes(size)
 
 
-class Traced:
-    """Passes commands to the access gate or the dispatcher and writes them into the run's trace."""
-
-    def __init__(self, world: World, parts: Parts) -> None:
-        self._world = world
-        self._handler = parts.gate
-
-    def handle(self, session: ClientConnection, command: Command) -> None:
-        world = self._world
-        world.ledger.note(f"{world.clock.monotonic_ns()} {session.protocol} {type(command).__name__}")
-        self._handler.handle(session, command)
-
-
 class World:
-    """A node that can be killed and started again, and the links to it. `config`: None stands for the defaults."""
+    """A node that can be killed and started again, and the links to it."""
 
     made: ClassVar[list[World]] = []
     """The worlds of the running test, for the report of a failure."""
+    gateways_before: ClassVar[int] = 0
+    """Gateways before the node of a world that does not say how many it has; 0: clients connect to the node."""
 
-    def __init__(self, seed: int, config: Config | None = None) -> None:
+    def __init__(self, seed: int, config: Config | None = None, gateways: int | None = None) -> None:
+        """`config`: None stands for the defaults. `gateways`: None for `gateways_before`."""
         self.made.append(self)
         self.seed = seed
         self.config = config or Config()
@@ -98,6 +63,9 @@ class World:
         self.parts: Parts | None = None
         self.kills = 0
         self.events: list[StoreEvent] = []
+        count = self.gateways_before if gateways is None else gateways
+        loss = self.chance.choice((0.0, 0.001, 0.01)) if count else 0.0
+        self.gateways = SimulatedGateways(self.clock, self.ledger, self.chance, count, loss) if count else None
         self._connection_context: ConnectionContext | None = None
         self._links: list[Link | DatagramLink] = []
         self._port = 20_000
@@ -109,8 +77,11 @@ class World:
         entropy = SeededEntropy(self.chance)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)
         self._connection_context = ConnectionContext(
-            Traced(self, self.parts), self.life, CounterRegistry(), 10_000, unfinished_bytes=self.parts.unfinished_bytes
-        )
+            Traced(self.clock, self.ledger, self.parts.gate), self.life, CounterRegistry(), 10_000,
+            unfinished_bytes=self.parts.unfinished_bytes,
+        )  # fmt: skip
+        if self.gateways is not None:
+            self.gateways.start(self.parts)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
     def _heard(self, event: StoreEvent) -> None:
@@ -121,7 +92,10 @@ class World:
 
     def dial(self, protocol: str, party: Party) -> None:
         """Connect `party`. While the node is down, `party` is told at once that the link is lost, and tries again."""
-        parts, connection_context = self.parts, self._connection_context
+        parts, connection_context, links = self.parts, self._connection_context, self._links
+        if parts is not None and self.gateways is not None:
+            gateway = self.gateways.pick()
+            connection_context, links = (gateway.context, gateway.links) if gateway is not None else (None, [])
         if parts is None or connection_context is None:
             self.clock.call_at(self.clock.monotonic_ns() + 50 * MILLISECOND_NS, party.lost)
             return
@@ -131,7 +105,7 @@ class World:
             endpoint = parts.adapters.datagrams[protocol].bind(0)
             loop = cast(asyncio.AbstractEventLoop, datagrams)
             DatagramPump(connection_context, [cast(Any, datagrams)], endpoint, protocol, loop).open()
-            self._links.append(datagrams)
+            links.append(datagrams)
             party.connected(datagrams)
             return
         link = Link(
@@ -141,7 +115,7 @@ class World:
             party,
             self._port,
         )
-        self._links.append(link)
+        links.append(link)
         link.start()
 
     def again(self, power: bool = False, away_ms: float = 20) -> None:
@@ -160,6 +134,8 @@ class World:
         self.ledger.note(f"{self.clock.monotonic_ns()} {'power off' if power else 'killed'}")
         if power:
             self.disk = self.disk.powered_off(self.life, chance=self.chance)
+        if self.gateways is not None:
+            self.gateways.kill_all()
         links, self._links = self._links, []
         for link in links:
             link.vanish()
@@ -186,6 +162,8 @@ class World:
                 at(moment, lambda: self.kill(power) if self.parts is not None else None)
                 moment += self.chance.uniform(0.05, 1.5)
                 at(moment, lambda: self.start() if self.parts is None else None)
+            elif self.gateways is not None and self.chance.random() < 0.5:
+                at(moment, lambda: self.gateways.kill_one(lambda: self.parts))  # type: ignore[union-attr]
             else:
                 at(moment, self.reset_some)
 

@@ -1,0 +1,96 @@
+"""Gateways before the simulated node: clients connect to them, and what they ask is carried out by the node."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from domain.limits import MILLISECOND_NS
+from gateway.connection.context import ConnectionContext
+from gateway.node.composition import Parts
+from gateway.observe.counters import CounterRegistry
+from tests.far_node import NodeLink
+from tests.simulation.lifetime import Lifetime, Traced
+
+if TYPE_CHECKING:
+    from tests.simulation.ledger import Ledger
+    from tests.simulation.network import DatagramLink, Link
+    from tests.store.clock import VirtualClock
+
+
+class SimulatedGateway:
+    """One life of a gateway: its connection to the node, and the links of its clients."""
+
+    def __init__(self, parts: Parts, clock: VirtualClock, ledger: Ledger, chance: random.Random, loss: float) -> None:
+        self.life = Lifetime(clock)
+        self.links: list[Link | DatagramLink] = []
+        self.link = NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss)
+        forwarder = self.link.forwarder
+        forwarder.on_store_lost = self._store_lost
+        self.context = ConnectionContext(
+            Traced(clock, ledger, forwarder), self.life, CounterRegistry(), 10_000, unfinished_bytes=forwarder.unanswered_bytes
+        )
+
+    def _store_lost(self, _why: str) -> None:
+        for link in self.links:
+            link.reset()
+
+    def kill(self) -> None:
+        """Kill the gateway: the node and the clients see their connections end."""
+        self.link.die()
+        self.life.alive = False
+        for link in self.links:
+            link.vanish()
+
+
+class SimulatedGateways:
+    """As many gateways as a run has, whose clients come to them by turns; those that are down are passed over."""
+
+    def __init__(self, clock: VirtualClock, ledger: Ledger, chance: random.Random, count: int, loss: float) -> None:
+        self._clock = clock
+        self._ledger = ledger
+        self._chance = chance
+        self._loss = loss
+        self._alive: list[SimulatedGateway | None] = [None] * count
+        self._next = 0
+        self.kills = 0
+
+    def start(self, parts: Parts) -> None:
+        """Start all that are down."""
+        for at, known in enumerate(self._alive):
+            if known is None:
+                self._alive[at] = SimulatedGateway(parts, self._clock, self._ledger, self._chance, self._loss)
+
+    def pick(self) -> SimulatedGateway | None:
+        """The gateway that the next client comes to."""
+        for _ in self._alive:
+            self._next = (self._next + 1) % len(self._alive)
+            if self._alive[self._next] is not None:
+                return self._alive[self._next]
+        return None
+
+    def kill_all(self) -> None:
+        """The machine of all goes down."""
+        for at in range(len(self._alive)):
+            self._kill(at)
+
+    def kill_one(self, parts: Callable[[], Parts | None]) -> None:
+        """Kill one of them; it starts again after a while, if the node runs then."""
+        at = self._chance.randrange(len(self._alive))
+        if self._alive[at] is None:
+            return
+        self._kill(at)
+        self.kills += 1
+        self._ledger.note(f"{self._clock.monotonic_ns()} gateway {at} killed")
+        away_ns = int(self._chance.uniform(5, 300)) * MILLISECOND_NS
+        self._clock.call_at(self._clock.monotonic_ns() + away_ns, lambda: self._restart(parts()))
+
+    def _restart(self, parts: Parts | None) -> None:
+        if parts is not None:
+            self.start(parts)
+
+    def _kill(self, at: int) -> None:
+        gateway, self._alive[at] = self._alive[at], None
+        if gateway is not None:
+            gateway.kill()
