@@ -1,4 +1,4 @@
-"""Three gateways before a node, under a load of all protocols: gateways are killed, their connections break, the node is killed.
+"""Three gateways before a node, under a load of all protocols: gateways are killed, connections break, the node is killed.
 
 Nothing that was acknowledged is lost or stored twice, no lease is broken early, and what a killed gateway had delivered is
 acknowledged by way of another one. A sample runs in `./test`; `make soak` kills 1,000 gateways.
