@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import msgspec
 
@@ -24,6 +24,13 @@ POLICIES_MAX: Final = 1_000
 Done = Callable[[None | Failure], None]
 
 
+class Followed(Protocol):
+    """Tells the values of small spaces of the state."""
+
+    def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
+        """See `domain.store_ports.State.follow`."""
+
+
 @final
 class AccessRecords:
     """Users and their policies.
@@ -34,7 +41,8 @@ class AccessRecords:
     on_change   called after every change
     """
 
-    def __init__(self, state: State, fixed: Iterable[Grant] = ()) -> None:
+    def __init__(self, state: State | None, fixed: Iterable[Grant] = (), followed: Followed | None = None) -> None:
+        """`state` keeps them; None: another node does, whose values `followed` tells."""
         self._state = state
         self._fixed = {grant.user: grant.policies for grant in fixed}
         self._entries: dict[str, Entries] = {}
@@ -43,7 +51,9 @@ class AccessRecords:
         self.on_change: Callable[[], None] = _nothing
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
-        state.follow(SPACE, self._changed)
+        source = state if followed is None else followed
+        if source is not None:
+            source.follow(SPACE, self._changed)
 
     def _changed(self, key: bytes, value: bytes | None) -> None:
         name = key[1:].decode()
@@ -94,7 +104,7 @@ class AccessRecords:
         if user.name not in self.users and len(self.users) >= USERS_MAX:
             done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
             return
-        self._state.put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], done)
+        self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], done)
 
     def put_policies(self, user: str, policies: Sequence[AccessPolicy], done: Done) -> None:
         """Replace all stored policies of a user; an empty sequence removes them."""
@@ -102,11 +112,17 @@ class AccessRecords:
             done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))
             return
         grant = Grant(user, tuple(policies))
-        self._state.put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], done)
+        self._put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], done)
 
     def drop_user(self, name: str, done: Done) -> None:
         """Remove a user and its policies."""
-        self._state.put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], done)
+        self._put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], done)
+
+    def _put(self, changes: list[StateChange], done: Done) -> None:
+        if self._state is None:
+            done(Failure(ErrorCode.NOT_SUPPORTED, "users and policies are changed at the node with the store"))
+        else:
+            self._state.put(changes, done)
 
 
 def _nothing() -> None:

@@ -28,6 +28,11 @@ app.add_typer(settings, name="config")
 
 OPTIONS: Final[Mapping[str, object]] = {
     "roles": Annotated[str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three).")],
+    "store": Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store.")],
+    "access_key_file": Annotated[
+        str | None, typer.Option(help="File whose first line is NAME:PASSWORD of a Super user at that store.")
+    ],
+    "store_ca": Annotated[str | None, typer.Option(help="PEM file: the connection to that store uses TLS.")],
     "data": Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")],
     "host": Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")],
     "admin_host": Annotated[str | None, typer.Option(help="Address of the admin port (default 127.0.0.1).")],
@@ -45,6 +50,10 @@ OPTIONS: Final[Mapping[str, object]] = {
     "config": Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")],
 }
 """The options of `up`, `run` and `config show`. The value None means that the option was not given."""
+
+
+OF_TABLES: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
+"""Options that are settings of a table."""
 
 
 def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
@@ -200,7 +209,9 @@ def _load(given: Mapping[str, Any]) -> Config:
     from gateway.node.composition import known
     from gateway.node.config import load
 
-    options: dict[str, object] = {name: value for name, value in given.items() if name not in ("port", "config")}
+    options: dict[str, object] = {
+        OF_TABLES.get(name, name): value for name, value in given.items() if name not in ("port", "config")
+    }
     for assignment in given["port"] or ():
         name, equals, number = assignment.partition("=")
         if not equals:

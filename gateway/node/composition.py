@@ -28,6 +28,7 @@ from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
 from gateway.node.protocols import Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
+from gateway.node.store_address import StoreAddress
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
 from gateway.usecase.catalog.modes import Modes
@@ -53,6 +54,7 @@ PARTS: Final[Mapping[str, type]] = {
     "access": AccessTable,
     "limits": LimitsConfig,
     "proxy": ProxyConfig,
+    "gateway": StoreAddress,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024

@@ -21,10 +21,11 @@ from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, is_loopback
+from gateway.node.gateway_role import GatewayRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.renewal import Renewal
 from gateway.node.role import Role
-from gateway.node.roles import STORE, listeners_of
+from gateway.node.roles import GATEWAY, STORE, listeners_of
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
@@ -36,7 +37,7 @@ from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.startup_admin import StartupAdmin
-from gateway.runtime.stream import StreamListener, half_close
+from gateway.runtime.stream import ResettingListeners, StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from protocols.adapter import Peer
@@ -83,11 +84,14 @@ class Node:
         sockets: dict[str, socket.socket] = {}
         try:
             self._bind(sockets)
+            others = [each for name, each in sockets.items() if name != ADMIN.name]
+            resetting = ResettingListeners(others if STORE not in config.role_set else (), loop)
             starting = StartupAdmin(sockets[ADMIN.name], self.health)
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
             finally:
+                resetting.stop()
                 starting.stop()
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
@@ -282,7 +286,9 @@ def role_of(config: Config, clock: Clock, health: Health, protocols: Protocols) 
     """What is behind the ports of a process with these roles. Raises ConfigError and StoreError."""
     if STORE in config.role_set:
         return StoreRole(config, clock, health, protocols)
-    raise ConfigError(f"roles is {config.roles}: every process has the role {STORE} so far")
+    if GATEWAY in config.role_set:
+        return GatewayRole(config, clock, health, protocols)
+    raise ConfigError(f"roles is {config.roles}: a process has the role {GATEWAY} or {STORE} so far")
 
 
 def _shown(host: str) -> str:

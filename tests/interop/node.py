@@ -41,9 +41,13 @@ _mine: set[int] = set()
 
 
 class Node:
-    """One server process on loopback. `options`: of `headgate up`; `environment`: added to that of the test."""
+    """One server process on loopback.
 
-    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+    `options`: of `headgate up`, or of another `verb`; `environment`: added to that of the test.
+    """
+
+    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None, verb: str = "up") -> None:
+        self._verb = verb
         self.folder = folder
         self.data = folder / "data"
         self.log = folder / "headgate.log"
@@ -68,8 +72,8 @@ class Node:
             fresh = not self._ports
             if fresh:
                 self._ports = free_ports()
-            self._spawn()
-            if self._ready():
+            self.spawn()
+            if self.ready():
                 return self
             text = self.text()
             if not (fresh and "is taken by another process" in text):
@@ -121,15 +125,18 @@ class Node:
         """The server's output since the first start."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
-    def _spawn(self) -> None:
+    def spawn(self) -> None:
+        """Start without waiting: `ready` does that."""
+        self._ports = self._ports or free_ports()
         ports = [f"--port={name}={port}" for name, port in self._ports.items()]
-        command = [sys.executable, "-m", "gateway", "up", "--data", str(self.data), *ports, *self.options]
+        command = [sys.executable, "-m", "gateway", self._verb, "--data", str(self.data), *ports, *self.options]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment
             )
 
-    def _ready(self) -> bool:
+    def ready(self) -> bool:
+        """Wait until it serves. False: it has ended, or takes too long and is killed."""
         assert self._process is not None
         limit = time.monotonic() + READY_S
         while time.monotonic() < limit:

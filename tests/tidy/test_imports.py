@@ -14,6 +14,9 @@ CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handle
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
     ("gateway.node.store_role", PACKAGES),
+    ("gateway.node.gateway_role", PACKAGES),
+    ("gateway.node.gateway_composition", PACKAGES),
+    ("gateway.node.store_address", ()),
     (
         "gateway.node.client_side",
         (
@@ -118,7 +121,8 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.cli", "gateway.node.offline",
+    "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
+    "gateway.node.cli", "gateway.node.offline",
     "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",

@@ -1,0 +1,46 @@
+"""The table `[gateway]`: which store a gateway without a store of its own forwards to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+Seconds = Annotated[int, Meta(ge=1, le=300)]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAddress:
+    """Settings of a gateway without the role store. Raises ValueError for values that are not valid.
+
+    store             `HOST:PORT` of the remoting port of the store
+    access_key_file   file whose first line is `NAME:PASSWORD` of a Super user at the store, read again for each connection;
+                      "": the store does not control access
+    store_ca          PEM file of the authorities of the store's certificate, or that certificate: the connection uses TLS;
+                      "": plain text
+    answer_s          seconds that the store has to accept a connection and to answer its greeting
+    silence_s         seconds without a byte of the store after which its connection is closed; it is asked for a sign before
+    """
+
+    store: str = ""
+    access_key_file: str = ""
+    store_ca: str = ""
+    answer_s: Seconds = 5
+    silence_s: Seconds = 10
+
+    def __post_init__(self) -> None:
+        if self.store:
+            _split(self.store)
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """(host, port) of the store."""
+        return _split(self.store)
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        raise ValueError(f"store is {address!r}: HOST:PORT of the store's remoting port is wanted, as in 10.0.0.5:10911")
+    return host.strip("[]"), int(port)
