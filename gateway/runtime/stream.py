@@ -52,7 +52,7 @@ class StreamListener:
 
 @final
 class ResettingListeners:
-    """Resets connections to bound stream sockets until `stop`: a node that waits for its store sends clients elsewhere at once."""
+    """Resets connections to bound stream sockets until `stop`: clients of a node that waits for its store try elsewhere."""
 
     def __init__(self, sockets: Iterable[socket.socket], loop: asyncio.AbstractEventLoop) -> None:
         self._sockets = [each for each in sockets if each.type == socket.SOCK_STREAM]
