@@ -11,11 +11,12 @@ from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
 from protocols.http.handler import HandlerContext
 from protocols.http.reasons import WORDS
-from protocols.http.recognition import begins, without_tls
+from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http.site import Site
 from protocols.http2.application import Reply
+from protocols.http2.recognition import without_tls
 from protocols.setting import Setting
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.refusal import TLS_ONLY
-
 METHOD_BYTES_MAX: Final = 23
 _TOKEN: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
@@ -18,10 +16,3 @@ def begins(head: bytes) -> bool | None:
         if byte not in _TOKEN:
             return False
     return None if len(head) <= METHOD_BYTES_MAX else False
-
-
-def without_tls(_: bytes) -> bytes:
-    """The answer to a request on a port that takes TLS only."""
-    text = f"{TLS_ONLY}: use https, or wss for WebSocket\n".encode()
-    head = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
-    return f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text

@@ -6,9 +6,6 @@ from typing import Final
 
 from domain.refusal import TLS_ONLY
 
-_SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-_GOAWAY: Final = 0x7
-_INADEQUATE_SECURITY: Final = 0xC
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -20,6 +17,11 @@ def begins(head: bytes) -> bool | None:
 
 
 def without_tls(_: bytes) -> bytes:
-    """The answer on a port that takes TLS only: SETTINGS, and GOAWAY with INADEQUATE_SECURITY (RFC 9113 sections 6.8, 7)."""
-    payload = bytes(4) + _INADEQUATE_SECURITY.to_bytes(4, "big") + TLS_ONLY.encode()
-    return _SETTINGS + len(payload).to_bytes(3, "big") + bytes((_GOAWAY, 0)) + bytes(4) + payload
+    """The answer to HTTP of any version on a port that takes TLS only, in HTTP/1.1.
+
+    SETTINGS and GOAWAY would say it in HTTP/2, but gRPC's clients take such a connection for established: they connect again at
+    once and repeat the call, without end. After other bytes they wait longer each time, and the call fails.
+    """
+    text = f"{TLS_ONLY}: use https, or wss for WebSocket\n".encode()
+    head = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text

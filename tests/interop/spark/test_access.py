@@ -220,5 +220,5 @@ def test_no_secret_is_left_anywhere(spark: SparkSession, secured: Secured, folde
     assert "numInputRows" in (folder / "log").read_text(errors="replace")
     texts = {str(file): file.read_bytes() for file in files} | {"the node's log": secured.node.text().encode()}
     assert [data for data in texts.values() if b"broker-a/orders" in data]
-    secrets = [secret.encode() for secret in (*PASSWORDS, ROOT_PASSWORD)]
+    secrets = [secret.encode() for secret in (*PASSWORDS, GUESSED, ROOT_PASSWORD)]
     assert not [(name, secret) for name, data in texts.items() for secret in secrets if secret in data]
