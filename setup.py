@@ -54,6 +54,8 @@ FOLDERS = {
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
+    "protocols/remoting/calls": ("octets", "values"),
+    "protocols/remoting/forwarding": ("item", "kind", "shape", "stream"),
     "store": (
         "append", "columns", "compaction", "effects", "held", "hot", "listeners", "readable", "reading",
         "recovery", "snapshot", "sorted_set", "write_admission", "writer",
@@ -68,6 +70,7 @@ FOLDERS = {
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
     "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
+    "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),
     "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),

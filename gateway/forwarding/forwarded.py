@@ -167,7 +167,8 @@ class _Gateway:
                 raise WireError(f"there is no principal {principal}")
             command.principal = self.principals[principal]
         if COMMAND_KINDS.of[type(command)].ticketed:
-            command.ticket = ticket  # type: ignore[attr-defined]
+            asked: Any = command
+            asked.ticket = ticket
         self._handler.handle(client.connection, command)
         if type(command) is Disconnected:
             self._end(client)

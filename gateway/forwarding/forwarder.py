@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, final
+from typing import Any, Final, final
 
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
@@ -246,9 +246,10 @@ class Forwarder:
             client.watches.pop(number, None)
             client.tickets.pop(number, None)
             return number
-        if not kind.ticketed or (kind.waits and not command.wait):  # type: ignore[attr-defined]
+        asked: Any = command
+        if not kind.ticketed or (kind.waits and not asked.wait):
             return item.NO_TICKET
-        ticket = command.ticket  # type: ignore[attr-defined]
+        ticket: object = asked.ticket
         if of is Watch:
             assert isinstance(command, Watch)
             number = client.watch_of(ticket)
@@ -317,7 +318,8 @@ class Forwarder:
                 self._give_back(ticket, event)
                 return
             ticket = ticket.ticket
-        event.ticket = ticket  # type: ignore[attr-defined]
+        told: Any = event
+        told.ticket = ticket
         client.connection.answer(event)
 
     def _give_back(self, asked: Receive, event: Event) -> None:

@@ -57,7 +57,7 @@ def _get_failure(reader: Reader) -> Failure:
         return Failure(ErrorCode.INTERNAL, f"{code}: {text}")  # a code of a later version
 
 
-FAILURE: Final = Codec(_put_failure, _get_failure)
+FAILURE: Final[Codec[Failure]] = Codec(_put_failure, _get_failure)
 
 
 def _put_message(out: Out, value: Message) -> None:
@@ -82,7 +82,7 @@ def _get_message(reader: Reader) -> Message:
     )  # fmt: skip
 
 
-MESSAGE: Final = Codec(_put_message, _get_message)
+MESSAGE: Final[Codec[Message]] = Codec(_put_message, _get_message)
 MESSAGES: Final = listed(MESSAGE)
 
 
@@ -97,7 +97,7 @@ def _get_placed(reader: Reader) -> Placed:
     return Placed(queue_id, queue_offset, physical_offset, store_ms, reader.text(), reader.text())
 
 
-PLACED_ONE: Final = Codec(_put_placed, _get_placed)
+PLACED_ONE: Final[Codec[Placed]] = Codec(_put_placed, _get_placed)
 PLACED: Final = listed(PLACED_ONE)
 
 
@@ -116,7 +116,7 @@ def _get_receipt(reader: Reader) -> Receipt:
     return Receipt(start, pop_ms, invisible_ms, revive, retry, reader.text(), queue_id, queue_offset, physical)
 
 
-RECEIPT: Final = Codec(_put_receipt, _get_receipt)
+RECEIPT: Final[Codec[Receipt]] = Codec(_put_receipt, _get_receipt)
 RECEIPTS: Final = listed(RECEIPT)
 OUTCOMES: Final = listed(optional(FAILURE))
 
@@ -180,7 +180,7 @@ def _get_filter(reader: Reader) -> Filter | None:
     return found
 
 
-FILTER: Final = Codec(_put_filter, _get_filter)
+FILTER: Final[Codec[Filter | None]] = Codec(_put_filter, _get_filter)
 READ: Final = made(
     (TEXT, I32, I64, I32, I32, FILTER),
     ReadRequest,
