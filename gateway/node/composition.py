@@ -26,6 +26,7 @@ from gateway.guard.config import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
+from gateway.node.nameserver.registration_settings import RegistrationSettings
 from gateway.node.protocols import Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.node.store_address import StoreAddress
@@ -45,6 +46,7 @@ from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
+from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.setting import Setting
@@ -55,6 +57,8 @@ PARTS: Final[Mapping[str, type]] = {
     "limits": LimitsConfig,
     "proxy": ProxyConfig,
     "gateway": StoreAddress,
+    "registration": RegistrationSettings,
+    "nameserver": NameserverConfig,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024
@@ -73,10 +77,12 @@ class Parts(ClientSide):
     watches           subscriptions to new messages that connections have registered
     sessions          MQTT sessions
     latest_values     latest (retained) values
+    policy            policy of the node, as it is now
     """
 
     store: MessageStore
     handler: Dispatcher
+    policy: NodePolicy
     protocols: Protocols
     watches: Watches
     sessions: Sessions
@@ -118,7 +124,7 @@ def compose(
     store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
-    routes = RouteTable()
+    routes = RouteTable(config.part(NameserverConfig, "nameserver").routes_max)
     handler.add(
         NameServer(
             routes, StoredSettings(store.state), clock, handler.questions,
@@ -156,6 +162,7 @@ def compose(
     return Parts(
         store=store,
         handler=handler,
+        policy=policy,
         access=access,
         gate=entry,
         protocols=protocols,

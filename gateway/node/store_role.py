@@ -17,6 +17,7 @@ from domain.store_event import StoreEvent
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
+from gateway.node.nameserver.registering import registration_of
 from gateway.node.protocols import Protocols
 from gateway.observe.health import Health
 from gateway.observe.lag import Lags
@@ -26,6 +27,7 @@ from gateway.observe.sys_values import sys_values
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
+from gateway.runtime.registration import NodeRegistration
 
 DRAIN_S: Final = 2.0
 """Seconds that the store has to answer."""
@@ -50,6 +52,7 @@ class StoreRole:
         self._disk = DataDirectory(Path(config.data), asyncio.get_running_loop())
         self.folder = self._disk.path
         self._lags: Lags
+        self._registration: NodeRegistration | None = None
         self._ready_ns = 0
 
     @property
@@ -68,6 +71,7 @@ class StoreRole:
         self.parts = self._composed(ports, host)
         await self._prepared()
         self._lags = Lags(self.parts.store.outlook, self._clock)
+        self._registration = registration_of(self._config, ports, host, self.parts, self._clock, SystemEntropy())
 
     def _composed(self, ports: Mapping[str, int], host: str) -> Parts:
         entropy, disk = SystemEntropy(), self._disk
@@ -100,10 +104,12 @@ class StoreRole:
             await asyncio.sleep(0.002)
 
     def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
-        """Publish what `$SYS` shows, and read the lag of groups from now on."""
+        """Publish what `$SYS` shows, read the lag of groups, and be registered at name servers from now on."""
         self._ready_ns = now_ns
         self.parts.sessions.sys_topics.source = self._sys_values
         self._lags.start()
+        if self._registration is not None:
+            self._registration.start()
 
     def unfinished_bytes(self) -> int:
         """See `Parts.unfinished_bytes`."""
@@ -141,7 +147,14 @@ class StoreRole:
             "mqtt_retained_bytes": retained_bytes,
             "watch_dropped_total": parts.watches.dropped,
             "share_oversize_total": sessions.oversize,
+            **self._registrations(),
         }
+
+    def _registrations(self) -> dict[str, float]:
+        if self._registration is None:
+            return {}
+        wanted, registered = self._registration.counts()
+        return {"nameservers": wanted, "nameservers_registered": registered}
 
     def _lost(self) -> dict[str, int]:
         """Reason -> number of messages that were dropped instead of being delivered to an MQTT client."""
@@ -175,8 +188,10 @@ class StoreRole:
         return [("durability", survives), ("access", who), ("data", self._config.data)]
 
     def pause(self) -> None:
-        """Read no lags any more."""
+        """Read no lags any more, and tell name servers that the node stops."""
         self._lags.stop()
+        if self._registration is not None:
+            self._registration.leave()
 
     async def settled(self) -> None:
         """Wait until all earlier appends are answered. Appends are answered in order, so an empty append is the last."""
@@ -191,7 +206,9 @@ class StoreRole:
             review(lambda connection, command: failure)
 
     async def close(self) -> None:
-        """Close the store and the data directory."""
+        """Close the connections to name servers, the store and the data directory."""
+        if self._registration is not None:
+            await self._registration.close()
         drained = asyncio.get_running_loop().create_future()
         self.parts.store.drain(lambda: drained.set_result(None))
         await self._within(drained)

@@ -44,6 +44,8 @@ COUNTERS: Final = {
     "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
+    "nameservers": "Name servers at which this node registers itself",
+    "nameservers_registered": "Those of them at which it is registered",
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",
     "gateway_store_connected": "1: this gateway is connected to its store on another node, 0: it is not",
     "gateway_store_attempts_total": "Attempts of this gateway to connect to its store",

@@ -36,7 +36,7 @@ PAUSE_NS: Final = 500 * MILLISECOND_NS
 """Pause before the first attempt to connect again; it doubles, up to PAUSE_MAX_NS, and varies by half."""
 PAUSE_MAX_NS: Final = 10 * SECOND_NS
 
-Sign = Callable[[Mapping[str, str], bytes], Mapping[str, str]]
+Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 """(ext fields, body) -> the ext fields with the signature of the node's user."""
 
 
@@ -51,6 +51,7 @@ class Registrar:
     registered   True: the name server has the topics, as of some version, and the lease is renewed
     fault        why the connection has to be closed; "" while it may stay
     left         True: the name server has answered that the node is no longer registered
+    sign         signs requests; None: they are not signed
 
     _plain       True: the name server does not know request code 30012
     _version     what the name server has; None: not known
@@ -63,14 +64,14 @@ class Registrar:
     _waiting     opaque of the request that waits for its answer, and what the answer is given to
     """
 
-    def __init__(self, broker: Registration, topics: AnnouncedTopics, entropy: Entropy, sign: Sign | None = None) -> None:
+    def __init__(self, broker: Registration, topics: AnnouncedTopics, entropy: Entropy) -> None:
         self.registered = False
         self.fault = ""
         self.left = False
+        self.sign: Sign | None = None
         self._broker = broker
         self._topics = topics
         self._entropy = entropy
-        self._sign = sign
         self._decoder = FrameDecoder()
         self._out: list[bytes] = []
         self._opaque = 0
@@ -167,7 +168,7 @@ class Registrar:
     def _ask(self, request: announcement.Request, then: Callable[[Frame, int], None], now: int) -> None:
         code, fields, body = request
         self._opaque += 1
-        signed = fields if self._sign is None else self._sign(fields, body)
+        signed = fields if self.sign is None else self.sign(fields, body)
         self._out.append(encode(code, self._opaque, fields=signed, body=body, language=LANGUAGE_OTHER))
         self._waiting = (self._opaque, then)
         self._due_ns = now + ANSWER_NS

@@ -403,9 +403,8 @@ def test_a_notice_to_brokers_is_ignored() -> None:
 
 
 def test_requests_carry_what_the_signature_adds() -> None:
-    made = Registrar(
-        BROKER, Topics(), Dice(1), lambda fields, body: {**fields, "AccessKey": "node", "Signature": str(len(body))}
-    )
+    made = Registrar(BROKER, Topics(), Dice(1))
+    made.sign = lambda fields, body: {**fields, "AccessKey": "node", "Signature": str(len(body))}
     made.connected(0)
     (asked,) = FrameDecoder().feed(b"".join(made.outgoing()))
     fields = asked.fields() or {}

@@ -17,6 +17,8 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.gateway_role", PACKAGES),
     ("gateway.node.gateway_composition", PACKAGES),
     ("gateway.node.store_address", ()),
+    ("gateway.node.nameserver.registration_settings", ()),
+    ("gateway.node.nameserver", PACKAGES),
     (
         "gateway.node.client_side",
         (
@@ -122,8 +124,7 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.cli", "gateway.node.offline",
-    "gateway.node.backup",
+    "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",
 )  # fmt: skip

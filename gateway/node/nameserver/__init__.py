@@ -1,0 +1,1 @@
+"""The role nameserver, and the registration of a node with a store at name servers."""

@@ -1,0 +1,58 @@
+"""What registers a node with a store at the name servers that its configuration names."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain.errors import ConfigError
+from domain.nameserver.route import MASTER_ID, Registration
+from domain.ports import Clock, Entropy
+from gateway.client.answer import KeyPlaceError, TlsError
+from gateway.client.security import KeyPlace, Tls
+from gateway.node.composition import Parts
+from gateway.node.config import Config
+from gateway.node.nameserver.registration_settings import RegistrationSettings
+from gateway.runtime.registration import NameserverConnection, NodeRegistration
+from nameserver.own_topics import OwnTopics
+from protocols.remoting.registrar import Registrar
+
+REPLICATION_PORT: Final = 1
+"""What is added to the port of the broker for its replication address, as RocketMQ's brokers do (haListenPort)."""
+
+
+def registration_of(
+    config: Config, ports: Mapping[str, int], host: str, parts: Parts, clock: Clock, entropy: Entropy
+) -> NodeRegistration | None:
+    """The registration, which is not begun; None when no name server is named. Raises ConfigError."""
+    settings = config.part(RegistrationSettings, "registration")
+    if not settings.endpoints:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    port = ports["remoting"]
+    broker = Registration(config.cluster, config.broker, MASTER_ID, f"{shown}:{port}", f"{shown}:{port + REPLICATION_PORT}")
+    policy = parts.policy
+    topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms())
+    connections: list[NameserverConnection] = []
+    for name, number in settings.endpoints:
+        registrar = Registrar(broker, topics, entropy)
+        prepare = _preparing(settings, registrar)
+        prepare()
+        connections.append(NameserverConnection(name, number, registrar, clock, prepare))
+    registration = NodeRegistration(connections)
+    topics.on_change = registration.topics_changed
+    return registration
+
+
+def _preparing(settings: RegistrationSettings, registrar: Registrar) -> Callable[[], ssl.SSLContext | None]:
+    def prepare() -> ssl.SSLContext | None:
+        try:
+            registrar.sign = KeyPlace(settings.access_key_file).read().signed if settings.access_key_file else None
+            return Tls(settings.ca).context() if settings.ca else None
+        except KeyPlaceError as error:
+            raise ConfigError(f"registration.access_key_file: {error}") from error
+        except TlsError as error:
+            raise ConfigError(f"registration.ca: {error}") from error
+
+    return prepare
