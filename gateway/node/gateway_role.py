@@ -26,7 +26,7 @@ from gateway.node.store_address import StoreAddress
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.store_connection import Dialog, StoreConnection
+from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
 from protocols.remoting.node_dialog import NodeDialog, Sign
 
 CHECK_S: Final = 0.01

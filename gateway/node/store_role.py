@@ -27,7 +27,7 @@ from gateway.observe.sys_values import sys_values
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
-from gateway.runtime.registration import NodeRegistration
+from gateway.runtime.outgoing.registration import NodeRegistration
 
 DRAIN_S: Final = 2.0
 """Seconds that the store has to answer."""

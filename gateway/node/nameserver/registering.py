@@ -14,7 +14,7 @@ from gateway.client.security import KeyPlace, Tls
 from gateway.node.composition import Parts
 from gateway.node.config import Config
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.runtime.registration import NameserverConnection, NodeRegistration
+from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
 from nameserver.own_topics import OwnTopics
 from protocols.remoting.registrar import Registrar
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from domain.errors import GatewayError
-from gateway.runtime import store_connection as module
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.store_connection import Dialog, StoreConnection
+from gateway.runtime.outgoing import store_connection as module
+from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LONG_S = 60.0

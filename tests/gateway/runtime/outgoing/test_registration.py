@@ -12,9 +12,9 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.nameserver.route import Registration
-from gateway.runtime import registration as runtime
 from gateway.runtime.clock import LoopClock, new_loop
-from gateway.runtime.registration import NameserverConnection, NodeRegistration
+from gateway.runtime.outgoing import registration as runtime
+from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
 from protocols.remoting import registrar as remoting
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import FLAG_RESPONSE

@@ -1,0 +1,1 @@
+"""Connections that the node makes itself: to its store, and to name servers."""
