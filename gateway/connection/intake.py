@@ -17,7 +17,9 @@ from domain.ports import Clock
 SLICE_NS: Final = 2 * MILLISECOND_NS
 """Time that one slice of a connection should take."""
 LONG_NS: Final = 2 * SLICE_NS
-"""Time of a slice after which its host gets no other one in the same turn."""
+"""Time of a slice after which its host gets no other one in the same turn, and in the SHORT_TURNS that follow."""
+SHORT_TURNS: Final = 2
+"""Turns between two long slices of a host. An answer takes its neighbours several turns: not all of them are to be long."""
 SLICE_BYTES_MIN: Final = 1024
 SLICE_BYTES_FIRST: Final = 1024
 SLICE_BYTES_MAX: Final = 64 * 1024
@@ -79,6 +81,8 @@ class PumpIntake:
     _newcomers  the same of hosts that the last turn has not served: they go first
     _served     hosts that got a slice in the last turn
     _held       host -> bytes of the first messages of its connections that wait for the store
+    _resting    host that had a long slice -> number of the turn in which it may have the next one
+    _turn       number of this turn
     _sending    connections that wait for the store
     _sender     the host that was the last to send while the store took messages: what it sent may have filled the store
     _spared     hosts that have sent a slice since then
@@ -88,7 +92,8 @@ class PumpIntake:
 
     __slots__ = (
         "_asked_until_ns", "_began_ns", "_budget_ns", "_clock", "_held", "_marked", "_newcomers", "_now", "_queues",
-        "_sender", "_sending", "_served", "_served_ns", "_spared", "_unfinished_bytes", "_used_ns", "waited",
+        "_resting", "_sender", "_sending", "_served", "_served_ns", "_spared", "_turn", "_unfinished_bytes", "_used_ns",
+        "waited",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, unfinished_bytes: Callable[[], int]) -> None:
@@ -100,6 +105,8 @@ class PumpIntake:
         self._newcomers: OrderedDict[str, HostQueue] = OrderedDict()
         self._served: set[str] = set()
         self._held: dict[str, int] = {}
+        self._resting: dict[str, int] = {}
+        self._turn = 0
         self._sending: deque[SlicedConnection] = deque()
         self._sender = ""
         self._spared: set[str] = set()
@@ -115,6 +122,10 @@ class PumpIntake:
     def open(self) -> bool:
         """True while this turn may handle more bytes."""
         return self._used_ns < self._budget_ns
+
+    def open_for(self, host: str) -> bool:
+        """True while this turn may handle more bytes of `host`."""
+        return self._used_ns < self._budget_ns and not (self._resting and host in self._resting)
 
     def may_send(self, host: str) -> bool:
         """As `takes_from`. That the store takes messages is believed for the next ASKED_NS of handling bytes."""
@@ -170,9 +181,11 @@ class PumpIntake:
             self._spared.clear()
         return True
 
-    def used(self, took_ns: int, now_ns: int) -> None:
-        """Work was done, which took or will take `took_ns` of this turn."""
+    def used(self, took_ns: int, now_ns: int, host: str = "") -> None:
+        """Work was done, which took or will take `took_ns` of this turn. `host`: for whom."""
         self._used_ns += took_ns
+        if took_ns > LONG_NS and host:
+            self._resting[host] = self._turn + SHORT_TURNS + 1
         if not self._marked and self._used_ns > LEAST_NS:
             # Turns with less are not measured: there, a callback more would be noticed.
             self._mark(now_ns - took_ns)
@@ -190,7 +203,7 @@ class PumpIntake:
             queue = self._newcomers.get(host)
         if queue is None:
             queue = HostQueue()
-            if host in self._served:
+            if host in self._served or host in self._resting:
                 self._queues[host] = queue
             else:
                 self._newcomers[host] = queue
@@ -225,44 +238,49 @@ class PumpIntake:
         self._asked_until_ns = 0
         self._serve()
         self._served_ns = self._used_ns
-        if not self._marked and (self._queues or self._newcomers or self._sending):
+        if not self._marked and (self._queues or self._newcomers or self._sending or self._resting):
             self._marked = True
             self._began_ns = now
-            waiting = not self._queues and not self._newcomers
+            waiting = not (self._queues or self._newcomers or self._resting)
             self._clock.call_at(now + MILLISECOND_NS if waiting else now, self._next_turn)
 
     def _serve(self) -> None:
         """Do slices until the turn's time is used: of each host for SLICE_NS, and of its new connections first.
 
         Hosts that the last turn has not served go first: who asks now and then waits for none of the slices of who always has
-        one. After a slice that takes longer, however small it was, its host gets no other one in this turn.
+        one. After a slice that takes longer, however small it was, its host rests.
         """
+        self._turn += 1
+        if self._resting:
+            self._resting = {host: until for host, until in self._resting.items() if until > self._turn}
         self._served.clear()
         queues = self._queues
-        long: set[str] = set()
         while self._used_ns < self._budget_ns:
             if self._newcomers:
                 host, queue = self._newcomers.popitem(last=False)
                 queues[host] = queue
-            elif queues:
-                host = next(iter(queues))
-                if host in long:
+            else:
+                host = self._next_host()
+                if not host:
                     return
                 queue = queues[host]
-            else:
-                return
             self._served.add(host)
-            if self._serve_host(host, queue):
-                long.add(host)
+            self._serve_host(host, queue)
             if queue.fresh or queue.started:
                 queues.move_to_end(host)
             else:
                 del queues[host]
 
-    def _serve_host(self, host: str, queue: HostQueue) -> bool:
-        """Do slices of one host for SLICE_NS. True: one of them took longer than LONG_NS."""
+    def _next_host(self) -> str:
+        """The first host that may have a slice, "" when none may."""
+        for host in self._queues:
+            if host not in self._resting:
+                return host
+        return ""
+
+    def _serve_host(self, host: str, queue: HostQueue) -> None:
+        """Do slices of one host for SLICE_NS."""
         until_ns = self._used_ns + SLICE_NS
-        long = False
         while (queue.fresh or queue.started) and self._used_ns < until_ns:
             connection = queue.fresh.popleft() if queue.fresh else queue.started.popleft()
             began_ns = self._used_ns
@@ -271,5 +289,5 @@ class PumpIntake:
                 self._sending.append(connection)
             elif connection.take_slice():
                 queue.started.append(connection)
-            long = long or self._used_ns - began_ns > LONG_NS
-        return long
+            if self._used_ns - began_ns > LONG_NS:
+                self._resting[host] = self._turn + SHORT_TURNS + 1

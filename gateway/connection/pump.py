@@ -117,7 +117,7 @@ class Pump:
             self._unread.add(data)
             return
         stays = (self.sends or self._intake.holds(self.host)) and not self._intake.may_send(self.host)
-        if len(data) <= self._unread.slice_bytes and self._intake.open and not stays:
+        if len(data) <= self._unread.slice_bytes and self._intake.open_for(self.host) and not stays:
             self._take(data)
         else:
             self._unread.add(data)
@@ -186,7 +186,7 @@ class Pump:
         now = self._now()
         counted = len(commands) + self._counters.messages_in - messages
         took = now - began + MESSAGE_NS * counted + ENDING_NS * self._finished
-        self._intake.used(took, now)
+        self._intake.used(took, now, self.host)
         return took
 
     def _queue(self) -> None:
@@ -409,7 +409,7 @@ class Pump:
             return
         intake = self._intake
         sends = self.sends and self._connection.deadline() == 0
-        if intake.open and not (sends and not intake.may_send(self.host)):
+        if intake.open_for(self.host) and not (sends and not intake.may_send(self.host)):
             self._expire()
         else:
             self._expiring = True

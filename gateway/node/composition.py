@@ -141,7 +141,7 @@ def compose(
             store, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters, handler.registry, policy,
             handler.questions,
         ),
-        latest_values := LatestValues(store.state, clock),
+        latest_values := LatestValues(store.state, clock, handler.reads),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         forwarded := ForwardedClients(

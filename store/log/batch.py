@@ -30,6 +30,9 @@ RECORDS: Final = 0
 GAP: Final = 1
 RECORD_BYTES_MIN: Final = 91
 _SIZE_MAX: Final = 1 << 40
+_FEW: Final = 64
+_LARGE_BYTES: Final = 256 * 1024
+"""Bytes of at most _FEW records from which on a batch is large."""
 
 _FRONT = struct.Struct(">III")
 _FACTS_V1 = struct.Struct(">IqqII")
@@ -92,12 +95,30 @@ class Header:
 
 def encode(parts: list[bytes], position: int, written_ms: int, state_at: int, writer: Writer, flushed: int) -> bytes:
     """Records in order -> bytes of their batch at `position` of the log. `flushed`: the log below it is durable."""
+    if len(parts) <= _FEW:
+        size = sum([len(part) for part in parts])
+        if size >= _LARGE_BYTES:
+            return _encode_large(parts, size, position, written_ms, state_at, writer, flushed)
     body = b"".join(parts)
     facts = _FACTS.pack(
         len(body), position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
     )
     own = zlib.crc32(facts)
     return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, zlib.crc32(body, own)), facts, _CRC.pack(own), body))
+
+
+def _encode_large(
+    parts: list[bytes], size: int, position: int, written_ms: int, state_at: int, writer: Writer, flushed: int
+) -> bytes:
+    """`encode` of few large records, which are copied once: a copy of megabytes costs more than a CRC for each record."""
+    facts = _FACTS.pack(
+        size, position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
+    )
+    own = zlib.crc32(facts)
+    crc = own
+    for part in parts:
+        crc = zlib.crc32(part, crc)
+    return b"".join([_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, crc), facts, _CRC.pack(own), *parts])
 
 
 def gap(size: int, position: int, written_ms: int, count: int, writer: Writer) -> bytes:

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from domain import limits
+from domain import attribute, limits
+from domain.admin.group import PutGroup
 from domain.admin.message import MessagesFound
+from domain.admin.topic import PutTopic
+from domain.command import Command, Send
 from domain.errors import Failure
-from domain.event import Event, Pulled, Received
+from domain.event import Event, LatestValue, Pulled, Received
+from domain.lite import LiteAction, ReceiveLite, SyncSubscription
+from domain.message import Message
+from domain.topic import Group, Topic
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.read_turns import BYTES_PER_TURN
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
-from tests.neighbours.grpc_peer import GrpcPeer
+from tests.neighbours.grpc_peer import GrpcPeer, Operator
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import PeerStream
 from tests.neighbours.test_http import post
@@ -21,6 +28,7 @@ from tests.neighbours.test_remoting import request as frame
 
 MESSAGES = 32
 BODY = b"x" * 100_000
+VALUE = b"x" * 1_000_000
 CONNECTIONS = 4
 REQUESTS = 12
 """Requests of one connection: they fit its first slice."""
@@ -72,6 +80,8 @@ class CountingDriver:
             self._counted[0] += sum(map(len, event.records))
         elif isinstance(event, Received):
             self._counted[0] += sum(len(leased.record) for leased in event.messages)
+        elif isinstance(event, LatestValue) and event.record is not None:
+            self._counted[0] += len(event.record)
         elif isinstance(event, MessagesFound):
             self._counted[0] += sum(map(len, event.records))
         self._pump.answer(event)
@@ -110,7 +120,7 @@ def test_many_large_pulls_come_in_one_segment(node: SharedNode, kind: str, reads
         peer.reads = reads
         peer.send(data)
     most, whole = answered(node, peers, 3 * CONNECTIONS * REQUESTS)
-    assert most <= TURN_BYTES_MAX
+    assert most <= TURN_BYTES_MAX, (most, whole)
     assert whole >= MESSAGES * len(BODY) * (CONNECTIONS * REQUESTS if reads else CONNECTIONS), (most, whole)
 
 
@@ -121,7 +131,7 @@ def test_many_large_receives_come_in_one_segment(node: SharedNode) -> None:
     for peer in peers:
         peer.send(b"POST /v1/groups/bad/topics/fat:receive?max=32 HTTP/1.1\r\nHost: n\r\nContent-Length: 0\r\n\r\n" * 3)
     most, whole = answered(node, peers, 120)
-    assert most <= TURN_BYTES_MAX
+    assert most <= TURN_BYTES_MAX, (most, whole)
     assert whole >= 4 * MESSAGES * len(BODY)
 
 
@@ -136,5 +146,66 @@ def test_many_large_polls_of_grpc_come_in_one_segment(node: SharedNode) -> None:
         peer.call("ReceiveMessage", poll, wait=False)
     peer.stream.send(peer.take_output())
     most, whole = answered(node, [peer.stream], 120)
-    assert most <= TURN_BYTES_MAX
+    assert most <= TURN_BYTES_MAX, (most, whole)
     assert whole >= 4 * MESSAGES * len(BODY)
+
+
+def test_many_large_latest_values_come_in_one_segment(node: SharedNode) -> None:
+    sender = node.connect("http", "10.0.0.8")
+    sender.send(post("/v1/topics/fat/messages", VALUE, "mq-retain: true"))
+    for _ in range(100):
+        node.turn()
+    peers = [node.connect("http") for _ in range(CONNECTIONS)]
+    node.run(5)
+    for peer in peers:
+        peer.send(b"GET /v1/latest/fat HTTP/1.1\r\nHost: n\r\n\r\n" * REQUESTS)
+    most, whole = answered(node, peers, 4 * CONNECTIONS * REQUESTS)
+    assert most <= TURN_BYTES_MAX, (most, whole)
+    assert whole >= CONNECTIONS * REQUESTS * len(VALUE)
+
+
+class LiteClient:
+    """A client of one lite topic, which asks by commands. `size`: bytes of the messages that it has received."""
+
+    def __init__(self, node: SharedNode, number: int) -> None:
+        self._node = node
+        self._name = f"l{number}"
+        self._connection = ClientConnection("test", self)  # type: ignore[arg-type]
+        self.size = 0
+        self._ask(SyncSubscription(1, self._name, "lite", "parent", LiteAction.PARTIAL_ADD, [self._name]))
+
+    def _ask(self, command: Command) -> None:
+        self._node.parts.gate.handle(self._connection, command)
+
+    def fill(self) -> None:
+        """Send a large message to the lite topic."""
+        self._ask(Send(2, [Message("parent", VALUE, f"__LITE_TOPIC\x01{self._name}\x02".encode())], wait=False))
+
+    def receive(self) -> None:
+        """Ask for it."""
+        self._ask(ReceiveLite(3, self._name, "lite", "parent", 32, 30_000, 0))
+
+    def answer(self, event: Event) -> None:
+        """An event of the node."""
+        if isinstance(event, Received):
+            self.size += sum(len(leased.record) for leased in event.messages)
+
+
+def test_many_large_receives_of_lite_topics_come_together(node: SharedNode) -> None:
+    operator = Operator(node)
+    operator.ask(PutTopic(1, Topic("parent", 1, 1, type="LITE")))
+    operator.ask(PutGroup(2, Group("lite", attributes={attribute.BIND_TOPIC: "parent", attribute.CLIENT_QUOTA: "-1"})))
+    clients = [LiteClient(node, number) for number in range(4 * CONNECTIONS)]
+    for client in clients:
+        client.fill()
+        for _ in range(20):
+            node.turn()
+    for client in clients:
+        client.receive()
+    most = before = 0
+    for _ in range(200):
+        node.turn()
+        whole = sum(client.size for client in clients)
+        most, before = max(most, whole - before), whole
+    assert most <= TURN_BYTES_MAX
+    assert whole >= len(clients) * len(VALUE)

@@ -12,6 +12,10 @@ from gateway.connection.client_connection import ClientConnection
 
 BYTES_PER_TURN: Final = 512 * 1024
 """Bytes of messages after which further reads wait for the next turn. The read that reaches it may have 4 MiB more."""
+LARGE_BYTES: Final = 2 * BYTES_PER_TURN
+SHORT_TURNS: Final = 3
+"""Turns without reads that follow one with LARGE_BYTES: an answer takes neighbours several turns, and reads of megabytes take
+10 ms of each."""
 LEAST_BYTES: Final = 8 * 1024
 """What a read that has waited counts at least, so that one turn does not do thousands that find nothing."""
 UNKNOWN_BYTES: Final = 64 * 1024
@@ -24,21 +28,23 @@ class ReadTurns:
     """Shares the turns between the reads of all connections.
 
     Bytes are added up without a look at the clock: when they reach BYTES_PER_TURN, the reads that still come in the same turn
-    wait, and the sum begins anew with the next one. Reads that wait are done in a turn until they have reached it again, one of
-    each host by turns. A connection whose reads wait is not read.
+    wait, and the sum begins anew with the next one, or SHORT_TURNS later when it is large. Reads that wait are done in a turn
+    until they have reached it again, one of each host by turns. A connection whose reads wait is not read.
 
     crowded    True: further reads wait for the next turn
     waiting    reads that wait
     _bytes     the sum
+    _short     turns that are still to pass without reads
     _queues    host -> its reads that wait
     _expected  host -> bytes of its largest recent answer, halved with each smaller one
     """
 
-    __slots__ = ("_bytes", "_clock", "_expected", "_queues", "crowded", "waiting")
+    __slots__ = ("_bytes", "_clock", "_expected", "_queues", "_short", "crowded", "waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._bytes = 0
+        self._short = 0
         self._queues: OrderedDict[str, deque[tuple[ClientConnection, Callable[[], None]]]] = OrderedDict()
         self._expected: dict[str, int] = {}
         self.crowded = False
@@ -48,6 +54,7 @@ class ReadTurns:
         """`size` bytes of messages were read for an answer."""
         self._bytes += size
         if self._bytes >= BYTES_PER_TURN and not self.crowded:
+            self._short = SHORT_TURNS if self._bytes >= LARGE_BYTES else 0
             self._ask()
 
     def expect(self, host: str) -> None:
@@ -76,6 +83,10 @@ class ReadTurns:
         self._clock.call_at(self._clock.monotonic_ns(), self._next_turn)
 
     def _next_turn(self) -> None:
+        if self._short > 0:
+            self._short -= 1
+            self._ask()
+            return
         self.crowded = False
         self._bytes = 0
         queues = self._queues

@@ -21,6 +21,7 @@ from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, RightsCheck
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 
 NAMES_PER_ATTEMPT_MAX: Final = 256
@@ -83,14 +84,15 @@ class LiteReceiveContext:
     dead_letters    takes messages whose attempts are used up
     clock           time
     counters        counts the messages that groups receive
+    reads           shares the turns between reads of messages
     parked          the polls that wait
     """
 
-    __slots__ = ("clock", "counters", "dead_letters", "leases", "metadata", "parked", "queues", "subscriptions")
+    __slots__ = ("clock", "counters", "dead_letters", "leases", "metadata", "parked", "queues", "reads", "subscriptions")
 
     def __init__(
         self, leases: Leases, queues: LiteQueues, metadata: Metadata, subscriptions: Subscriptions,
-        dead_letters: DeadLetters, clock: Clock, counters: MessageCounters,
+        dead_letters: DeadLetters, clock: Clock, counters: MessageCounters, reads: ReadTurns,
     ) -> None:  # fmt: skip
         self.leases = leases
         self.queues = queues
@@ -99,6 +101,7 @@ class LiteReceiveContext:
         self.dead_letters = dead_letters
         self.clock = clock
         self.counters = counters
+        self.reads = reads
         self.parked = LitePolls(clock)
 
 
@@ -111,7 +114,7 @@ class LitePoll:
     group        the consumer group as it was when the poll began
     is_answered  the answer is given, or the connection has closed
 
-    _is_leasing  an attempt is under way
+    _is_leasing  an attempt is under way, or waits for a turn that may read more
     _is_late     the wait time ended during an attempt, which ends the poll
     _taken       the lite topics that the attempt looks at
     _timer       runs when the wait time is over, since the poll was parked
@@ -139,15 +142,30 @@ class LitePoll:
         """
         if self._is_leasing or self.is_answered or self.connection.closed:
             return
-        command = self.command
-        subscriber = self._subscriber()
-        if subscriber is None or subscriber.topic != command.topic or not subscriber.ready:
+        if self._ready_subscriber() is None:
             self._wait()
             return
+        self._is_leasing = True
+        reads = self._context.reads
+        if reads.crowded:
+            reads.add(self.connection, self._lease_in_turn)
+        else:
+            self._lease_in_turn()
+
+    def _lease_in_turn(self) -> None:
+        command = self.command
+        subscriber = self._ready_subscriber()
+        if self.is_answered or self.connection.closed or subscriber is None:
+            self._is_leasing = False
+            if self._is_late:
+                self._answer_nothing()
+            elif not self.is_answered and not self.connection.closed:
+                self._wait()
+            return
+        self._context.reads.expect(self.connection.host)
         taken = self._taken = list(islice(subscriber.ready, NAMES_PER_ATTEMPT_MAX))
         for name in taken:
             del subscriber.ready[name]
-        self._is_leasing = True
         self._context.queues.lease(
             command.group, command.topic, taken, command.limit, command.invisible_ms, command.attempt_id, self._leased
         )
@@ -171,6 +189,11 @@ class LitePoll:
 
     def _subscriber(self) -> LiteSubscriber | None:
         return self._context.subscriptions.find(self.command.group, self.command.client_id)
+
+    def _ready_subscriber(self) -> LiteSubscriber | None:
+        """The subscriber, when it has lite topics that may have messages."""
+        subscriber = self._subscriber()
+        return subscriber if subscriber is not None and subscriber.topic == self.command.topic and subscriber.ready else None
 
     def _leased(self, result: LiteLeaseResult | Failure) -> None:
         """Take what the attempt has leased. Lite topics that it did not come to are ready again, before all others."""
@@ -233,11 +256,13 @@ class LitePoll:
         self._is_leasing = False
         command = self.command
         subscriber = self._subscriber()
+        size = sum([len(message.record) for message in kept])
+        self._context.reads.came(self.connection.host, size)
         if self.is_answered:
             for message in kept:
                 self._context.leases.extend(command.group, self._queue(message), [message.receipt], 0, _ignore)
         elif kept:
-            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0))
+            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0), size)
         elif self._is_late:
             self._answer_nothing()
         elif subscriber is not None and (subscriber.ready or result.messages):
@@ -267,7 +292,8 @@ class LitePoll:
         command = self.command
         self._answer(Received(command.ticket, [], self._context.clock.wall_ms(), command.invisible_ms, 0))
 
-    def _answer(self, event: Received | Refused) -> None:
+    def _answer(self, event: Received | Refused, size: int = 0) -> None:
+        """Answer, with messages of `size` bytes: the leases of one turn are written together, large answers are not made so."""
         if self.is_answered:
             return
         self.is_answered = True
@@ -280,6 +306,13 @@ class LitePoll:
             subscriber = self._subscriber()
             if subscriber is not None:
                 subscriber.received_ms = event.pop_ms
+        if size > limits.SMALL_ANSWER_BYTES and self._context.reads.crowded:
+            self._context.reads.add(self.connection, partial(self._tell, event, size))
+        else:
+            self._tell(event, size)
+
+    def _tell(self, event: Received | Refused, size: int) -> None:
+        self._context.reads.count(size)
         self.connection.answer(event)
 
 

@@ -22,7 +22,9 @@ def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, polic
     """The use cases whose verbs the dispatcher adds. Starts the sweep that deletes idle lite topics, too."""
     log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lite_queues, store.metadata
     subscriptions = Subscriptions()
-    context = LiteReceiveContext(leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)
+    context = LiteReceiveContext(
+        leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters, handler.reads
+    )
     receiving = LiteReceiving(context, log, positions, handler.rights)
     LiteLifecycle(queues, metadata, clock)
     queues.listen(handler.pulling)

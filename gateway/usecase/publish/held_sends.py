@@ -1,4 +1,4 @@
-"""Sends that wait until their topic is created, and are appended over several turns when it is."""
+"""Sends that wait until their topic is created; when it is, few of them are appended at a time."""
 
 from __future__ import annotations
 
@@ -8,49 +8,53 @@ from typing import Final, NamedTuple, final
 
 from domain.errors import Failure
 from domain.message import Placed
-from domain.ports import Clock
 from domain.topic import Topic
 from gateway.usecase.catalog.topics import Topics
 
-TURN_BYTES: Final = 1024 * 1024
-"""Bytes of sends, as they are counted, that one turn of the loop begins to append; the one that reaches it may be larger."""
+Stored = Callable[[list[Placed] | Failure], None]
+"""Gets the places of the messages of a send, or why they are not stored."""
+
+APPENDING_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of sends, as they are counted, that are appended and not stored yet; the one that reaches it may be larger."""
 
 
 class HeldSend(NamedTuple):
     """A send that waits.
 
     size    what it counts for, bytes
-    append  checks and appends it
-    done    gets the failure of the topic that cannot be created
+    append  checks and appends it; it calls what it is given once
+    done    gets the outcome; None: nobody waits for it
     """
 
     size: int
-    append: Callable[[], None]
-    done: Callable[[list[Placed] | Failure], None] | None
+    append: Callable[[Stored], None]
+    done: Stored | None
 
 
 @final
 class HeldSends:
     """Keeps the order of each topic: what comes while sends of its topic wait, waits behind them.
 
-    queues   topic -> its sends that wait
-    bytes    bytes of all that wait
-    _ready   topics that exist and whose sends wait for their turn
-    _used    bytes of this turn
-    _marked  True when the begin of the next turn will be told
+    queues      topic -> its sends that wait
+    bytes       bytes of all that wait
+    _ready      topics that exist and whose sends wait for others to be stored
+    _appending  bytes of sends that are appended and not stored yet
+    _running    True while sends are appended: what is stored meanwhile begins no others
     """
 
-    def __init__(self, topics: Topics, clock: Clock) -> None:
+    def __init__(self, topics: Topics) -> None:
         self.queues: dict[str, deque[HeldSend]] = {}
         self.bytes = 0
         self._topics = topics
-        self._clock = clock
         self._ready: deque[str] = deque()
-        self._used = 0
-        self._marked = False
+        self._appending = 0
+        self._running = False
 
     def add(self, topic: str, queues: int, send: HeldSend) -> None:
         """Hold a send; `queues` as in `Topics.ensure`."""
+        if isinstance(send.done, _Appending):  # it waits again, for another topic
+            self._appending -= send.done.size
+            send = send._replace(done=send.done.done)
         self.bytes += send.size
         waiting = self.queues.get(topic)
         if waiting is not None:
@@ -61,40 +65,59 @@ class HeldSends:
 
     def _ensure(self, topic: str, queues: int) -> None:
         def made(result: Topic | Failure) -> None:
-            if isinstance(result, Failure):
-                for send in self.queues.pop(topic):
-                    self.bytes -= send.size
-                    if send.done is not None:
-                        send.done(result)
-            else:
+            if not isinstance(result, Failure):
                 self._ready.append(topic)
-                if self._used < TURN_BYTES:
-                    self._append_some()
+                self._append_some()
+                return
+            for send in self.queues.pop(topic):
+                self.bytes -= send.size
+                if send.done is not None:
+                    send.done(result)
 
         self._topics.ensure(topic, made, queues)
 
-    def _next_turn(self) -> None:
-        self._marked = False
-        self._used = 0
-        if self._ready:
-            self._append_some()
+    def stored(self, size: int) -> None:
+        """A send of `size` bytes is stored or refused: others are appended."""
+        self._appending -= size
+        self._append_some()
 
     def _append_some(self) -> None:
-        """Append what the turn has room for: of each topic one send, by turns."""
-        if not self._marked:
-            self._marked = True
-            self._clock.call_at(self._clock.monotonic_ns(), self._next_turn)
-        while self._ready and self._used < TURN_BYTES:
-            topic = self._ready.popleft()
-            if self._topics.find(topic) is None:  # deleted again
-                self._ensure(topic, 0)
-                continue
-            waiting = self.queues[topic]
-            send = waiting.popleft()
-            if waiting:
-                self._ready.append(topic)
-            else:
-                del self.queues[topic]
-            self.bytes -= send.size
-            self._used += send.size
-            send.append()
+        """Append what there is room for: of each topic one send, by turns."""
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._ready and self._appending < APPENDING_BYTES_MAX:
+                topic = self._ready.popleft()
+                if self._topics.find(topic) is None:  # deleted again
+                    self._ensure(topic, 0)
+                    continue
+                waiting = self.queues[topic]
+                send = waiting.popleft()
+                if waiting:
+                    self._ready.append(topic)
+                else:
+                    del self.queues[topic]
+                self.bytes -= send.size
+                self._appending += send.size
+                send.append(_Appending(self, send.size, send.done))
+        finally:
+            self._running = False
+
+
+@final
+class _Appending:
+    """A send that is appended and not stored yet."""
+
+    def __init__(self, held: HeldSends, size: int, done: Stored | None) -> None:
+        self.size = size
+        self.done = done
+        self._held = held
+
+    def __call__(self, result: list[Placed] | Failure) -> None:
+        """It is stored, or why it is not."""
+        try:
+            if self.done is not None:
+                self.done(result)
+        finally:
+            self._held.stored(self.size)

@@ -7,6 +7,7 @@ Queue and offsets of that record are 0: it is written in the same commit as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, final
 
 from domain import property as properties
@@ -21,6 +22,7 @@ from domain.ports import Clock
 from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.handler import Verb
 
 SPACE: Final = "latest"
@@ -168,11 +170,12 @@ class LatestScan:
 
 
 class LatestValues:
-    """The verbs Latest and DeleteLatest."""
+    """The verbs Latest and DeleteLatest. `reads` shares the turns between reads of messages."""
 
-    def __init__(self, state: State, clock: Clock) -> None:
+    def __init__(self, state: State, clock: Clock, reads: ReadTurns) -> None:
         self._state = state
         self._clock = clock
+        self._reads = reads
         self._held = (0, 0)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -183,12 +186,17 @@ class LatestValues:
         """Answer Value; Refused TOPIC_ILLEGAL when the path has a wildcard or is too long."""
         if not is_path(command.path):
             connection.answer(Refused(command.ticket, _ILLEGAL))
-            return
+        elif self._reads.crowded:
+            self._reads.add(connection, partial(self._read, connection, command))
+        else:
+            self._read(connection, command)
 
+    def _read(self, connection: ClientConnection, command: QueryLatest) -> None:
         def got(value: bytes | None | Failure) -> None:
             if isinstance(value, Failure):
                 connection.answer(Refused(command.ticket, value))
             else:
+                self._reads.count(0 if value is None else len(value))
                 connection.answer(LatestValue(command.ticket, value))
 
         read_value(self._state, command.path, self._clock, got)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
 from domain import address, limits
@@ -22,7 +21,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
-from gateway.usecase.publish.held_sends import HeldSend, HeldSends
+from gateway.usecase.publish.held_sends import HeldSend, HeldSends, Stored
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
 from gateway.usecase.publish.once import append_each, client_key, key_of
@@ -51,7 +50,7 @@ class Sending:
         self._retain = retain
         self._policy = policy
         self._placement = Placement()
-        self.held = HeldSends(topics, clock)
+        self.held = HeldSends(topics)
         self._held_topics = self.held.queues
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -103,7 +102,7 @@ class Sending:
     def submit(
         self,
         messages: list[Message],
-        done: Callable[[list[Placed] | Failure], None] | None,
+        done: Stored | None,
         changes: list[StateChange] | None = None,
         queues: int = 0,
         accepted: Callable[[], None] | None = None,
@@ -128,9 +127,7 @@ class Sending:
             retained |= message.retain
             topic = self._topics.find(message.topic)
             if topic is None or (self._held_topics and message.topic != held and message.topic in self._held_topics):
-                again = partial(self.submit, messages, done, changes, queues, accepted, user, once, message.topic)
-                size = sum([HELD_BYTES + len(each.body) for each in messages])
-                self.held.add(message.topic, queues, HeldSend(size, again, done))
+                self._hold(message.topic, messages, done, changes, queues, accepted, user, once)
                 return
             if once is None and (topic.attributes or properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)):
                 key = key_of(topic, message, user)
@@ -180,6 +177,24 @@ class Sending:
                 text = f"topic {message.topic} takes {wanted} messages, and this one is {found}: change one of them"
                 return Failure(ErrorCode.TYPE_CONFLICT, text)
         return None
+
+    def _hold(
+        self,
+        topic: str,
+        messages: list[Message],
+        done: Stored | None,
+        changes: list[StateChange] | None,
+        queues: int,
+        accepted: Callable[[], None] | None,
+        user: str,
+        once: OnceKey | None,
+    ) -> None:
+        """`submit` when `topic` exists, and what has waited for it before is appended."""
+
+        def append(stored: Stored) -> None:
+            self.submit(messages, stored, changes, queues, accepted, user, once, topic)
+
+        self.held.add(topic, queues, HeldSend(sum([HELD_BYTES + len(each.body) for each in messages]), append, done))
 
     def _accept(self, topic: Topic, message: Message) -> Failure | None:
         """Check one message against its topic; set its id, born time and queue. Accepting twice changes nothing."""

@@ -9,7 +9,7 @@ import pytest
 from domain.event import Event
 from domain.mqtt_session import ReadingResumed
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.read_turns import BYTES_PER_TURN, LEAST_BYTES, UNKNOWN_BYTES, ReadTurns
+from gateway.usecase.consume.read_turns import BYTES_PER_TURN, LARGE_BYTES, LEAST_BYTES, SHORT_TURNS, UNKNOWN_BYTES, ReadTurns
 from tests.neighbours.loop import TurnClock
 
 
@@ -74,6 +74,15 @@ def test_one_large_read_fills_a_turn_and_hosts_take_turns() -> None:
     assert (first.reads_waiting, second.reads_waiting, other.reads_waiting) == (2, 3, 1)
     assert [reads.turn() for _ in range(6)] == [["a"], ["b", "a"], ["a"], ["a"], ["a"], []]
     assert (first.reads_waiting, reads.turns.waiting, reads.turns.crowded) == (0, 0, False)
+
+
+def test_large_reads_leave_turns_to_others() -> None:
+    reads = Reads()
+    one = reads.connection("a")
+    for _ in range(3):
+        reads.ask(one, LARGE_BYTES)
+    short: list[list[str]] = [[]] * SHORT_TURNS
+    assert [reads.turn() for _ in range(2 * SHORT_TURNS + 2)] == [*short, ["a"], *short, ["a"]]
 
 
 def test_small_reads_do_not_wait_until_they_are_many() -> None:

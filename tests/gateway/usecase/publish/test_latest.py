@@ -19,6 +19,7 @@ from domain.record import Record, check
 from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
+from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
 from tests.connection_driver import StrictDriver
 from tests.stored_state import memory_state
@@ -75,7 +76,7 @@ def test_removal_and_a_bare_topic() -> None:
 def test_reading_and_deleting_by_path() -> None:
     state = memory_state()
     state.put([retain(message("t/1"))], None)
-    values = LatestValues(state, At(0))
+    values = LatestValues(state, At(0), ReadTurns(At(0)))
     heard = Recorder()
     connection = ClientConnection("test", heard)
     values.read(connection, QueryLatest(1, "t/1"))
