@@ -100,6 +100,8 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
             re.compile(pattern)
         except re.error as error:
             raise OptionError(f"Option 'subscribePattern' is no regular expression: {error}") from error
+    if "@" in values.get("nameserver", ""):
+        raise OptionError(f"Option 'nameserver' is written host:port, without a user. {_PLACE}")
     for edge in ("starting", "ending"):
         if f"{edge}Offsets" in values and f"{edge}Timestamp" in values:
             raise OptionError(f"Options '{edge}Offsets' and '{edge}Timestamp' exclude each other; give one.")

@@ -81,11 +81,22 @@ def test_wrong_options_of_tls_and_access_are_named(given: dict[str, str], says: 
 
 
 @pytest.mark.parametrize(
-    "name", ["accessKey", "secretKey", "password", "token", "SecurityToken", "accessKeyFile", "accessKeyEnv", "signature"]
+    "name",
+    [
+        "nameserver",
+        "accessKey",
+        "secretKey",
+        "password",
+        "token",
+        "SecurityToken",
+        "accessKeyFile",
+        "accessKeyEnv",
+        "signature",
+    ],
 )
 def test_a_secret_as_an_option_is_refused_and_not_shown(name: str) -> None:
     with pytest.raises(OptionError, match=re.escape("Spark keeps options in plans and logs. Write NAME:PASSWORD")) as caught:
-        option.parse({"topic": "a", name: "alice:wonder/land"}, streaming=False)
+        option.parse({"topic": "a", name: "alice:wonder/land@node"}, streaming=False)
     assert "wonder" not in str(caught.value)
 
 
