@@ -111,6 +111,29 @@ class Forwarder:
         """Bytes of commands that the store's node has not got yet."""
         return self._stream.unacknowledged_bytes
 
+    def unanswered(self) -> int:
+        """Commands that the store's node has not answered, besides receives and watches, which may wait for messages."""
+        return sum(
+            number not in client.watches and not isinstance(ticket, Receive)
+            for client in self._numbered.values()
+            for number, ticket in client.tickets.items()
+        )
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """This gateway stops: refuse what has no answer yet. Messages that come for it nevertheless are given back."""
+        for client in list(self._numbered.values()):
+            if client.departed:
+                continue
+            client.departed = True
+            for number, ticket in list(client.tickets.items()):
+                if number in client.watches:
+                    continue
+                if isinstance(ticket, Receive):
+                    ticket = ticket.ticket
+                else:
+                    del client.tickets[number]
+                client.connection.answer(Refused(ticket, failure))
+
     def greeting(self) -> bytes:
         """The body of request code 30010, which opens a connection."""
         return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, self._stream.received))

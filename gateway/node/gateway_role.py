@@ -150,11 +150,12 @@ class GatewayRole:
         """Wait for the store's answers, at most SETTLE_S."""
         loop = asyncio.get_running_loop()
         end_s = loop.time() + SETTLE_S
-        while self._forwarder.unanswered_bytes() and loop.time() < end_s:
+        while (self._forwarder.unanswered_bytes() or self._forwarder.unanswered()) and loop.time() < end_s:
             await asyncio.sleep(CHECK_S)
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """Answer long polls."""
+        """Answer long polls, and what the store has not answered in time."""
+        self._forwarder.refuse_waiting(failure)
 
     async def close(self) -> None:
         """Close the connection to the store."""

@@ -16,15 +16,24 @@ import pytest
 from domain.errors import ConfigError
 from gateway.node.composition import known
 from gateway.node.config import Config, load
+from gateway.node.gateway_role import GatewayRole
 from gateway.node.node import Node
 from gateway.node.protocols import installed
+from protocols.remoting import codes, frame
 from tests.gateway.node.running import served
+from tests.gateway.node.test_stop import PULL, answer, connected
 from tests.interop.node import free_ports
 
 
 def config(folder: Path, **options: object) -> Config:
     parts = known(installed())
     return load({"data": str(folder), **{f"ports.{name}": 0 for name in parts.ports}, **options}, {}, parts)
+
+
+def gateway_config(store: Node, folder: Path, **options: object) -> Config:
+    """The configuration of a gateway before `store`."""
+    where = f"127.0.0.1:{store.ports['remoting']}"
+    return config(folder / "gateway", roles="gateway", **{"gateway.store": where}, **options)
 
 
 def asked(port: int, path: str) -> tuple[int, dict[str, object]]:
@@ -46,8 +55,7 @@ def before(store: Node, folder: Path, scene: Callable[[Node], Awaitable[None]], 
     """Run `scene` with a gateway before `store`, in this process too, and stop the gateway."""
 
     async def run() -> None:
-        where = f"127.0.0.1:{store.ports['remoting']}"
-        gateway = Node(config(folder / "gateway", roles="gateway", **{"gateway.store": where}, **options))
+        gateway = Node(gateway_config(store, folder, **options))
         await gateway.start()
         try:
             await scene(gateway)
@@ -145,3 +153,44 @@ def test_an_access_key_of_a_super_user_opens_a_store_with_access_control(tmp_pat
         await store.stop()
 
     served(tmp_path, scene, roles="store", admin="gate:pass word")
+
+
+def test_what_waits_at_a_gateway_that_stops_is_told_to_go_elsewhere(tmp_path: Path) -> None:
+    """A pull and a receive that wait are answered, and a message that comes then is another gateway's to deliver."""
+
+    async def scene(store: Node) -> None:
+        loop = asyncio.get_running_loop()
+        told: list[bytes] = []
+
+        async def waits(gateway: Node) -> None:
+            puller, receiver = await connected(gateway, "remoting"), await connected(gateway, "http")
+            await loop.sock_sendall(puller, frame.encode(codes.GET_ROUTE, 1, fields={"topic": "TBW102"}))
+            await answer(puller)
+            await loop.sock_sendall(
+                puller, frame.encode(codes.PULL, 2, fields={**PULL, "topic": "BenchmarkTest", "queueOffset": "0"})
+            )
+            head = b"POST /v1/groups/g/topics/SELF_TEST_TOPIC:receive?wait_ms=30000 HTTP/1.1\r\nhost: localhost\r\n"
+            await loop.sock_sendall(receiver, head + b"content-length: 0\r\n\r\n")
+            await until(lambda: waiting(gateway) == 2)
+            stopping = asyncio.ensure_future(gateway.stop())
+            told.extend([await answer(puller), await answer(receiver)])
+            await asyncio.wait_for(stopping, 30)
+            puller.close()
+            receiver.close()
+
+        gateway = Node(gateway_config(store, tmp_path))
+        await gateway.start()
+        await waits(gateway)
+        (pulled,) = frame.FrameDecoder().feed(told[0])
+        assert (pulled.opaque, pulled.code) == (2, codes.SERVICE_NOT_AVAILABLE)
+        assert told[1].startswith(b"HTTP/1.1 503"), told[1]
+        await store.stop()
+
+    served(tmp_path, scene, roles="store")
+
+
+def waiting(gateway: Node) -> int:
+    """Commands that the store has got and not answered."""
+    assert isinstance(gateway.role, GatewayRole)
+    forwarder = gateway.role._forwarder
+    return sum(len(client.tickets) for client in forwarder._numbered.values()) if not forwarder.unanswered_bytes() else 0
