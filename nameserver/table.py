@@ -140,7 +140,7 @@ class RouteTable:
             return False
         known = self._topics.get(broker)
         added = len(topics) if known is None else known.added(topics)
-        return not added or sum(map(len, self._topics.values())) + added <= self._routes_max
+        return not added or self.route_count + added <= self._routes_max
 
     def _known(self, registration: Registration) -> BrokerLease | None:
         """The lease of the broker id, after other ids with the same address have been removed."""
@@ -169,6 +169,16 @@ class RouteTable:
         if found is None:
             found = self._topics[broker] = BrokerTopics()
         return found
+
+    @property
+    def broker_count(self) -> int:
+        """Brokers that are registered."""
+        return len(self._leases)
+
+    @property
+    def route_count(self) -> int:
+        """Topics of all brokers; a topic of two brokers counts twice."""
+        return sum(map(len, self._topics.values()))
 
     def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
         """Renew the lease of an address; the version of its topics, or None when it is not registered."""

@@ -120,7 +120,7 @@ def compose(
     report      gets the events of the store
     """
     protocols = protocols or installed()
-    given = _of_store(config, protocols.store_host(host, ports), entropy)
+    given = given_to_store(config, protocols.store_host(host, ports), entropy)
     store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
@@ -179,7 +179,7 @@ def compose(
     )
 
 
-def _of_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:
+def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:
     """Settings of the store that follow from those of the node."""
     return {
         "broker": config.broker,

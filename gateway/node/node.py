@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.access import CLUSTER, EVERY, GET, LIST, Need
-from domain.errors import ConfigError, ErrorCode, Failure
+from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.principal import Principal
@@ -22,6 +22,7 @@ from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
+from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.renewal import Renewal
 from gateway.node.role import Role
@@ -288,7 +289,7 @@ def role_of(config: Config, clock: Clock, health: Health, protocols: Protocols) 
         return StoreRole(config, clock, health, protocols)
     if GATEWAY in config.role_set:
         return GatewayRole(config, clock, health, protocols)
-    raise ConfigError(f"roles is {config.roles}: a process has the role {GATEWAY} or {STORE} so far")
+    return NameserverRole(config, clock, health, protocols)
 
 
 def _shown(host: str) -> str:

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final, final
 
 from domain.backup import BackedUp, Backups
 from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from domain.store_event import StoreEvent
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
+from gateway.node.local_store import LocalStore
 from gateway.node.nameserver.registering import registration_of
 from gateway.node.protocols import Protocols
 from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
-from gateway.observe.store_log import log_store_event
 from gateway.observe.sys_values import sys_values
-from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.registration import NodeRegistration
 
-DRAIN_S: Final = 2.0
-"""Seconds that the store has to answer."""
 SETTLE_NS: Final = 10 * SECOND_NS
-log = logging.getLogger("headgate.node")
 
 
 @final
@@ -47,10 +40,9 @@ class StoreRole:
         self.parts: Parts
         self._config = config
         self._clock = clock
-        self._health = health
         self._protocols = protocols
-        self._disk = DataDirectory(Path(config.data), asyncio.get_running_loop())
-        self.folder = self._disk.path
+        self._local = LocalStore(config.data, health)
+        self.folder = self._local.disk.path
         self._lags: Lags
         self._registration: NodeRegistration | None = None
         self._ready_ns = 0
@@ -74,23 +66,12 @@ class StoreRole:
         self._registration = registration_of(self._config, ports, host, self.parts, self._clock, SystemEntropy())
 
     def _composed(self, ports: Mapping[str, int], host: str) -> Parts:
-        entropy, disk = SystemEntropy(), self._disk
-        try:
-            return compose(
-                self._config, ports, host, disk, self._clock, entropy, hot_bytes(), self._protocols, self._report
-            )  # fmt: skip
-        except StoreError as error:
-            if not error.repairable:
-                raise
-            text = f"{error}. Nothing was changed. `headgate check {disk.path}` lists all of it; run"
-            raise StoreError(
-                f"{text} `headgate repair {disk.path}` to set it aside and to start with all the rest", error.file
-            ) from error
-
-    def _report(self, event: StoreEvent) -> None:
-        """An event of the store: a line in the log, and perhaps a reason why the node does not serve."""
-        self._health.heard(event)
-        log_store_event(event)
+        local = self._local
+        return local.opened(
+            lambda: compose(
+                self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols, local.report
+            )
+        )
 
     async def _prepared(self) -> None:
         """Wait until the topics that exist on every node are stored, so that the first client finds them.
@@ -194,11 +175,8 @@ class StoreRole:
             self._registration.leave()
 
     async def settled(self) -> None:
-        """Wait until all earlier appends are answered. Appends are answered in order, so an empty append is the last."""
-        done = asyncio.get_running_loop().create_future()
-        self.parts.store.log.append([], lambda _: done.set_result(None))
-        await self._within(done)
-        await asyncio.sleep(0)
+        """Wait until all earlier appends are answered."""
+        await self._local.settled(self.parts.store)
 
     def refuse_waiting(self, failure: Failure) -> None:
         """Answer long polls."""
@@ -209,18 +187,8 @@ class StoreRole:
         """Close the connections to name servers, the store and the data directory."""
         if self._registration is not None:
             await self._registration.close()
-        drained = asyncio.get_running_loop().create_future()
-        self.parts.store.drain(lambda: drained.set_result(None))
-        await self._within(drained)
-        self.parts.store.close()
-        self._disk.close()
-
-    async def _within(self, done: asyncio.Future[None]) -> None:
-        """Wait for `done`, at most `DRAIN_S` seconds: a disk that hangs must not keep the process from ending."""
-        ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
-        if not ready:
-            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+        await self._local.close(self.parts.store)
 
     def abandon(self) -> None:
         """Unlock the data directory."""
-        self._disk.close()
+        self._local.disk.close()

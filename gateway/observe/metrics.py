@@ -44,6 +44,8 @@ COUNTERS: Final = {
     "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
+    "nameserver_brokers": "Brokers that are registered at this name server",
+    "nameserver_routes": "Topics that they have registered",
     "nameservers": "Name servers at which this node registers itself",
     "nameservers_registered": "Those of them at which it is registered",
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",

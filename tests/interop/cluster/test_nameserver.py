@@ -1,0 +1,231 @@
+"""Name servers apart from brokers, each a process of its own: ours alone, Apache's, several of them, and none."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.client.answer import ClientError, UnknownTopicError
+from gateway.client.client import Client
+from tests.interop.cluster.cluster import ROLES
+from tests.interop.node import ROOT, Node, free_ports
+from tests.interop.remoting.test_go import PROJECT
+from tests.interop.workshop import go_program, java_classpath
+from tests.patience import until
+
+pytestmark = pytest.mark.interop
+START_S = 60
+SOON_S = 60
+"""A node registers within a heartbeat interval of 30 s."""
+CLIENT_S = 150
+PEER = ROOT / "benchmarks" / "apache"
+
+
+def nameserver(folder: Path, *options: str) -> Node:
+    """A name server alone."""
+    return Node(folder, ROLES, "nameserver", *options, verb="run")
+
+
+def at(*nodes: Node | int) -> str:
+    """The name servers' addresses, as clients write them."""
+    return ";".join(f"127.0.0.1:{each if isinstance(each, int) else each.port('nameserver')}" for each in nodes)
+
+
+def broker(folder: Path, nameservers: str, *options: str, **environment: str) -> Node:
+    """A node that registers at name servers."""
+    listed = ", ".join(f'"{each}"' for each in nameservers.split(";"))
+    return Node(folder, *options, environment={"HEADGATE_REGISTRATION_NAMESERVERS": f"[{listed}]", **environment})
+
+
+def await_route(nameservers: str, topic: str) -> None:
+    """Wait until a name server has a route of a topic."""
+
+    def known() -> bool:
+        try:
+            with Client(nameservers, retry_s=0) as client:
+                return bool(client.route(topic).queues)
+        except ClientError:
+            return False
+
+    until(known, SOON_S)
+
+
+def gone(nameservers: str, topic: str) -> bool:
+    """True when a name server answers that there is no such topic."""
+    with Client(nameservers, retry_s=0) as client:
+        try:
+            client.route(topic)
+        except UnknownTopicError:
+            return True
+    return False
+
+
+def test_a_node_is_found_through_a_name_server_alone_and_leaves_it(tmp_path: Path) -> None:
+    with nameserver(tmp_path / "ns") as names, broker(tmp_path / "node", at(names)) as node:
+        await_route(at(names), "TBW102")
+        with Client(at(node)) as direct:
+            direct.send("orders", b"one")
+        await_route(at(names), "orders")
+        with Client(at(names)) as client:
+            sent = client.send("orders", b"two")
+            assert client.route("orders").addresses == {"broker-a": f"127.0.0.1:{node.port('remoting')}"}
+            assert client.bounds([sent.queue])[sent.queue].after == sent.offset + 1
+        figures = names.admin("/metrics")
+        assert "headgate_nameserver_brokers 1.0" in figures
+        assert "headgate_nameservers_registered 1.0" in node.admin("/metrics")
+        assert node.stop() == 0
+        assert gone(at(names), "orders"), "a stop is told before the node is gone"
+        node.start()
+        await_route(at(names), "orders")
+        node.kill()
+        until(lambda: gone(at(names), "orders"), SOON_S)
+
+
+def test_traffic_goes_on_without_a_name_server_and_one_that_comes_back_empty_has_the_node_soon(tmp_path: Path) -> None:
+    with nameserver(tmp_path / "ns") as names, broker(tmp_path / "node", at(names)) as node:
+        await_route(at(names), "TBW102")
+        with Client(at(node)) as direct:
+            direct.send("orders", b"zero")
+        await_route(at(names), "orders")
+        with Client(at(names)) as client:
+            client.send("orders", b"first")
+            names.kill()
+            for number in range(20):
+                sent = client.send("orders", b"%d" % number)
+                assert client.bounds([sent.queue])[sent.queue].after == sent.offset + 1
+            names.start()
+            await_route(at(names), "orders")
+        assert node.text().count("headgate.registration: registered") == 2
+        assert node.text().count("headgate.registration: not registered") == 1
+
+
+def test_keys_of_a_name_server_alone_survive_it(tmp_path: Path) -> None:
+    with nameserver(tmp_path / "ns") as names:
+        fields = {"namespace": "n", "key": "k", "value": "v"}
+        with Client(at(names)) as client:
+            link = client._link(at(names))
+            (frame,) = link.ask([(100, fields, b"")])
+            assert frame.code == 0
+        names.kill()
+        names.start()
+        with Client(at(names)) as client:
+            (frame,) = client._link(at(names)).ask([(101, fields, b"")])
+            assert (frame.fields() or {})["value"] == "v"
+            (frame,) = client._link(at(names)).ask([(310, {"a": "x"}, b"")])
+            assert frame.code != 0
+
+
+def test_with_access_control_a_node_signs_its_registration(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("node:wrong\n")
+    with (
+        nameserver(tmp_path / "ns", "--admin", "root:wonderland") as names,
+        broker(tmp_path / "node", at(names), HEADGATE_REGISTRATION_ACCESS_KEY_FILE=str(key)) as node,
+    ):
+        until(lambda: "not registered at the name server" in node.text(), SOON_S)
+        key.write_text("root:wonderland\n")
+        until(lambda: "headgate.registration: registered" in node.text(), SOON_S)
+
+
+@pytest.fixture(scope="module")
+def go() -> Path:
+    return go_program(PROJECT, "rocketmq-client-go")
+
+
+def scene(go: Path, scenario: str, nameservers: str, node: Node, folder: Path) -> str:
+    """What the Go client says of a scenario."""
+    command = [str(go), scenario, nameservers, f"Go{scenario}", f"127.0.0.1:{node.port('remoting')}"]
+    home = {**os.environ, "HOME": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_S, check=False, env=home)
+    return f"{done.returncode} {done.stdout[-4000:]}{done.stderr[-4000:]}"
+
+
+def test_the_go_client_sends_and_receives_through_two_name_servers_one_of_which_dies(go: Path, tmp_path: Path) -> None:
+    with (
+        nameserver(tmp_path / "n1") as first,
+        nameserver(tmp_path / "n2") as second,
+        broker(tmp_path / "node", at(first, second)) as node,
+    ):
+        for each in (first, second):
+            await_route(at(each), "TBW102")
+        assert scene(go, "send", at(first), node, tmp_path).startswith("0 OK send")
+        first.kill()
+        assert scene(go, "push", at(second), node, tmp_path).startswith("0 OK push")
+        first.start()
+        await_route(at(first), "Gopush")
+
+
+@pytest.fixture(scope="module")
+def jars() -> str:
+    """The class path of Apache RocketMQ 5.5.0, whose jars Maven fetches."""
+    return java_classpath(PEER, "Apache's name server 5.5.0")
+
+
+@contextmanager
+def apache(jars: str, folder: Path, port: int) -> Iterator[int]:
+    """A running name server of Apache -> its port."""
+    folder.mkdir(exist_ok=True)
+    (folder / "ns.conf").write_text(f"listenPort={port}\n")
+    command = [
+        "java", "-Xms64m", "-Xmx256m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars,
+        "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(folder / "ns.conf"),
+    ]  # fmt: skip
+    with (folder / "output.txt").open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder)
+    try:
+        until(lambda: answers(port) or process.poll() is not None, START_S, (folder / "output.txt").read_text)
+        assert process.poll() is None, (folder / "output.txt").read_text()
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def mqadmin(jars: str, folder: Path, *words: str) -> str:
+    command = ["java", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars]
+    tool = "org.apache.rocketmq.tools.command.MQAdminStartup"
+    done = subprocess.run([*command, tool, *words], capture_output=True, text=True, timeout=CLIENT_S, check=False, cwd=folder)
+    return done.stdout + done.stderr
+
+
+def test_a_node_registers_at_apaches_name_server(jars: str, go: Path, tmp_path: Path) -> None:
+    """Topics of several pages, changes, clients and tools, a name server that comes back, and the end."""
+    port = free_ports()["nameserver"]
+    names = at(port)
+    with broker(tmp_path / "node", names) as node, Client(at(node)) as direct:
+        many = [f"topic-{number:04}" for number in range(1_200)]
+        for name in many:
+            direct.send(name, b"made")
+        with apache(jars, tmp_path / "ns", port):
+            await_route(names, many[-1])
+            with Client(names) as client:
+                assert set(many) <= set(client.topics())
+            until(lambda: "headgate.registration: registered" in node.text(), SOON_S)
+            told = mqadmin(jars, tmp_path, "clusterList", "-n", names)
+            assert f"127.0.0.1:{node.port('remoting')}" in told, told
+            told = mqadmin(
+                jars, tmp_path, "updateTopic", "-n", names, "-c", "DefaultCluster", "-t", "by-tool", "-r", "3", "-w", "3"
+            )
+            assert "success" in told, told
+            await_route(names, "by-tool")
+            told = mqadmin(jars, tmp_path, "topicRoute", "-n", names, "-t", "by-tool")
+            assert '"readQueueNums":3' in told.replace(" ", ""), told
+            for scenario in ("send", "push"):
+                assert scene(go, scenario, names, node, tmp_path).startswith(f"0 OK {scenario}")
+        with apache(jars, tmp_path / "ns", port):
+            await_route(names, many[0])
+            await_route(names, many[-1])
+            assert node.stop() == 0
+            until(lambda: gone(names, many[0]), SOON_S)
