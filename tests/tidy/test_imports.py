@@ -17,6 +17,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.gateway_role", PACKAGES),
     ("gateway.node.gateway_composition", PACKAGES),
     ("gateway.node.store_address", ()),
+    ("gateway.node.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
     ("gateway.node.nameserver.registration_settings", ()),
     ("gateway.node.nameserver", PACKAGES),
     (
@@ -124,7 +125,7 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
+    "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",
 )  # fmt: skip
