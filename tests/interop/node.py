@@ -7,6 +7,9 @@
     node.stop()
 
 Also a context manager. What the server printed is in `node.log`, and in the message of every failure here.
+
+With TEST_GATEWAYS=3 in the environment of the tests, the same node is a store, three gateways and a balancer before them
+(tests/interop/cluster/spread.py), so that every test can be run over a cluster.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gateway.node.protocols import installed
+from tests.interop.cluster.spread import Spread
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 300.0
@@ -55,6 +59,7 @@ class Node:
         self.environment = {**os.environ, **(environment or {})}
         self._ports: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._spread = Spread.of_environment() if verb == "up" else None
 
     def __enter__(self) -> Node:
         self.start()
@@ -119,6 +124,8 @@ class Node:
     def _super_user(self) -> str:
         if "--admin" in self.options:
             return self.options[self.options.index("--admin") + 1]
+        if "--admin-file" in self.options:
+            return Path(self.options[self.options.index("--admin-file") + 1]).read_text().splitlines()[0]
         return self.environment.get("HEADGATE_ADMIN", "")
 
     def text(self) -> str:
@@ -129,11 +136,15 @@ class Node:
         """Start without waiting: `ready` does that."""
         self._ports = self._ports or free_ports()
         ports = [f"--port={name}={port}" for name, port in self._ports.items()]
-        command = [sys.executable, "-m", "gateway", self._verb, "--data", str(self.data), *ports, *self.options]
+        options = [*ports, *self.options]
+        verb = [self._verb, "--data", str(self.data)] if self._spread is None else self._spread.store(self.data)
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment
-            )
+                [sys.executable, "-m", "gateway", *verb, *options],
+                cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
+            )  # fmt: skip
+            if self._spread is not None:
+                self._spread.spawn(self.data, self._ports, options, self.environment, output, self._super_user())
 
     def ready(self) -> bool:
         """Wait until it serves. False: it has ended, or takes too long and is killed."""
@@ -148,7 +159,8 @@ class Node:
             except (urllib.error.URLError, OSError):
                 time.sleep(0.02)
             else:
-                return True
+                if self._spread is None or self._spread.ready(self._ports):
+                    return True
         self.kill()
         return False
 
@@ -156,6 +168,8 @@ class Node:
         process, self._process = self._process, None
         if process is None:
             return 0
+        if self._spread is not None:
+            self._spread.end(number)
         process.send_signal(number)
         try:
             return process.wait(STOP_S)
