@@ -10,7 +10,7 @@ from typing import Final, final
 
 from domain.address import network_of_host
 
-SHARED_BYTES_MAX: Final = 64 * 1024 * 1024
+SHARED_BYTES_MAX: Final = 48 * 1024 * 1024
 """Bytes of one bound: of incomplete requests by HTTP/1.1 and HTTP/2 together, or of unread answers of all protocols."""
 UNCOUNTED_BYTES_MAX: Final = 64 * 1024
 """Bytes of one connection up to which a protocol need not count its answers: nearly all connections stay below."""

@@ -128,11 +128,9 @@ class Forwarder:
             for number, ticket in list(client.tickets.items()):
                 if number in client.watches:
                     continue
-                if isinstance(ticket, Receive):
-                    ticket = ticket.ticket
-                else:
+                if not isinstance(ticket, Receive):
                     del client.tickets[number]
-                client.connection.answer(Refused(ticket, failure))
+                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
 
     def greeting(self) -> bytes:
         """The body of request code 30010, which opens a connection."""
