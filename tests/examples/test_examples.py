@@ -62,6 +62,13 @@ def test_the_weather_example_is_right_about_its_own_table() -> None:
     assert "300 readings in, every count and sum in the table is right" in said
 
 
+def test_the_cluster_example_outlives_a_gateway() -> None:
+    said = run(sys.executable, "-m", "examples.cluster")
+    assert "published at gateway 1, received at gateway 2: hall/telephone: hello" in said
+    assert "acknowledged at gateway 3" in said
+    assert "gateway 1 has nothing left to deliver" in said
+
+
 def test_the_weather_example_notices_a_wrong_table() -> None:
     sent = readings(SEATTLE, 50)
     names = ("readings", "degrees", "lowest", "highest", "cold", "heat", "calibration")
