@@ -260,10 +260,10 @@ class PumpIntake:
                 host, queue = self._newcomers.popitem(last=False)
                 queues[host] = queue
             else:
-                host = self._next_host()
-                if not host:
+                found = self._next_host()
+                if found is None:
                     return
-                queue = queues[host]
+                host, queue = found, queues[found]
             self._served.add(host)
             self._serve_host(host, queue)
             if queue.fresh or queue.started:
@@ -271,12 +271,12 @@ class PumpIntake:
             else:
                 del queues[host]
 
-    def _next_host(self) -> str:
-        """The first host that may have a slice, "" when none may."""
+    def _next_host(self) -> str | None:
+        """The first host that may have a slice, None when none may. "" is a host too: the node itself."""
         for host in self._queues:
             if host not in self._resting:
                 return host
-        return ""
+        return None
 
     def _serve_host(self, host: str, queue: HostQueue) -> None:
         """Do slices of one host for SLICE_NS."""

@@ -353,6 +353,31 @@ def test_a_host_gets_one_long_slice_in_a_turn() -> None:
     assert turns[turns.index(1) :][: SHORT_TURNS + 2] == [1, *[0] * SHORT_TURNS, 1], "and then it leaves turns to others"
 
 
+class Chore:
+    """Work of the node itself, which is no host's, over some turns."""
+
+    host = ""
+    sends = False
+
+    def __init__(self, slices: int, room: Room) -> None:
+        self.left = slices
+        self._room = room
+
+    def take_slice(self) -> bool:
+        self.left -= 1
+        self._room.clock.spend(SLICE_NS)
+        self._room.context.intake.used(SLICE_NS, self._room.clock.monotonic_ns())
+        return self.left > 0
+
+
+def test_work_of_the_node_itself_goes_on_turn_by_turn() -> None:
+    room = Room()
+    chore = Chore(20, room)
+    room.context.intake.add(chore)
+    room.turns(20)
+    assert chore.left == 0, chore.left
+
+
 def test_what_was_read_is_handled_before_the_end_of_the_stream() -> None:
     room = Room()
     pump, connection, _ = room.enter()
