@@ -13,6 +13,7 @@ import pytest
 
 from gateway.client.answer import ClientError, UnknownTopicError
 from gateway.client.client import Client
+from tests.interop import certificates
 from tests.interop.cluster.cluster import ROLES
 from tests.interop.node import ROOT, Node, free_ports
 from tests.interop.remoting.test_go import PROJECT
@@ -121,16 +122,21 @@ def test_keys_of_a_name_server_alone_survive_it(tmp_path: Path) -> None:
             assert frame.code != 0
 
 
-def test_with_access_control_a_node_signs_its_registration(tmp_path: Path) -> None:
+def test_a_node_registers_by_tls_with_an_access_key(tmp_path: Path) -> None:
+    """At a name server with access control that takes TLS only. The key is read again for each connection."""
+    certificate, private = certificates.write(tmp_path / "tls", 1)
     key = tmp_path / "key"
     key.write_text("node:wrong\n")
-    with (
-        nameserver(tmp_path / "ns", "--admin", "root:wonderland") as names,
-        broker(tmp_path / "node", at(names), HEADGATE_REGISTRATION_ACCESS_KEY_FILE=str(key)) as node,
-    ):
+    secure = ("--certificate", str(certificate), "--key", str(private), "--tls-only", "--admin", "root:wonderland")
+    environment = {"HEADGATE_REGISTRATION_ACCESS_KEY_FILE": str(key), "HEADGATE_REGISTRATION_CA": str(certificate)}
+    with nameserver(tmp_path / "ns", *secure) as names, broker(tmp_path / "node", at(names), **environment) as node:
         until(lambda: "not registered at the name server" in node.text(), SOON_S)
+        assert "it answers code 16" in node.text()
         key.write_text("root:wonderland\n")
         until(lambda: "headgate.registration: registered" in node.text(), SOON_S)
+        assert "headgate_nameserver_brokers 1.0" in names.admin("/metrics")
+    with broker(tmp_path / "plain", at(names)) as node:
+        until(lambda: "not registered at the name server" in node.text(), SOON_S)
 
 
 @pytest.fixture(scope="module")
