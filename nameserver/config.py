@@ -15,7 +15,7 @@ class NameserverConfig:
     """Bounds of what brokers register.
 
     routes_max   topics of all registered brokers together; a topic of two brokers counts twice. A registration that would
-                 exceed this is refused. Each takes some 250 bytes of memory
+                 exceed this is refused. Each takes some 100 bytes of memory
     """
 
     routes_max: Annotated[int, Meta(ge=1, le=16_777_216)] = ROUTES_MAX

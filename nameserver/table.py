@@ -27,7 +27,7 @@ BROKERS_MAX: Final = 4_096
 REPLICAS_MAX: Final = 64
 """Addresses of one broker."""
 ROUTES_MAX: Final = 262_144
-"""Default of the topics of all brokers together; further ones are refused. Each takes some 250 bytes."""
+"""Default of the topics of all brokers together; further ones are refused. Each takes some 100 bytes."""
 
 
 @dataclass(slots=True)
