@@ -119,7 +119,10 @@ class Node:
         fields = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port('admin')}{path}", headers=fields)
         with urllib.request.urlopen(request, timeout=5) as answer:
-            return str(answer.read().decode())
+            text = str(answer.read().decode())
+        if self._spread is not None and path == "/metrics":
+            return self._spread.metrics(text, self.port("admin"), fields)
+        return text
 
     def _super_user(self) -> str:
         if "--admin" in self.options:

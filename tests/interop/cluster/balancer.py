@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import resource
 import sys
 from typing import Final, cast
 
@@ -96,6 +97,8 @@ class Back(asyncio.DatagramProtocol):
 
 async def main(host: str, targets: str, *ports: str) -> None:
     """Forward until the process is ended."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     balancer = Balancer(host, targets.split(","))
     for port in ports:
         kind, _, number = port.partition(":")

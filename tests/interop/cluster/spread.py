@@ -81,6 +81,22 @@ class Spread:
                 return False
         return True
 
+    def metrics(self, page: str, port: int, fields: dict[str, str]) -> str:
+        """The metrics page of the store with those of the gateways: each sample is the sum of all."""
+        sums: dict[str, float] = {}
+        pages = [page]
+        for host in self._hosts:
+            request = urllib.request.Request(f"http://{host}:{port}/metrics", headers=fields)
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                pages.append(answer.read().decode())
+        for line in "\n".join(pages).splitlines():
+            name, _, value = line.rpartition(" ")
+            if name and not line.startswith("#"):
+                sums[name] = sums.get(name, 0.0) + float(value)
+        return "\n".join(
+            [*(line for line in page.splitlines() if line.startswith("#")), *(f"{k} {v}" for k, v in sums.items())]
+        )
+
     def end(self, number: int) -> None:
         """End gateways and balancer as the store is ended next."""
         gateways, self._gateways = self._gateways, []

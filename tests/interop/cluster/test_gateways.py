@@ -230,7 +230,7 @@ def test_gateways_come_back_to_a_store_that_was_killed(mortal: Cluster) -> None:
     until(lambda: not ready(first) and not ready(second), WAIT_S)
     mortal.store.start()
     until(lambda: ready(first) and ready(second), WAIT_S)
-    until(lambda: listener.left != [], WAIT_S, first.text)
+    until(lambda: listener.left == [0x8B], WAIT_S, first.text)
     (message,) = received(second, "carriers", "parcels")
     assert body_of(message) == b"before"
     publish(second, "rooms/1", b"warm")
