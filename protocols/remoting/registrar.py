@@ -99,8 +99,12 @@ class Registrar:
         self.fault = ""
 
     def connected(self, now: int) -> None:
-        """A connection is open."""
+        """A connection is open. It is closed again when the node stops: it must not be registered any more."""
         self._begin()
+        if self._leaving:
+            self.left = True
+            self.fault = "the node stops"
+            return
         self._ask(announcement.compare(self._broker, self._topics.version), self._introduced, now)
 
     def lost(self) -> int:
@@ -143,7 +147,7 @@ class Registrar:
 
     def topics_changed(self, now: int) -> None:
         """Topics were made, changed or deleted: the name server is told, at once or after the answer that it owes."""
-        if self._waiting is None and self._version is not None and not self.fault:
+        if self._waiting is None and self._version is not None and not self.fault and not self._leaving:
             self._send_changes(now)
 
     def leave(self, now: int) -> None:
@@ -163,7 +167,7 @@ class Registrar:
     def _unregistered(self, frame: Frame, now: int) -> None:
         _checked(frame)
         self.left = True
-        self._due_ns = None
+        self.registered = False
 
     def _ask(self, request: announcement.Request, then: Callable[[Frame, int], None], now: int) -> None:
         code, fields, body = request

@@ -327,6 +327,23 @@ def test_leaving_waits_for_the_answer_that_is_under_way() -> None:
     assert scene.codes() == [322, 30012, 30012, 104]
 
 
+def test_who_has_left_does_not_come_back_by_a_change_or_a_new_connection(kind: bool) -> None:
+    scene = Scene(Topics())
+    scene.connect()
+    scene.registrar.leave(scene.now)
+    scene.change("made-meanwhile")
+    scene.exchange()
+    scene.change("made-later")
+    scene.pass_time(60)
+    assert scene.server.topics() == []
+    scene.disconnect()
+    scene.connect()
+    assert scene.server.topics() == []
+    assert scene.registrar.fault
+    assert scene.registrar.left
+    assert not scene.registrar.registered
+
+
 def test_leaving_without_a_connection_is_done_at_once() -> None:
     scene = Scene(Topics())
     scene.registrar.leave(scene.now)

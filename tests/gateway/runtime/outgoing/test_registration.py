@@ -231,5 +231,5 @@ def test_a_name_that_cannot_be_looked_up_and_a_file_that_is_gone_are_tried_again
         await until(lambda: len(told) >= 3 and len(caplog.records) == 2)
         await registration.close()
 
-    run(new_loop, main)
+    run(asyncio.new_event_loop, main)  # it refuses the name before it asks a resolver
     assert any("the file is gone" in record.getMessage() for record in caplog.records)
