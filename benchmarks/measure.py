@@ -12,11 +12,12 @@ from typing import Self
 
 from benchmarks.brokers import mochi, mosquitto, nats
 from benchmarks.generator import Figures, Held, load
-from benchmarks.servers import Server, apache, headgate
+from benchmarks.servers import Server, apache, apache_proxy, gateway_and_store, headgate
 from benchmarks.shapes import HALF, SHAPES, Shape
 
 SIDES: dict[str, Callable[[Path, str], Server]] = {
     "headgate": headgate, "apache": apache, "mosquitto": mosquitto, "mochi": mochi, "nats": nats,
+    "gateway and store": gateway_and_store, "apache proxy": apache_proxy,
 }  # fmt: skip
 STEADY = 0.95
 """A JVM is warm when a run costs more CPU than this share of the run before it."""
@@ -123,10 +124,13 @@ def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
     if counter is not None:
         counter.begin()
     before = server.cpu_s()
+    of_roles = {name: process.cpu_s() for name, process in server.roles.items()}
     result = load(server, shape, count, rate)
     time.sleep(shape.settle_s)
     messages = max(1, result["messages"])
     result["cpu_us"] = (server.cpu_s() - before) * 1e6 / messages
+    for name, process in server.roles.items():
+        result[f"{name}_us"] = (process.cpu_s() - of_roles[name]) * 1e6 / messages
     if counter is not None:
         result["instructions"] = counter.end() / 1000 / messages
     return result
@@ -138,7 +142,7 @@ def _warm(server: Server, shape: Shape, terms: Terms, count: int, rate: int) -> 
         if shape.mode == "remoting-timer":
             return int(load(server, SHAPES["remoting-send"], count)["messages"])
         return int(load(server, shape, max(count // 5, 500), rate)["messages"])
-    if server.name != "apache":
+    if not server.name.startswith("apache"):
         _fill(server, shape, count // 5)
         return int(load(server, shape, count // 5)["messages"])
     total, last, end = 0, 0.0, time.monotonic() + terms.warm_s

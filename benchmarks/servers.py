@@ -37,12 +37,16 @@ class Counter(Protocol):
 
 @dataclass
 class Server:
-    """A running server of one side: its processes, the port of each protocol, and what counts its instructions, if any."""
+    """A running server of one side: its processes, the port of each protocol, and what counts its instructions, if any.
+
+    roles   what a process does -> the process, where the figures of each are wanted
+    """
 
     name: str
     ports: dict[str, int]
     processes: list[Process] = field(default_factory=list)
     counter: Counter | None = None
+    roles: dict[str, Process] = field(default_factory=dict)
 
     def cpu_s(self) -> float:
         """CPU time of all its processes, in seconds."""
@@ -77,8 +81,50 @@ def headgate(
     return server
 
 
+def gateway_and_store(folder: Path, durability: str) -> Server:
+    """Start a process with the role store and one with the role gateway before it. The ports are those of the gateway."""
+    own = {name: free_port() for name in ("nameserver", "remoting", "admin")}
+    run = [sys.executable, "-m", "gateway", "run", "--durability", durability]
+    told = {"PYTHONPATH": str(ROOT)}
+    command = [*run, "--roles", "store", "--data", str(folder / "store" / "data"), *_ports(own)]
+    server = Server("gateway and store", own, [Process(command, folder / "store", told)])
+    server.roles["store"] = server.processes[0]
+    _up(server, server.processes[0], "remoting", "admin")
+    server.ports = {name: free_port() for name in installed().ports}
+    command = [
+        *run,
+        "--roles",
+        "gateway",
+        "--store",
+        f"127.0.0.1:{own['remoting']}",
+        "--data",
+        str(folder / "gateway" / "data"),
+    ]
+    server.processes.append(Process([*command, *_ports(server.ports)], folder / "gateway", told))
+    server.roles["gateway"] = server.processes[1]
+    _up(server, server.processes[1], "remoting", "admin")
+    _ready(server, START_S)
+    return server
+
+
+def _ports(ports: dict[str, int]) -> list[str]:
+    return [f"--port={name}={port}" for name, port in ports.items()]
+
+
 def apache(folder: Path, durability: str) -> Server:
     """Start Apache RocketMQ: a name server, and a broker with the gRPC proxy in the same JVM (its LOCAL mode)."""
+    return _apache(folder, durability, apart=False)
+
+
+def apache_proxy(folder: Path, durability: str) -> Server:
+    """Start Apache RocketMQ: a name server, a broker, and a proxy in CLUSTER mode before it, each in a JVM of its own.
+
+    `remoting` is the broker's port, on which topics are made; `proxy` is the proxy's.
+    """
+    return _apache(folder, durability, apart=True)
+
+
+def _apache(folder: Path, durability: str, *, apart: bool) -> Server:
     if not APACHE_JARS.is_dir():
         raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
                      "-DoutputDirectory=../../.deps/apache")  # fmt: skip
@@ -96,7 +142,7 @@ def apache(folder: Path, durability: str) -> Server:
         json.dumps(
             {
                 "rocketMQClusterName": "DefaultCluster",
-                "proxyMode": "LOCAL",
+                "proxyMode": "CLUSTER" if apart else "LOCAL",
                 "namesrvAddr": f"127.0.0.1:{ports['nameserver']}",
                 "grpcServerPort": ports["grpc"],
                 "remotingListenPort": ports["proxy"],
@@ -111,13 +157,17 @@ def apache(folder: Path, durability: str) -> Server:
     server = Server("apache", ports)
     server.processes.append(Process([*java, f"{start}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"], folder / "ns"))
     _up(server, server.processes[0], "nameserver")
-    server.processes.append(
-        Process(
-            [*java, f"{start}proxy.ProxyStartup", "-pm", "local", "-bc", f"{folder}/bk.conf", "-n",
-             f"127.0.0.1:{ports['nameserver']}"], folder / "bk", {"RMQ_PROXY_HOME": str(folder)},
-        )
-    )  # fmt: skip
-    return _up(server, server.processes[1], "remoting", "grpc")
+    where = ["-n", f"127.0.0.1:{ports['nameserver']}"]
+    home = {"RMQ_PROXY_HOME": str(folder)}
+    if not apart:
+        both = [*java, f"{start}proxy.ProxyStartup", "-pm", "local", "-bc", f"{folder}/bk.conf", *where]
+        server.processes.append(Process(both, folder / "bk", home))
+        return _up(server, server.processes[1], "remoting", "grpc")
+    server.processes.append(Process([*java, f"{start}broker.BrokerStartup", "-c", f"{folder}/bk.conf", *where], folder / "bk"))
+    _up(server, server.processes[1], "remoting")
+    server.processes.append(Process([*java, f"{start}proxy.ProxyStartup", "-pm", "cluster", *where], folder / "px", home))
+    server.roles = {"store": server.processes[1], "gateway": server.processes[2]}
+    return _up(server, server.processes[2], "grpc", "proxy")
 
 
 def _up(server: Server, process: Process, *names: str, seconds: float = START_S) -> Server:

@@ -95,6 +95,7 @@ class _Gateway:
     connection   its connection; None: it has none
     away_ns      since when it has none
     clients      number -> stand-in
+    newest       the highest number of a client so far
     stalled      True: it does not read its events
     """
 
@@ -106,6 +107,7 @@ class _Gateway:
         self.connection: ClientConnection | None = None
         self.away_ns = clock.monotonic_ns()
         self.clients: dict[int, _Client] = {}
+        self.newest = 0
         self.principals: dict[int, Principal | None] = item.known_principals()
         self.stalled = False
         self._take: dict[int, Callable[[Reader], None]] = {
@@ -150,6 +152,7 @@ class _Gateway:
         if told.number in self.clients:
             raise WireError(f"client {told.number} is there already")
         client = self.clients[told.number] = _Client(self, told)
+        self.newest = max(self.newest, told.number)
         client.connection.stalled = self.stalled
 
     def _principal(self, reader: Reader) -> None:
@@ -161,7 +164,9 @@ class _Gateway:
         command: Command = COMMAND_KINDS.get(reader)
         client = self.clients.get(number)
         if client is None:
-            raise WireError(f"there is no client {number}")
+            if number > self.newest:
+                raise WireError(f"there is no client {number}")
+            return  # it was ended here, and its gateway did not know
         if principal:
             if principal not in self.principals:
                 raise WireError(f"there is no principal {principal}")
@@ -169,7 +174,13 @@ class _Gateway:
         if COMMAND_KINDS.of[type(command)].ticketed:
             asked: Any = command
             asked.ticket = ticket
-        self._handler.handle(client.connection, command)
+        try:
+            self._handler.handle(client.connection, command)
+        except Exception:  # a bug of the gateway's or of this node's ends one client, not all of a gateway
+            log.exception("%s: a command of a client of gateway %s failed; it is closed", type(command).__name__, self.name)
+            client.close()
+            self._end(client)
+            return
         if type(command) is Disconnected:
             self._end(client)
         elif client.connection.reads_waiting > 0:

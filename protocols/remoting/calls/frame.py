@@ -63,7 +63,7 @@ def get_calls(body: bytes) -> tuple[int, list[CallBytes]]:
     reader = Reader(body)
     version, settled, count = reader.unpack(_CALLS)
     _check(version, count)
-    calls = [CallBytes(*reader.unpack(_CALL), reader.data()) for _ in range(count)]  # type: ignore[call-arg, arg-type]
+    calls = [CallBytes(*reader.unpack(_CALL), reader.data()) for _ in range(count)]  # type: ignore[call-arg]
     if reader.left:
         raise WireError(f"{reader.left} bytes follow the last call")
     return settled, calls

@@ -40,7 +40,7 @@ class Reader:
         """Number of bytes that have not been taken."""
         return self._end - self.at
 
-    def unpack(self, shape: struct.Struct) -> tuple[int, ...]:
+    def unpack(self, shape: struct.Struct) -> tuple[Any, ...]:
         """The next numbers, in the layout `shape`."""
         at = self.at
         self.at = at + shape.size
@@ -69,7 +69,7 @@ class Reader:
 
     def count(self) -> int:
         """The next number of items of a list, 4 bytes. Raises WireError also above ITEMS_MAX."""
-        count = self.unpack(_SIZE)[0]
+        count: int = self.unpack(_SIZE)[0]
         if count > ITEMS_MAX:
             raise WireError(f"a list has {count} items, {ITEMS_MAX} are allowed")
         return count

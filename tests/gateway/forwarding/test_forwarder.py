@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from domain.command import Disconnected, Receive, Send, Unwatch, Watch
+from domain.command import Disconnected, QueryLatest, Receive, Send, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Received, Refused, Sent, WatchedMessages, WatchStarted
 from domain.limits import SECOND_NS
@@ -247,3 +247,25 @@ def test_a_stranger_that_was_not_greeted_is_closed() -> None:
     connection = ClientConnection("remoting", recorder)
     two.parts.gate.handle(connection, NodeFrame(b"\x01"))
     assert closed == [True]
+
+
+def test_a_command_that_fails_ends_its_own_client_only(caplog: pytest.LogCaptureFixture) -> None:
+    two, one, other = Two(), EventRecorder(), EventRecorder()
+    two.gateway.handle(one.connection, send(1, b"x"))
+    two.gateway.handle(other.connection, send(2, b"y"))
+    two.clock.run_for(100)
+    one.take(), other.take()
+
+    def broken(_connection: ClientConnection, _command: object) -> None:
+        raise RuntimeError("a bug")
+
+    two.parts.handler._verbs[QueryLatest] = broken
+    two.gateway.handle(one.connection, QueryLatest(3, "T"))
+    two.gateway.handle(one.connection, send(4, b"x"))
+    two.gateway.handle(other.connection, send(5, b"y"))
+    two.clock.run_for(100)
+    assert one.closing
+    assert one.take() == []
+    assert [event.ticket for event in other.take() if isinstance(event, Sent)] == [5]
+    assert "a bug" in caplog.text
+    assert two.link.broken == 0
