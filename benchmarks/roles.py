@@ -3,7 +3,7 @@
     python -m benchmarks.roles
     python -m benchmarks.roles grpc-send --scale 0.2 --rounds 3 --only "gateway and store"
 
-Each round starts fresh servers, warms them up and checks the messages, as benchmarks.run does. A row is that of the cheapest round.
+Each round starts fresh servers, warms them up and checks the messages, as benchmarks.run does. A row is of the cheapest round.
 """
 
 from __future__ import annotations
