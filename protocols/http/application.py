@@ -237,7 +237,7 @@ class HttpApplication:
         if len(ticket) == 3:
             self._collect(event, ticket[1])
             return
-        stream = self._handled.pop(ticket[1], None)
+        stream = self._finished(ticket[1])
         if stream is None or stream.handler is None:
             return
         handler = stream.handler
@@ -256,6 +256,14 @@ class HttpApplication:
             undo.principal = GATEWAY
             self._undo_commands.append(undo)
 
+    def _finished(self, stream_id: int) -> _Stream | None:
+        """The stream of a request that is answered now. The answer may come before the last slice, which does nothing more."""
+        stream = self._handled.pop(stream_id, None)
+        if stream is not None and self._sliced.pop(stream_id, None) is not None:
+            self._share.give(stream.shared)
+            stream.shared = 0
+        return stream
+
     def _collect(self, event: Event, stream_id: int) -> None:
         """The event of one of several commands of a request."""
         stream = self._handled.get(stream_id)
@@ -263,7 +271,7 @@ class HttpApplication:
             return
         response = stream.handler.collect(event)
         if response is not None:
-            del self._handled[stream_id]
+            self._finished(stream_id)
             if not stream.reset:
                 self._respond(stream_id, response, stream)
 

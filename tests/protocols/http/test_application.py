@@ -14,6 +14,7 @@ from domain.limits import SMALL_ANSWER_BYTES
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
+from protocols.http.batch import AT_ONCE_BYTES
 from protocols.http.events import PART_EVENTS
 from protocols.http2.application import Headers
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
@@ -157,6 +158,25 @@ def test_one_slice_of_one_stream_runs_in_a_turn() -> None:
         assert len(turn) <= 1
         commands += turn
     assert len(commands) == 9
+
+
+def test_the_answer_to_a_large_batch_may_come_before_its_last_slice() -> None:
+    streams = Streams()
+    application = streams.application
+    body = json.dumps([{"text": "x" * AT_ONCE_BYTES}] * 2).encode()
+    application.opened(1, head("POST", "/v1/topics/t/messages:batch", {"content-type": "application/json"}), 0)
+    application.data(1, body, 0)
+    commands = list(application.ended(1, 0))
+    while not commands:
+        due = application.deadline()
+        assert due is not None
+        commands += application.expire(due)
+    (command,) = commands
+    assert isinstance(command, Send)
+    application.answer(sent(command), 0)
+    assert streams.status(1) == 200
+    assert application.deadline() is None
+    assert application.expire(SECOND) == []
 
 
 def test_a_cancelled_request_is_not_answered() -> None:
