@@ -156,6 +156,8 @@ class Node:
         while time.monotonic() < limit:
             if self._process.poll() is not None:
                 self._process = None
+                if self._spread is not None:
+                    self._spread.end(signal.SIGKILL)
                 return False
             try:
                 self.admin("/readyz")
