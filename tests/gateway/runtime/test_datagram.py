@@ -11,7 +11,9 @@ from domain.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.observe.counters import CounterRegistry
-from gateway.runtime.datagram import BELIEVED_BYTES, DATAGRAMS_PER_TURN, DatagramPump
+from gateway.runtime.datagram import BELIEVED_BYTES, DATAGRAMS_PER_TURN, READ_PER_TURN, DatagramPump
+from gateway.runtime.datagram_group import SO_ATTACH_FILTER, SO_DETACH_FILTER
+from gateway.runtime.inbox import DATAGRAMS_MAX
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler
 from tests.neighbours.loop import TurnClock
@@ -43,11 +45,15 @@ class Posts:
 class Port:
     """A pump with a socket and a loop that the test plays, and a store that stores nothing of what it takes.
 
-    asked   how often the store was asked whether it has room
+    asked     how often the store was asked whether it has room
+    options   options of the socket, in the order in which they were set
+    most      datagrams that are read at once
     """
 
     def __init__(self) -> None:
         self.asked = 0
+        self.options: list[int] = []
+        self.most = DATAGRAMS_PER_TURN
         self.clock = TurnClock()
         self.handler = RecordingHandler()
         self.endpoint = Posts()
@@ -76,8 +82,8 @@ class Port:
     def getsockname(self) -> tuple[str, int]:
         return ("127.0.0.1", 5683)
 
-    def setsockopt(self, *_: object) -> None:
-        """Buffers do not matter here."""
+    def setsockopt(self, level: int, option: int, value: object) -> None:
+        self.options.append(option)
 
     def recvfrom(self, size: int) -> tuple[bytes, tuple[str, int]]:
         if not self.arrived:
@@ -85,7 +91,7 @@ class Port:
         return self.arrived.pop(0)
 
     def add_reader(self, bound: object, read: Callable[[object, int], None], same: object, most: int) -> None:
-        self.read = lambda: read(same, DATAGRAMS_PER_TURN)
+        self.read = lambda: read(same, self.most)
 
 
 def test_the_store_is_asked_once_for_many_messages_of_one_host() -> None:
@@ -113,3 +119,26 @@ def test_a_flood_of_one_host_is_refused_and_another_host_is_not() -> None:
     port.handler.commands.clear()
     port.take(3, "10.0.0.1")
     assert port.senders() == ["10.0.0.1"] * 3
+
+
+def test_a_flood_that_finds_no_room_is_left_to_the_kernel_until_there_is_room() -> None:
+    port = Port()
+    port.options.clear()
+    port.most = READ_PER_TURN
+    port.arrived = [(b"x", ("10.0.0.1", at)) for at in range(DATAGRAMS_MAX + 2 * READ_PER_TURN)]
+    while port.arrived:
+        port.read()
+    assert port.options == [SO_ATTACH_FILTER]
+    for _ in range(DATAGRAMS_MAX // DATAGRAMS_PER_TURN // 2 + 1):
+        port.clock.turn()
+    assert port.options == [SO_ATTACH_FILTER, SO_DETACH_FILTER]
+
+
+def test_a_crowd_of_hosts_is_not_left_to_the_kernel() -> None:
+    port = Port()
+    port.options.clear()
+    port.most = READ_PER_TURN
+    port.arrived = [(b"x", (f"10.0.{at % 100}.1", at)) for at in range(DATAGRAMS_MAX + 2 * READ_PER_TURN)]
+    while port.arrived:
+        port.read()
+    assert port.options == []

@@ -9,7 +9,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.runtime.address import bind
-from gateway.runtime.datagram_group import SOCKETS, share_by_host
+from gateway.runtime.datagram_group import SOCKETS, let_in, share_by_host, shut_out
 
 FLOOD = 40_000
 """More datagrams than one receive buffer takes."""
@@ -71,3 +71,44 @@ def test_where_the_kernel_cannot_divide_one_socket_is_left(monkeypatch: pytest.M
     send(NEIGHBOUR, bound.getsockname(), 50, b"x")
     assert len(arrived(bound)) == 50
     bound.close()
+
+
+@pytest.mark.parametrize(
+    ("bound_to", "shut", "other", "network"),
+    [
+        ("127.0.0.1", FLOODER, NEIGHBOUR, FLOODER),
+        ("::", FLOODER, NEIGHBOUR, FLOODER),
+        ("::", "::1", NEIGHBOUR, "::/64"),
+        ("::", "::1", None, "2001:db8::/64"),
+        ("127.0.0.1", NEIGHBOUR, FLOODER, NEIGHBOUR),
+    ],
+)
+def test_the_kernel_drops_what_one_host_sends(bound_to: str, shut: str, other: str | None, network: str) -> None:
+    family = socket.AF_INET6 if ":" in bound_to else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as bound:
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind((bound_to, 0))
+        bound.setblocking(False)
+        port = bound.getsockname()[1]
+
+        def say(host: str, data: bytes) -> None:
+            kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+            with socket.socket(kind, socket.SOCK_DGRAM) as peer:
+                peer.bind((host, 0))
+                peer.sendto(data, ("::1" if ":" in host else "127.0.0.1", port))
+
+        say(shut, b"before")
+        assert shut_out(bound, network)
+        say(shut, b"shut out")
+        say(other or shut, b"other")
+        let_in(bound)
+        say(shut, b"after")
+        dropped = set() if other is None else {b"shut out"}
+        assert [data for data, _ in arrived(bound)] == [
+            data for data in (b"before", b"shut out", b"other", b"after") if data not in dropped
+        ]
+
+
+def test_what_is_no_network_is_not_shut_out(group: list[socket.socket]) -> None:
+    assert not shut_out(group[0], "somewhere")
