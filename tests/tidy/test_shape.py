@@ -20,7 +20,7 @@ USECASE_ENTRIES_MAX = 12
 """Files and folders in `gateway/usecase`."""
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (
-    "gateway/connection/pump.py", "gateway/runtime/admin_port.py", "gateway/runtime/datagram.py",
+    "gateway/connection/pump.py", "gateway/forwarding/forwarded.py", "gateway/runtime/admin_port.py", "gateway/runtime/datagram.py",
     "gateway/runtime/outgoing/store_connection.py", "store/effects.py",
     "store/events.py", "store/lease/turn.py", "store/listeners.py",
 )  # fmt: skip
