@@ -36,6 +36,7 @@ HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 PRINCIPALS_MAX: Final = 65_536
 _VALUE: Final = optional(DATA)
 _WATCHING: Final = frozenset({WatchedMessages, WatchStarted})
+_CONTROL: Final = {True: "with access control", False: "without access control"}
 _OWN: Final = 1
 """The number of the gateway itself as a client."""
 log = logging.getLogger("headgate.forwarding")
@@ -143,6 +144,10 @@ class Forwarder:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
         if welcome.version not in (1,):
             raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway version 1")
+        known = self.facts
+        if known is not None and (known.broker, known.controlled) != (welcome.broker, welcome.controlled):
+            now, then = f"{welcome.broker!r} {_CONTROL[welcome.controlled]}", f"{known.broker!r} {_CONTROL[known.controlled]}"
+            raise WireError(f"the store is {now}, and was {then}: start this gateway again")
         self._welcome = welcome
 
     def connected(self, send: Callable[[bytes], None]) -> None:

@@ -12,6 +12,7 @@ from domain.event import Received, Refused, Sent, WatchedMessages, WatchStarted
 from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import Attach, Attached, SessionTakenOver
+from domain.principal import Principal
 from domain.record import Record
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
@@ -30,7 +31,8 @@ from tests.store.disk import MemoryDisk
 class Two:
     """A node with a store, and a gateway before it."""
 
-    def __init__(self, seed: int = 1, loss: float = 0.0) -> None:
+    def __init__(self, seed: int = 1, loss: float = 0.0, config: Config | None = None) -> None:
+        self._config = config or Config()
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
         self.parts = self.store()
@@ -40,7 +42,7 @@ class Two:
 
     def store(self) -> Parts:
         entropy = SeededEntropy(random.Random(1))
-        parts = compose(Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
+        parts = compose(self._config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         return parts
 
@@ -269,3 +271,26 @@ def test_a_command_that_fails_ends_its_own_client_only(caplog: pytest.LogCapture
     assert [event.ticket for event in other.take() if isinstance(event, Sent)] == [5]
     assert "a bug" in caplog.text
     assert two.link.broken == 0
+
+
+@pytest.mark.parametrize("other", [("broker-b", False), ("broker-a", True)])
+def test_a_store_that_is_another_one_now_is_not_spoken_to(other: tuple[str, bool]) -> None:
+    two = Two()
+    with pytest.raises(WireError, match="start this gateway again"):
+        two.gateway.greeted(encode(Welcome("DefaultCluster", other[0], "00", other[1])))
+
+
+def test_the_rate_of_a_user_counts_over_all_gateways() -> None:
+    two = Two(config=Config(tables={"limits": {"user_messages_per_s": 1, "burst_s": 3}}))
+    other = NodeLink(two.parts.gate, two.clock, 2)
+    two.clock.run_for(100)
+    recorders = EventRecorder(), EventRecorder()
+    for number in range(4):
+        for forwarder, recorder in zip((two.gateway, other.forwarder), recorders, strict=True):
+            command = send(number, b"x")
+            command.principal = Principal("ann", "10.0.0.1")
+            forwarder.handle(recorder.connection, command)
+    two.clock.run_for(100)
+    events = [event for recorder in recorders for event in recorder.take()]
+    assert sum(isinstance(event, Sent) for event in events) == 3
+    assert sum(isinstance(event, Refused) and event.failure.code is ErrorCode.RATE for event in events) == 5
