@@ -2,12 +2,14 @@
 
     python -m benchmarks.overload                       every load; mosquitto too if it is installed; some five minutes
     python -m benchmarks.overload mqtt --scale 3        the loads whose name contains "mqtt", with three times the messages
+    python -m benchmarks.overload gRPC --apart          server and generator have a processor each
 
 The generator sends with a window, before and after the overload: the better run is the best. In between senders do not wait
 for answers: with a rate, they offer twice the best; without one, as much as the connections take. "kept" is the second figure
 over the first; below 90 % it is lost. "refused" were answered with a refusal, "lost" were not answered, or did not reach their
 subscribers. Where other programs use the processors too, compare the CPU of a message: "kept, by CPU" is what the overload
-leaves of the messages that the node can handle in the same processor time.
+leaves of the messages that the node can handle in the same processor time. A client that does more under overload takes processors
+from the server; with --apart it cannot.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks.brokers import mosquitto
@@ -26,6 +29,7 @@ from benchmarks.servers import AbsentError, Server, headgate
 from benchmarks.shapes import SHAPES, Shape
 
 SIDES: dict[str, Callable[[Path, str], Server]] = {"headgate": headgate, "mosquitto": mosquitto}
+PROCESSORS = sorted(os.sched_getaffinity(0))
 AS_FAST_AS_POSSIBLE = 10_000_000
 """A rate that no generator reaches."""
 TIMES = 2
@@ -121,6 +125,15 @@ def _row(side: str, name: str, best: Run, over: Run, megabytes: float) -> str:
     )
 
 
+def _on_its_own(start: Callable[[Path, str], Server], folder: Path, durability: str) -> Server:
+    """Start a server on the first processor; what this process starts later runs on the others."""
+    os.sched_setaffinity(0, PROCESSORS[:1])
+    try:
+        return start(folder, durability)
+    finally:
+        os.sched_setaffinity(0, PROCESSORS[1:] or PROCESSORS)
+
+
 def _kept(share: float) -> str:
     return f"{share:.0%}" if share >= KEPT_MIN else f"**{share:.0%}, lost**"
 
@@ -131,7 +144,10 @@ def main() -> None:
     parser.add_argument("part", nargs="?", default="", help="a part of the loads' names")
     parser.add_argument("--scale", type=float, default=1.0, help="multiple of the messages")
     parser.add_argument("--durability", choices=("page", "flushed"), default="flushed")
+    parser.add_argument("--apart", action="store_true", help="a processor for the server, and the others for the generator")
     options = parser.parse_args()
+    if options.apart:
+        SIDES.update({side: partial(_on_its_own, start) for side, start in SIDES.items()})
     print(f"{time.strftime('%d %B %Y %H:%M UTC', time.gmtime())}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     print(HEAD, flush=True)
     for side in SIDES:
