@@ -8,8 +8,8 @@ The generator sends with a window, before and after the overload: the better run
 for answers: with a rate, they offer twice the best; without one, as much as the connections take. "kept" is the second figure
 over the first; below 90 % it is lost. "refused" were answered with a refusal, "lost" were not answered, or did not reach their
 subscribers. Where other programs use the processors too, compare the CPU of a message: "kept, by CPU" is what the overload
-leaves of the messages that the node can handle in the same processor time. A client that does more under overload takes processors
-from the server; with --apart it cannot.
+leaves of the messages that the node can handle in the same processor time. A client that does more under overload takes a
+processor from the server; with --apart it cannot.
 """
 
 from __future__ import annotations

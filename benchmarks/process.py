@@ -80,6 +80,10 @@ class Process:
             time.sleep(0.05)
         raise TimeoutError(f"nothing listens on port {port}")
 
+    def kill(self) -> None:
+        """Send SIGKILL, and do not wait. `stop` is called later all the same."""
+        self._process.kill()
+
     def stop(self) -> None:
         """Send SIGTERM, and after 15 s SIGKILL, to the process and its descendants."""
         self._process.send_signal(signal.SIGTERM)

@@ -39,7 +39,8 @@ class Counter(Protocol):
 class Server:
     """A running server of one side: its processes, the port of each protocol, and what counts its instructions, if any.
 
-    roles   what a process does -> the process, where the figures of each are wanted
+    roles        what a process does -> the process, where the figures of each are wanted
+    store_port   where gateways reach its store; 0: they do not
     """
 
     name: str
@@ -47,6 +48,7 @@ class Server:
     processes: list[Process] = field(default_factory=list)
     counter: Counter | None = None
     roles: dict[str, Process] = field(default_factory=dict)
+    store_port: int = 0
 
     def cpu_s(self) -> float:
         """CPU time of all its processes, in seconds."""
@@ -90,19 +92,22 @@ def gateway_and_store(folder: Path, durability: str) -> Server:
     server = Server("gateway and store", own, [Process(command, folder / "store", told)])
     server.roles["store"] = server.processes[0]
     _up(server, server.processes[0], "remoting", "admin")
-    server.ports = {name: free_port() for name in installed().ports}
-    command = [
-        *run,
-        "--roles",
-        "gateway",
-        "--store",
-        f"127.0.0.1:{own['remoting']}",
-        "--data",
-        str(folder / "gateway" / "data"),
-    ]
-    server.processes.append(Process([*command, *_ports(server.ports)], folder / "gateway", told))
-    server.roles["gateway"] = server.processes[1]
-    _up(server, server.processes[1], "remoting", "admin")
+    server.store_port = own["remoting"]
+    gateway = gateway_before(folder, server)
+    server.ports = gateway.ports
+    server.processes += gateway.processes
+    server.roles["gateway"] = gateway.processes[0]
+    return server
+
+
+def gateway_before(folder: Path, store: Server) -> Server:
+    """Start a gateway before the store of a server."""
+    ports = {name: free_port() for name in installed().ports}
+    own = folder / f"gateway{ports['admin']}"
+    command = [sys.executable, "-m", "gateway", "run", "--roles", "gateway", "--store", f"127.0.0.1:{store.store_port}"]
+    process = Process([*command, "--data", str(own / "data"), *_ports(ports)], own, {"PYTHONPATH": str(ROOT)})
+    server = Server("gateway", ports, [process])
+    _up(server, process, "remoting", "admin")
     _ready(server, START_S)
     return server
 
