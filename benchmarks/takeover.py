@@ -2,8 +2,8 @@
 
     python -m benchmarks.takeover --rounds 5
 
-A store and two gateways run, and one gateway is killed. By HTTP and by MQTT, the client has got a message from it that is not yet
-acknowledged, and acknowledges it at the other gateway. By the other protocols a client begins there and has a
+A store and two gateways run, and one gateway is killed. By HTTP and by MQTT, the client has got a message from it that is
+not yet acknowledged, and acknowledges it at the other gateway. By the other protocols a client begins there and has a
 message acknowledged; that time has the start of its process in it, some milliseconds.
 """
 
