@@ -10,8 +10,11 @@ from typing import Final, final
 
 from domain.address import network_of_host
 
-SHARED_BYTES_MAX: Final = 48 * 1024 * 1024
-"""Bytes of one bound: of incomplete requests by HTTP/1.1 and HTTP/2 together, or of unread answers of all protocols."""
+SHARED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of unread answers of all protocols together."""
+REQUESTS_BYTES_MAX: Final = 48 * 1024 * 1024
+"""Bytes of incomplete requests by HTTP/1.1 and HTTP/2 together: what one host may hold, half of it, costs the process up to
+twice as much while it is put together."""
 UNCOUNTED_BYTES_MAX: Final = 64 * 1024
 """Bytes of one connection up to which a protocol need not count its answers: nearly all connections stay below."""
 

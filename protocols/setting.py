@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from domain.access import Authority
 from domain.ports import Entropy
 from protocols.adapter import Adapter, ignore_refusal
-from protocols.host_shares import HostShares
+from protocols.host_shares import REQUESTS_BYTES_MAX, HostShares
 from protocols.http2.application import ApplicationFactory
 
 
@@ -41,5 +41,5 @@ class Setting:
     refused: Callable[[str, str], None] = ignore_refusal
     applications: Sequence[ApplicationFactory] = ()
     carried: Mapping[str, Adapter] = field(default_factory=dict)
-    uploads: HostShares = field(default_factory=HostShares)
+    uploads: HostShares = field(default_factory=lambda: HostShares(REQUESTS_BYTES_MAX))
     unread: HostShares = field(default_factory=HostShares)

@@ -10,7 +10,7 @@ import pytest
 from hpack import Encoder
 
 from domain.limits import SECOND_NS
-from protocols.host_shares import SHARED_BYTES_MAX
+from protocols.host_shares import REQUESTS_BYTES_MAX
 from tests.neighbours.node import ACCEPTS_PER_TURN, SharedNode
 from tests.neighbours.socket import PeerStream
 from tests.protocols.http2.peer import EMPTY_SETTINGS, PREFACE, frame
@@ -124,7 +124,7 @@ def test_requests_that_never_end_hold_a_bounded_number_of_bytes(node: SharedNode
     for peer in peers:
         peer.send(post(CE_BATCH[0], bytes(4_000_000), f"Content-Type: {CE_BATCH[1]}")[:-1])
     node.run(60).check()
-    assert node.parts.uploads.bytes_held <= SHARED_BYTES_MAX // 2
+    assert node.parts.uploads.bytes_held <= REQUESTS_BYTES_MAX // 2
     node.idle(140)
     assert all(peer.closed for peer in peers)
     assert node.parts.uploads.bytes_held == 0

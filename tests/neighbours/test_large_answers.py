@@ -119,7 +119,7 @@ def test_many_large_pulls_come_in_one_segment(node: SharedNode, kind: str, reads
     for peer in peers:
         peer.reads = reads
         peer.send(data)
-    most, whole = answered(node, peers, 3 * CONNECTIONS * REQUESTS)
+    most, whole = answered(node, peers, 6 * CONNECTIONS * REQUESTS)
     assert most <= TURN_BYTES_MAX, (most, whole)
     assert whole >= MESSAGES * len(BODY) * (CONNECTIONS * REQUESTS if reads else CONNECTIONS), (most, whole)
 

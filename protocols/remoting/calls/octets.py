@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar, final
 
 from domain.errors import GatewayError
@@ -132,7 +132,7 @@ NOTHING: Final[Codec[None]] = Codec(lambda out, value: None, lambda reader: None
 def listed(item: Codec[T]) -> Codec[list[T]]:
     """Codec of a list: the number of items, 4 bytes and at most ITEMS_MAX, and the items."""
 
-    def put(out: Out, values: list[T]) -> None:
+    def put(out: Out, values: Sequence[T]) -> None:
         put_count(out, len(values))
         for value in values:
             item.put(out, value)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -67,6 +68,7 @@ def spark(folder: Path) -> Iterator[SparkSession]:
         f"spark.eventLog.dir=file://{folder / 'events'}",
         "spark.eventLog.compress=false",
     )
+    end_java()  # that of other tests knows neither these settings nor the variable
     before = dict(os.environ)
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join(f"--conf {setting}" for setting in settings) + " pyspark-shell"
     os.environ[VARIABLE] = f"reader:{PASSWORDS[0]}"
@@ -79,9 +81,21 @@ def spark(folder: Path) -> Iterator[SparkSession]:
             yield spark
         finally:
             opened.__exit__(None, None, None)
+            end_java()
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def end_java() -> None:
+    """End the Java machine that this process has begun, if any: the next session begins one with the environment of then."""
+    java: Any = SparkContext._gateway
+    if java is not None:
+        java.shutdown()
+        java.proc.stdin.close()
+        java.proc.wait(60)
+        SparkContext._gateway = None
+        SparkContext._jvm = None
 
 
 @contextmanager

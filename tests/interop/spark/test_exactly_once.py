@@ -168,7 +168,9 @@ def test_every_message_once_through_kills_of_the_driver(tmp_path: Path) -> None:
             producer.wait_for(ENOUGH)
         rows = delivered(nameserver, tmp_path / "query")
         assert rows == stored(nameserver)
-        assert len(rows) == len(set(rows)) == 1 + len(producer.acknowledged)
+        assert len(rows) == len(set(rows)), "no message twice"
+        # A send whose answer came too late was repeated: there may be more rows than acknowledged messages.
+        assert set(producer.acknowledged) <= {body for _, _, body in rows}
 
 
 def test_every_message_once_through_kills_of_the_node(tmp_path: Path) -> None:
