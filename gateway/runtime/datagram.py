@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -189,9 +189,8 @@ class DatagramPump:
 
     def _shut_out(self, bound: socket.socket, read: list[tuple[bytes, tuple[str, int]]]) -> None:
         """There is no room for what one host sends: let the kernel drop it until there is, instead of reading it."""
-        hosts = [address[0] for _, address in read]
-        most = max(set(hosts), key=hosts.count)
-        if 2 * hosts.count(most) > len(hosts) and shut_out(bound, network_of_host(most)):
+        ((host, count),) = Counter([address[0] for _, address in read]).most_common(1)
+        if 2 * count > len(read) and shut_out(bound, network_of_host(host)):
             self._shut.add(bound)
 
     def _let_in(self) -> None:
