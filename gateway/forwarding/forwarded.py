@@ -23,11 +23,8 @@ from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
 from protocols.remoting.forwarding.greeting import VERSIONS, Greeting, Welcome, encode, greeting_of
 from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
-from protocols.remoting.forwarding.stream import NodeStream
+from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, NodeStream
 
-AWAY_NS: Final = 10 * SECOND_NS
-"""Time without a connection after which the clients of a gateway are lost."""
-TICK_NS: Final = SECOND_NS
 STALLED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which what can wait is not sent to its clients."""
 DROPPED_BYTES: Final = 128 * 1024 * 1024
@@ -137,13 +134,7 @@ class _Gateway:
 
     def received(self, body: bytes) -> None:
         """A frame has come. Raises WireError."""
-        count, reader = self.stream.take(body)
-        for _ in range(count):
-            kind = reader.take(1)[0]
-            take = self._take.get(kind)
-            if take is None:
-                raise WireError(f"an item of kind {kind} is not known")
-            take(reader)
+        self.stream.take_all(body, self._take)
         if self.stalled and self.stream.unacknowledged_bytes < STALLED_BYTES // 2:
             self._stall(False)
 

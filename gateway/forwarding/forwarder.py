@@ -17,20 +17,16 @@ from domain.mqtt_session import ReadingResumed
 from domain.ports import Clock
 from domain.principal import GATEWAY, Principal
 from gateway.connection.client_connection import ClientConnection
-from gateway.forwarding.followed_spaces import FollowedSpaces
 from gateway.forwarding.forwarded_client import ForwardedClient
+from gateway.forwarding.space_copies import SpaceCopies
 from protocols.remoting.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
 from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
-from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, welcome_of
+from protocols.remoting.forwarding.greeting import VERSIONS, Greeting, Welcome, encode, welcome_of
 from protocols.remoting.forwarding.item import ClientItem
 from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
-from protocols.remoting.forwarding.stream import NodeStream
+from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, NodeStream
 
-AWAY_NS: Final = 10 * SECOND_NS
-"""Time without a connection after which the clients of a gateway are given up, on both sides."""
-TICK_NS: Final = SECOND_NS
-"""Time between two signs of life."""
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """Bytes of commands that the store has not got, above which further ones are refused."""
 PRINCIPALS_MAX: Final = 65_536
@@ -74,7 +70,7 @@ class Forwarder:
         self._life = life.hex()
         self.facts: StoreFacts | None = None
         self.ready = False
-        self.state = FollowedSpaces()
+        self.state = SpaceCopies()
         self.on_store_lost: Callable[[str], None] = _nothing
         self._stream: NodeStream
         self._stream_with = ""
@@ -142,8 +138,8 @@ class Forwarder:
         welcome = welcome_of(body)
         if welcome.cluster != self._cluster:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
-        if welcome.version not in (1,):
-            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway version 1")
+        if welcome.version not in VERSIONS:
+            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {VERSIONS}")
         known = self.facts
         if known is not None and (known.broker, known.controlled) != (welcome.broker, welcome.controlled):
             now, then = f"{welcome.broker!r} {_CONTROL[welcome.controlled]}", f"{known.broker!r} {_CONTROL[known.controlled]}"
@@ -168,13 +164,7 @@ class Forwarder:
 
     def received(self, body: bytes) -> None:
         """A frame has come. Raises WireError: the connection has to be closed."""
-        count, reader = self._stream.take(body)
-        for _ in range(count):
-            kind = reader.take(1)[0]
-            take = self._take.get(kind)
-            if take is None:
-                raise WireError(f"an item of kind {kind} is not known")
-            take(reader)
+        self._stream.take_all(body, self._take)
 
     def lost(self) -> None:
         """The connection is gone."""

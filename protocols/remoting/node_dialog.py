@@ -1,6 +1,6 @@
 """A connection from one node to another, from the side that connects: a greeting, then frames in both directions. No I/O.
 
-    -> 30010 NODE_HELLO, signed            <- its response
+    -> 30010 GREET_NODE, signed            <- its response
     -> 30011 NODE_FRAME, oneway            <- 30011 NODE_FRAME, oneway
     -> 46 CHECK_CLIENT_CONFIG as a ping    <- its response, whatever it says
 
@@ -14,11 +14,10 @@ from typing import Final, Protocol, final
 
 from domain.errors import GatewayError
 from protocols.remoting import codes
+from protocols.remoting.codes import GREET_NODE, NODE_FRAME
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, FLAG_ONEWAY, LANGUAGE_OTHER
 
-NODE_HELLO: Final = 30010
-NODE_FRAME: Final = 30011
 _HELLO_OPAQUE: Final = 1
 
 Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
@@ -29,7 +28,7 @@ class NodeSpeaker(Protocol):
     """What speaks over the connections to a node, one after the other."""
 
     def greeting(self) -> bytes:
-        """The body of a request NODE_HELLO."""
+        """The body of a request GREET_NODE."""
 
     def greeted(self, body: bytes) -> None:
         """The body of its response. Raises WireError: this is no node to speak to."""
@@ -67,7 +66,7 @@ class NodeDialog:
 
     def open(self) -> None:
         """The connection is there: greet."""
-        self._request(NODE_HELLO, _HELLO_OPAQUE, self._speaker.greeting())
+        self._request(GREET_NODE, _HELLO_OPAQUE, self._speaker.greeting())
 
     def receive(self, data: bytes) -> None:
         """Bytes of the other node. Raises DialogError, and WireError of the speaker."""
@@ -100,7 +99,7 @@ class NodeDialog:
             self._write(encode(NODE_FRAME, 0, body=body, flag=FLAG_ONEWAY, serialize=BINARY, language=LANGUAGE_OTHER))
 
     def ping(self) -> None:
-        """Ask for a sign of life."""
+        """Send a request that the other node has to answer, to learn whether it lives."""
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
         self._request(codes.CHECK_CLIENT, self._opaque, b"{}")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from domain.limits import MILLISECOND_NS
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock, Timer
 from protocols.remoting.calls.octets import Reader, WireError
 
@@ -16,6 +16,10 @@ FRAME_BYTES: Final = 64 * 1024
 """Bytes after which a frame is closed: what is carried out in one turn of the loop is about one frame."""
 ITEMS_MAX: Final = 256
 """Items after which a frame is closed."""
+AWAY_NS: Final = 10 * SECOND_NS
+"""Time without a connection after which both sides give up the stream."""
+TICK_NS: Final = SECOND_NS
+"""Time between two signs of life."""
 TELL_NS: Final = 100 * MILLISECOND_NS
 TELL_FRAMES: Final = 32
 """The other node is told at the latest after this time, or after as many frames, what has come."""
@@ -123,6 +127,19 @@ class NodeStream:
         elif self._told_timer is None:
             self._told_timer = self._clock.call_at(self._clock.monotonic_ns() + TELL_NS, self._tell_late)
         return count, reader
+
+    def take_all(self, body: bytes, takers: Mapping[int, Callable[[Reader], None]]) -> None:
+        """Take a frame, and give each of its items to the one that takes items of its kind, which is the first byte.
+
+        Raises WireError, as `take`.
+        """
+        count, reader = self.take(body)
+        for _ in range(count):
+            kind = reader.take(1)[0]
+            taker = takers.get(kind)
+            if taker is None:
+                raise WireError(f"an item of kind {kind} is not known")
+            taker(reader)
 
     def _tell_late(self) -> None:
         self._told_timer = None

@@ -9,9 +9,10 @@ import pytest
 from domain.errors import GatewayError
 from protocols.remoting import codes
 from protocols.remoting.calls.octets import WireError
+from protocols.remoting.codes import GREET_NODE, NODE_FRAME
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE
-from protocols.remoting.node_dialog import NODE_FRAME, NODE_HELLO, DialogError, NodeDialog
+from protocols.remoting.node_dialog import DialogError, NodeDialog
 
 WELCOME = b"welcome"
 
@@ -63,7 +64,7 @@ class Scene:
 def test_a_greeting_and_its_answer_come_before_all_frames() -> None:
     scene = Scene()
     (hello,) = scene.written
-    assert (hello.code, hello.body, hello.flag) == (NODE_HELLO, b"hello", 0)
+    assert (hello.code, hello.body, hello.flag) == (GREET_NODE, b"hello", 0)
     assert not scene.dialog.greeted
     scene.answer()
     assert scene.dialog.greeted

@@ -28,7 +28,7 @@ from domain.receipt import Receipt
 from domain.record import Record, encode
 from protocols.remoting.calls.octets import Out, Reader, WireError
 from protocols.remoting.calls.values import FILTER
-from protocols.remoting.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS
+from protocols.remoting.forwarding.kind import _UNANNOTATED, COMMAND_KINDS, COMMANDS, EVENT_KINDS, EVENTS, Kinds
 
 NOT_FORWARDED = {
     "ChannelCommand", "ChannelEvent", "ReadingPaused", "ReadingResumed", "AccessRevoked", "GreetNode", "NodeGreeted",
@@ -133,15 +133,20 @@ def shown_key(key: Any) -> Any:
     return tuple(key) if isinstance(key, list | tuple) else key
 
 
-@pytest.mark.parametrize("of", [*COMMANDS, *EVENTS], ids=lambda of: of.__name__)
-def test_what_is_read_is_what_was_written(of: type) -> None:
-    chance = Random(of.__name__)
+def written(of: type, chance: Random, count: int) -> Iterator[tuple[Kinds, Any, bytes]]:
+    """(table, value, its bytes) of some values of a class."""
     kinds = COMMAND_KINDS if issubclass(of, Command) else EVENT_KINDS
-    for _ in range(20):
+    for _ in range(count):
         value = of(*[None if name == "ticket" else sample(hint, chance) for name, hint in parameters(of)])
         out: Out = []
         kinds.of[of].put(out, value)
-        reader = Reader(b"".join(out))
+        yield kinds, value, b"".join(out)
+
+
+@pytest.mark.parametrize("of", [*COMMANDS, *EVENTS], ids=lambda of: of.__name__)
+def test_what_is_read_is_what_was_written(of: type) -> None:
+    for kinds, value, data in written(of, Random(of.__name__), 20):
+        reader = Reader(data)
         again = kinds.get(reader)
         assert type(again) is of
         assert repr(shown(again)) == repr(shown(value))  # that True is 1 must not be overlooked
@@ -151,14 +156,9 @@ def test_what_is_read_is_what_was_written(of: type) -> None:
 @pytest.mark.parametrize("of", [*COMMANDS, *EVENTS], ids=lambda of: of.__name__)
 def test_damaged_bytes_are_an_error_of_the_wire_or_another_value(of: type) -> None:
     chance = Random(of.__name__)
-    kinds = COMMAND_KINDS if issubclass(of, Command) else EVENT_KINDS
-    for _ in range(10):
-        value = of(*[None if name == "ticket" else sample(hint, chance) for name, hint in parameters(of)])
-        out: Out = []
-        kinds.of[of].put(out, value)
-        data = bytearray(b"".join(out))
+    for kinds, _, data in written(of, chance, 10):
         for _ in range(20):
             at = chance.randrange(2, len(data) + 1)
             broken = data[:at] if chance.random() < 0.5 or at == len(data) else data[:at] + chance.randbytes(1) + data[at + 1 :]
             with contextlib.suppress(WireError):
-                kinds.get(Reader(bytes(broken)))
+                kinds.get(Reader(broken))

@@ -7,7 +7,7 @@ from typing import final
 
 
 @final
-class FollowedSpaces:
+class SpaceCopies:
     """Small spaces of the store's state, kept up to date over the stream: `follow` of domain.store_ports.State."""
 
     def __init__(self) -> None:
