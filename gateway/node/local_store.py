@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar, final
 
+from domain.backup import BackedUp, Backups
 from domain.errors import StoreError
 from domain.message_store import MessageStore
 from domain.store_event import StoreEvent
@@ -19,6 +20,11 @@ DRAIN_S: Final = 2.0
 """Seconds that the store has to answer."""
 log = logging.getLogger("headgate.node")
 Made = TypeVar("Made")
+
+
+def backups_of(store: MessageStore) -> Backups | None:
+    """Backups of a store; None when its engine has none."""
+    return store.backups if isinstance(store, BackedUp) else None
 
 
 @final

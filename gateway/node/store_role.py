@@ -7,14 +7,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from domain.backup import BackedUp, Backups
+from domain.backup import Backups
 from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
-from gateway.node.local_store import LocalStore
+from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.registering import registration_of
 from gateway.node.protocols import Protocols
 from gateway.observe.health import Health
@@ -55,8 +55,7 @@ class StoreRole:
     @property
     def backups(self) -> Backups | None:
         """Backups of the store; None when its engine has none."""
-        store = self.parts.store
-        return store.backups if isinstance(store, BackedUp) else None
+        return backups_of(self.parts.store)
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import final
 
-from domain.backup import BackedUp, Backups
+from domain.backup import Backups
 from domain.errors import Failure
 from domain.ports import Clock
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, refuse_exposed
-from gateway.node.local_store import LocalStore
+from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.composition import NameserverParts, compose_nameserver
 from gateway.node.protocols import Protocols
 from gateway.observe.health import Health
@@ -46,8 +46,7 @@ class NameserverRole:
     @property
     def backups(self) -> Backups | None:
         """Backups of the store with the keys and users; None when its engine has none."""
-        store = self.parts.store
-        return store.backups if isinstance(store, BackedUp) else None
+        return backups_of(self.parts.store)
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
