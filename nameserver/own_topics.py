@@ -59,7 +59,7 @@ class OwnTopics:
         return list(newest_first)
 
     def topic(self, name: str) -> TopicQueues | None:
-        """AnnouncedTopics.topic."""
+        """The queues of a topic, None: this node has no such topic. Of the port AnnouncedTopics."""
         found = self._metadata.topic(name)
         return None if found is None else self._queues(found)
 

@@ -122,7 +122,7 @@ class Link:
             rest = rest[self._socket.send(rest) :]
 
     def _refuse(self, error: OSError) -> None:
-        """Raises TlsError for an error of TLS that would come back at the next attempt."""
+        """Raise TlsError when `error` is an error of TLS that every further attempt would meet too."""
         found = self._tls.refusal(self.address, error) if self._tls is not None and isinstance(error, ssl.SSLError) else None
         if found is not None:
             raise found from error

@@ -71,7 +71,7 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """Where an access key is: a file or an environment variable, one of them.
+    """The place of an access key: either a file or an environment variable.
 
     Its text is NAME:PASSWORD in the first line; the second line, if any, is a security token.
 

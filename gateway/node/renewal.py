@@ -94,7 +94,7 @@ class Renewal:
             self._connection_context.admission_check = Admission(limits)
 
     def _known(self, access: AccessConfig) -> bool:
-        """Somebody can prove who it is."""
+        """True when at least one user can authenticate."""
         return access.names_somebody or (self._records is not None and bool(self._records.users))
 
     def _admit(self, name: str, password: str) -> None:

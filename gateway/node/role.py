@@ -35,7 +35,7 @@ class Role(Protocol):
         """
 
     def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
-        """Clients are served from now on. `end_clients` ends all of their connections, for a reason."""
+        """The node serves clients from now on. `end_clients` ends all their connections; its argument is the reason."""
 
     def unfinished_bytes(self) -> int:
         """Bytes that were taken from clients, and that are not stored or delivered yet."""
@@ -47,7 +47,7 @@ class Role(Protocol):
         """(what, how it is) for the table that is printed at the start."""
 
     def pause(self) -> None:
-        """The node stops: begin nothing more by oneself."""
+        """The node stops: start no further work that no client asks for."""
 
     async def settled(self) -> None:
         """Wait, for a bounded time, until what clients have sent so far is answered."""

@@ -175,7 +175,7 @@ class NameserverConnection:
             self._socket.carry()
 
     async def close(self) -> None:
-        """Close the connection for good."""
+        """Close the connection, and make no other one."""
         if self._socket is not None:
             self._socket.close("the node stops")
         if self._task is not None:
@@ -253,7 +253,7 @@ class NodeRegistration:
         return len(self._connections), sum(each.registrar.registered for each in self._connections)
 
     def leave(self) -> None:
-        """Tell all name servers that the node stops."""
+        """Remove this node from all name servers that have it, since it stops."""
         self._leaving_s = asyncio.get_running_loop().time()
         for each in self._connections:
             each.leave()

@@ -36,7 +36,7 @@ class Dialog(Protocol):
         """Bytes have come. Raises GatewayError, whose text says why the connection has to be closed."""
 
     def ping(self) -> None:
-        """Ask for a sign of life."""
+        """Send a request that the other node has to answer, to learn whether it lives."""
 
     def end(self) -> None:
         """The connection is closed."""
@@ -186,7 +186,7 @@ class StoreConnection:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Close the connection for good."""
+        """Close the connection, and make no other one."""
         if self._socket is not None:
             self._socket.close("the gateway stops")
         if self._task is not None:
