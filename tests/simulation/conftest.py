@@ -16,12 +16,12 @@ NEAR = {"test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways",
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with clients at the node, and with clients at two gateways before it."""
     if metafunc.module.__name__.rpartition(".")[2] not in NEAR:
-        metafunc.parametrize("distance", ("near", "far"), indirect=True)
+        metafunc.parametrize("distance", ("near", "far"), indirect=True, scope="module")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def distance(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where the clients of all worlds of a test are."""
+    """Where the clients of all worlds are. A world of a whole module asks for it, so that each distance has its own."""
     World.gateways_before = 2 if getattr(request, "param", "near") == "far" else 0
     yield
     World.gateways_before = 0

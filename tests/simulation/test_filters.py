@@ -55,7 +55,7 @@ CASES = [("TAG", each, want) for each, want in TAGS.items()] + [("SQL92", each, 
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world(distance: None) -> World:
     """A node with the messages that was killed once after they were sent."""
     made = World(71)
     made.start()
