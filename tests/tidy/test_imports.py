@@ -63,6 +63,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime.admin_port", ("domain", "gateway.connection.intake")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
+    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.rocketmq.dialer")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),
@@ -82,6 +83,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         "gateway.forwarding",
         ("domain", "protocols.remoting.calls", "protocols.remoting.forwarding", "gateway.forwarding", *CONNECTION),
     ),
+    ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.rocketmq", *CONNECTION)),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",

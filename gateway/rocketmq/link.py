@@ -1,0 +1,340 @@
+"""The connection to one server: requests are pipelined, answers are matched by number, and it is made again when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure, GatewayError
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from gateway.rocketmq.broker_request import BrokerRequest, Sign
+from gateway.rocketmq.dialer import Dialer, Wire
+from protocols.remoting.codes import CHECK_CLIENT, GO_AWAY
+from protocols.remoting.frame import Frame, FrameDecoder, encode
+from protocols.remoting.header import FLAG_RESPONSE, LANGUAGE_JAVA
+
+IN_FLIGHT_MAX: Final = 16_384
+"""Requests that one server has not answered."""
+IN_FLIGHT_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of these requests."""
+REST_MS: Final = 50
+"""Pause before the second attempt to connect, on average; it doubles up to REST_MAX_MS."""
+REST_MAX_MS: Final = 1_000
+SIGN_MS: Final = 3_000
+"""Time that a server has, after a failure, to say something over a new connection."""
+_OPAQUE_MAX: Final = 0x7FFFFFFF
+
+Answered = Callable[[Frame | Failure], None]
+AnswerBack = Callable[[int, dict[str, str], bytes, str], None]
+"""Answers a request of a server: (response code, ext fields, body, remark)."""
+Requested = Callable[[str, Frame, AnswerBack], None]
+"""(name of the server, its request, answers it). A request whose flag is oneway takes no answer."""
+
+
+class WireError(GatewayError):
+    """What a server has sent cannot be understood; the text says what it was."""
+
+
+@final
+class _Waiting:
+    """A request that is not answered yet.
+
+    due_ns    when it is given up, monotonic
+    heard     bytes of the server that had come when it was sent
+    """
+
+    __slots__ = ("done", "due_ns", "heard", "size", "timeout_ms")
+
+    def __init__(self, done: Answered, size: int, timeout_ms: int, due_ns: int, heard: int) -> None:
+        self.done = done
+        self.size = size
+        self.timeout_ms = timeout_ms
+        self.due_ns = due_ns
+        self.heard = heard
+
+
+@final
+class RemotingLink:
+    """One server.
+
+    A connection is made by the first request, which waits for it. When it ends, requests without an answer fail, and it is made
+    again, at first soon, then less often; until the server has said something there, requests fail at once. A connection that
+    the server has ended while nothing waited is made again by the next request.
+
+    name     of the server, for texts
+    waits    why requests fail at once; "": they do not
+    losses   connections that have ended with requests unanswered, and attempts that have failed
+    late     answers that came when they were given up
+    """
+
+    def __init__(
+        self, name: str, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None,
+        on_request: Requested,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.waits = ""
+        self.losses = 0
+        self.late = 0
+        self._host = host
+        self._port = port
+        self._dialer = dialer
+        self._clock = clock
+        self._entropy = entropy
+        self._sign = sign
+        self._on_request = on_request
+        self._wire: _LinkWire | None = None
+        self._opaque = 0
+        self._waiting: dict[int, dict[int, _Waiting]] = {}
+        self._in_flight = 0
+        self._in_flight_bytes = 0
+        self._unwritten: list[bytes] = []
+        self._marked = False
+        self._failures = 0
+        self._timer: Timer | None = None
+        self._timer_ns = 0
+        self._rest: Timer | None = None
+        self._leaving = False
+        self._closed = False
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are not answered yet."""
+        return self._in_flight
+
+    @property
+    def connected(self) -> bool:
+        """True while there is a connection."""
+        return self._wire is not None and self._wire.is_open
+
+    def ask(self, request: BrokerRequest, done: Answered, timeout_ms: int) -> None:
+        """Send a request. `done` gets the response whatever its code, or STORE_UNAVAILABLE or OVERLOADED."""
+        if self.waits:
+            done(self._failure(self.waits))
+            return
+        if self._in_flight >= IN_FLIGHT_MAX or self._in_flight_bytes >= IN_FLIGHT_BYTES_MAX:
+            text = f"{self.name} at {self.where} has not answered {self._in_flight} requests yet; repeat it later"
+            done(Failure(ErrorCode.OVERLOADED, text))
+            return
+        self._send(request, done, timeout_ms)
+
+    def _send(self, request: BrokerRequest, done: Answered, timeout_ms: int) -> None:
+        opaque = self._next_opaque()
+        data = request.encoded(opaque, self._sign)
+        wire = self._connection()
+        due = self._clock.monotonic_ns() + timeout_ms * MILLISECOND_NS
+        waiting = _Waiting(done, len(data), timeout_ms, due, wire.heard)
+        self._waiting.setdefault(timeout_ms, {})[opaque] = waiting
+        self._in_flight += 1
+        self._in_flight_bytes += len(data)
+        self._watch(due)
+        self._put(data)
+
+    def oneway(self, request: BrokerRequest) -> None:
+        """Send a request that has no answer; it is dropped while there is no connection to be had, or too much is unwritten."""
+        if not self.waits and len(self._unwritten) < IN_FLIGHT_MAX:
+            self._connection()
+            self._put(request.encoded(self._next_opaque(), self._sign, True))
+
+    def close(self, reason: str) -> None:
+        """End the connection for good; what waits fails with `reason`."""
+        self._closed = True
+        self.waits = reason
+        if self._rest is not None:
+            self._rest.cancel()
+        self._drop(reason)
+
+    def _next_opaque(self) -> int:
+        self._opaque = self._opaque % _OPAQUE_MAX + 1
+        return self._opaque
+
+    def _connection(self) -> _LinkWire:
+        if self._wire is None:
+            self._wire = _LinkWire(self)
+            self._wire.wire = self._dialer.dial(self._host, self._port, self._wire)
+        return self._wire
+
+    def _put(self, data: bytes) -> None:
+        """Write in this turn, together with what else is to be written in it."""
+        self._unwritten.append(data)
+        if not self._marked:
+            self._marked = True
+            self._clock.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._marked = False
+        wire = self._wire
+        if wire is not None and wire.is_open and wire.wire is not None and self._unwritten:
+            data = self._unwritten[0] if len(self._unwritten) == 1 else b"".join(self._unwritten)
+            self._unwritten.clear()
+            wire.wire.write(data)
+
+    def opened(self) -> None:
+        """The connection is there. After a failure the server has to say something before it gets requests."""
+        if self._failures:
+            self._send(BrokerRequest(CHECK_CLIENT, {"bname": self.name}, b"{}"), lambda _: None, SIGN_MS)
+        self._flush()
+
+    def take(self, frame: Frame) -> None:
+        """A frame of the server."""
+        self._failures = 0
+        if not self._leaving:
+            self.waits = ""
+        if not frame.response:
+            self._on_request(self.name, frame, lambda *answer: self._answer(frame, *answer))
+            return
+        for waiting in self._waiting.values():
+            found = waiting.pop(frame.opaque, None)
+            if found is not None:
+                self._in_flight -= 1
+                self._in_flight_bytes -= found.size
+                found.done(self._leave() if frame.code == GO_AWAY else frame)
+                break
+        else:
+            self.late += 1
+        if self._leaving and not self._in_flight:
+            self._end_wire(f"{self.name} at {self.where} stops")
+
+    def _leave(self) -> Failure:
+        """The server stops: it gets no further requests, and may answer those that it has."""
+        self._leaving = True
+        self.waits = "it stops"
+        return self._failure(self.waits)
+
+    def _answer(self, request: Frame, code: int, fields: dict[str, str], body: bytes, remark: str) -> None:
+        if not request.oneway and self.connected:
+            self._put(
+                encode(
+                    code, request.opaque, fields=fields, body=body, flag=FLAG_RESPONSE, remark=remark,
+                    serialize=request.serialize, language=LANGUAGE_JAVA,
+                )
+            )  # fmt: skip
+
+    def lost(self, reason: str, idle: bool = True) -> None:
+        """The connection has ended, or could not be made. `idle`: it may have ended because nothing was said."""
+        wire, self._wire = self._wire, None
+        if idle and wire is not None and wire.heard and not self._in_flight and not self._leaving:
+            self._unwritten.clear()
+            return
+        self.losses += 1
+        self._failures += 1
+        self._leaving = False
+        if not self._closed:
+            self.waits = reason
+            pause_ms = min(REST_MAX_MS, REST_MS << min(self._failures - 1, 10)) * (0.5 + self._entropy.random())
+            self._rest = self._clock.call_at(
+                self._clock.monotonic_ns() + int(pause_ms * MILLISECOND_NS), self._again
+            )  # fmt: skip
+        self._drop(reason)
+
+    def _again(self) -> None:
+        """Connect without being asked; requests fail until the connection is there."""
+        self._rest = None
+        if not self._closed and self._wire is None:
+            self._connection()
+
+    def _drop(self, reason: str) -> None:
+        """Forget the connection, and let what waits fail."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.drop()
+        self._unwritten.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        self._in_flight = self._in_flight_bytes = 0
+        failure = self._failure(reason)
+        for each in waiting.values():
+            for one in each.values():
+                one.done(failure)
+
+    def _end_wire(self, reason: str) -> None:
+        wire = self._wire
+        if wire is not None:
+            wire.drop()
+            self.lost(reason, False)
+
+    def _watch(self, due_ns: int) -> None:
+        if self._timer is None or due_ns < self._timer_ns:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_ns = due_ns
+            self._timer = self._clock.call_at(due_ns, self._expire)
+
+    def _expire(self) -> None:
+        """Give up requests that were not answered in time; a server that has said nothing meanwhile is taken for dead."""
+        self._timer = None
+        now = self._clock.monotonic_ns()
+        heard = self._wire.heard if self._wire is not None else 0
+        given_up: list[_Waiting] = []
+        earliest = 0
+        for timeout_ms, waiting in list(self._waiting.items()):
+            for opaque, each in list(waiting.items()):
+                if each.due_ns > now:
+                    earliest = min(earliest, each.due_ns) if earliest else each.due_ns
+                    break
+                given_up.append(waiting.pop(opaque))
+            if not waiting:
+                del self._waiting[timeout_ms]
+        if earliest:
+            self._watch(earliest)
+        for each in given_up:
+            self._in_flight -= 1
+            self._in_flight_bytes -= each.size
+        for each in given_up:
+            each.done(self._failure(f"it did not answer within {each.timeout_ms / 1000:g} s"))
+        if any(each.heard == heard for each in given_up):
+            longest = max(each.timeout_ms for each in given_up)
+            self._end_wire(f"it said nothing for {longest / 1000:g} s")
+
+    def _failure(self, reason: str) -> Failure:
+        return Failure(ErrorCode.STORE_UNAVAILABLE, f"{self.name} at {self.where} does not answer: {reason}")
+
+
+@final
+class _LinkWire:
+    """One connection of a link.
+
+    wire     what is written to; set once dialling has begun
+    heard    bytes that have come
+    is_open  True from the moment the connection is there
+    """
+
+    def __init__(self, link: RemotingLink) -> None:
+        self.wire: Wire | None = None
+        self.heard = 0
+        self.is_open = False
+        self._link = link
+        self._decoder = FrameDecoder()
+        self._dropped = False
+
+    def drop(self) -> None:
+        """The link has no use for it any more."""
+        if not self._dropped:
+            self._dropped = True
+            if self.wire is not None:
+                self.wire.close()
+
+    def opened(self) -> None:
+        """WireUser.opened."""
+        if not self._dropped:
+            self.is_open = True
+            self._link.opened()
+
+    def received(self, data: bytes) -> None:
+        """WireUser.received."""
+        self.heard += len(data)
+        for frame in self._decoder.feed(data):
+            if self._dropped:
+                return
+            self._link.take(frame)
+        if self._decoder.fault and not self._dropped:
+            raise WireError(f"it does not speak the remoting protocol ({self._decoder.fault})")
+
+    def ended(self, reason: str) -> None:
+        """WireUser.ended."""
+        if not self._dropped:
+            self._dropped = True
+            self._link.lost(reason)
