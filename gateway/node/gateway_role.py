@@ -22,6 +22,7 @@ from gateway.node.composition import access_of
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.gateway_composition import compose_gateway
 from gateway.node.protocols import Protocols
+from gateway.node.role import OpenPort
 from gateway.node.store_address import StoreAddress
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
@@ -117,7 +118,7 @@ class GatewayRole:
             self._config, ports, host, facts, forwarder, self._records, self._clock, self._entropy, self._protocols
         )  # fmt: skip
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
+    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
         """When the store is lost, clients begin anew, here or elsewhere."""
         self._forwarder.on_store_lost = end_clients
 

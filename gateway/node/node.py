@@ -75,6 +75,8 @@ class Node:
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._admin: Admin | None = None
+        self._tls: TlsContexts
+        self._opening: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Bind the ports, make the parts, listen. Raises ConfigError for wrong settings, StoreError when the store fails."""
@@ -110,7 +112,7 @@ class Node:
                 role.unfinished_bytes,
                 side.unread,
             )
-            tls = self._contexts(host)
+            tls = self._tls = self._contexts(host)
             tls.check()
             if config.tls_only:
                 tls.context(())  # its first client needs the self-signed certificate to connect
@@ -123,7 +125,7 @@ class Node:
             role.abandon()
             raise
         self._ready_ns = self._clock.monotonic_ns()
-        role.begin(self._ready_ns, self._end_clients)
+        role.begin(self._ready_ns, self._end_clients, self._open_port)
         self._turns.start()
         self.health.phase = SERVING
 
@@ -184,6 +186,16 @@ class Node:
         else:
             bound.close()
             del self.ports[listener.name]
+
+    def _open_port(self, name: str, port: int) -> int:
+        """Serve one more port, 0 for any, as that of the listener `name` -> the port. Raises ConfigError when it is taken."""
+        bound = bind(name, self._host(name), port)
+        stream = StreamListener(name, bound)
+        self._streams.append(stream)
+        opening = asyncio.get_running_loop().create_task(stream.open(self._pump_of(self.protocols.listeners[name], self._tls)))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        return int(bound.getsockname()[1])
 
     def _pump_of(self, listener: Listener, tls: TlsContexts) -> Callable[[], Pump]:
         """The function that makes a pump for each connection to one listener."""

@@ -11,6 +11,9 @@ from domain.errors import Failure
 from gateway.node.client_side import ClientSide
 from gateway.observe.metrics import Snapshot
 
+OpenPort = Callable[[str, int], int]
+"""(name of a listener, port or 0 for any) -> the port, which is served as the listener's. Raises ConfigError: it is taken."""
+
 
 class Role(Protocol):
     """Made before the ports are bound, and opened when they are. `abandon` ends it whenever the start fails.
@@ -34,8 +37,12 @@ class Role(Protocol):
         Raises ConfigError and StoreError.
         """
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
-        """The node serves clients from now on. `end_clients` ends all their connections; its argument is the reason."""
+    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
+        """The node serves clients from now on.
+
+        end_clients   ends all their connections; its argument is the reason
+        open_port     serves one more port
+        """
 
     def unfinished_bytes(self) -> int:
         """Bytes that were taken from clients, and that are not stored or delivered yet."""

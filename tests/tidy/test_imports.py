@@ -83,6 +83,10 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         "gateway.forwarding",
         ("domain", "protocols.remoting.calls", "protocols.remoting.forwarding", "gateway.forwarding", *CONNECTION),
     ),
+    (
+        "gateway.rocketmq.relay",
+        ("domain", "protocols.remoting", "gateway.rocketmq.relay", "gateway.connection.transport", *CONNECTION),
+    ),
     ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.rocketmq", *CONNECTION)),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (

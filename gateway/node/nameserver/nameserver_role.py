@@ -14,6 +14,7 @@ from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.composition import NameserverParts, compose_nameserver
 from gateway.node.protocols import Protocols
+from gateway.node.role import OpenPort
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
@@ -57,7 +58,7 @@ class NameserverRole:
             )
         )
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None]) -> None:
+    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
         """Nothing: routes come from brokers."""
 
     def unfinished_bytes(self) -> int:

@@ -1,0 +1,111 @@
+"""The replies of name servers that carry brokers' addresses: the same with the addresses at which clients reach them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from protocols.remoting import codes, fastjson
+from protocols.remoting.frame import encode
+from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.relayed.frame_slice import FrameSlice
+
+GET_SYSTEM_TOPICS: Final = 304
+REWRITTEN: Final = frozenset({codes.GET_ROUTE, codes.GET_CLUSTER, GET_SYSTEM_TOPICS, codes.GET_BROKER_MEMBERS})
+"""Request codes whose replies carry addresses of brokers."""
+
+
+class RouteError(ValueError):
+    """The reply is not what a name server says; the text tells why."""
+
+
+class Broker:
+    """One broker set of a reply.
+
+    bean       its BrokerData bean
+    addresses  broker id -> address
+    """
+
+    __slots__ = ("addresses", "bean", "cluster", "name")
+
+    def __init__(self, bean: dict[str, object]) -> None:
+        name, cluster, addresses = bean.get("brokerName"), bean.get("cluster"), bean.get("brokerAddrs")
+        if not isinstance(name, str) or not isinstance(addresses, dict):
+            raise RouteError("a broker in it has no name or no addresses")
+        self.bean = bean
+        self.name = name
+        self.cluster = cluster if isinstance(cluster, str) else ""
+        self.addresses: dict[int, str] = {}
+        for each, where in addresses.items():
+            if not str(each).isdecimal() or not isinstance(where, str):
+                raise RouteError(f"the addresses of {name[:80]} are not broker ids with addresses")
+            self.addresses[int(each)] = where
+
+    def put(self, addresses: Mapping[int, str]) -> None:
+        """Replace the addresses in the bean."""
+        self.bean["brokerAddrs"] = {str(each): where for each, where in addresses.items()}
+
+
+def parsed(body: bytes) -> dict[str, object]:
+    """The JSON object of a reply. Raises RouteError."""
+    try:
+        found = fastjson.loads(body)
+    except fastjson.DialectError as error:
+        raise RouteError(f"it is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RouteError("it is not a JSON object")
+    return found
+
+
+def brokers_of(found: dict[str, object]) -> list[Broker]:
+    """The broker sets of a parsed reply to GET_ROUTE, GET_CLUSTER or GET_BROKER_MEMBERS. Raises RouteError."""
+    beans: list[object] = []
+    for name in ("brokerDatas", "brokerAddrTable", "brokerMemberGroup"):
+        value = found.get(name)
+        if name == "brokerMemberGroup" and value is not None:
+            beans.append(value)
+        elif isinstance(value, dict):
+            beans.extend(value.values())
+        elif isinstance(value, list):
+            beans.extend(value)
+    brokers: list[Broker] = []
+    for each in beans:
+        if not isinstance(each, dict):
+            raise RouteError("a broker in it is not a JSON object")
+        brokers.append(Broker(each))
+    return brokers
+
+
+def drop(found: dict[str, object], names: set[str]) -> None:
+    """Take broker sets, and their queues, out of a parsed reply."""
+    for key in ("brokerDatas", "queueDatas"):
+        value = found.get(key)
+        if isinstance(value, list):
+            found[key] = [each for each in value if not (isinstance(each, dict) and each.get("brokerName") in names)]
+    table = found.get("brokerAddrTable")
+    if isinstance(table, dict):
+        for name in names:
+            table.pop(name, None)
+    clusters = found.get("clusterAddrTable")
+    if isinstance(clusters, dict):
+        for cluster, members in list(clusters.items()):
+            kept = [each for each in members if each not in names] if isinstance(members, list) else members
+            if kept:
+                clusters[cluster] = kept
+            else:
+                del clusters[cluster]
+
+
+def rewritten(found: dict[str, object], brokers: list[Broker], at: Callable[[str], str]) -> bytes:
+    """The reply with `at(address)` in place of each address of a broker."""
+    for broker in brokers:
+        broker.put({each: at(where) for each, where in broker.addresses.items()})
+    where = found.get("brokerAddr")
+    if isinstance(where, str) and where:
+        found["brokerAddr"] = at(where)
+    return fastjson.dumps(found)
+
+
+def refusal(frame: FrameSlice, text: str) -> bytes:
+    """The reply in place of one that cannot be given on."""
+    return encode(codes.SYSTEM_ERROR, frame.opaque, fields={}, flag=FLAG_RESPONSE, remark=text, serialize=frame.serialize)

@@ -1,0 +1,47 @@
+"""What a relayed connection and the relay say to each other. Nothing of it is forwarded to another node."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.command import Command
+from domain.event import Event
+from protocols.remoting.relayed.frame_slice import FrameSlice
+
+
+@final
+class RelayFrames(Command):
+    """Frames of a client, complete, in the order in which they came. No answer of its own.
+
+    local_port   the port of the gateway that the client has connected to
+    frames       requests, and replies to requests of servers
+    """
+
+    __slots__ = ("frames", "local_port", "ticket")
+
+    def __init__(self, local_port: int, frames: list[FrameSlice]) -> None:
+        self.ticket = None
+        self.local_port = local_port
+        self.frames = frames
+
+
+@final
+class RelayOutput(Event):
+    """Whole frames for the client of this connection, in pieces of any size; ticket None."""
+
+    __slots__ = ("pieces", "ticket")
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.ticket = None
+        self.pieces = pieces
+
+
+@final
+class RelayReading(Event):
+    """Read from the client from now on, or stop; ticket None."""
+
+    __slots__ = ("reading", "ticket")
+
+    def __init__(self, reading: bool) -> None:
+        self.ticket = None
+        self.reading = reading

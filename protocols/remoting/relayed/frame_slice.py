@@ -1,0 +1,228 @@
+"""Frames as they came: where each lies in the received bytes, and what passing it on needs of its header."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, final
+
+import orjson
+
+from domain.limits import REMOTING_FRAME_BYTES_MAX
+from domain.octets import uint32
+from protocols.remoting.frame import FAULT_HEADER, FAULT_LENGTH, HEADER_BYTES_MAX
+from protocols.remoting.header import BINARY, BINARY_BYTES_MIN, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
+
+_FIXED: Final = struct.Struct(">hBhii")
+_OPAQUE: Final = struct.Struct(">i")
+_PREFIX: Final = struct.Struct(">II")
+_OPAQUE_AT: Final = 8 + 5
+_SENDER: Final = struct.Struct(">hBh")
+_JSON_BYTES_MIN: Final = 2
+JAVA: Final = LANGUAGES[LANGUAGE_JAVA]
+
+
+@final
+class FrameSlice:
+    """One frame within received bytes.
+
+    data        the received bytes
+    start, end  the place of the frame in them
+    body_at     the place of its body
+    serialize   encoding of its header: JSON or BINARY
+    code        request code as it was sent, or response code
+    opaque      number of the request
+    flag        FLAG_RESPONSE and FLAG_ONEWAY
+    """
+
+    __slots__ = ("_fields", "body_at", "code", "data", "end", "flag", "opaque", "serialize", "start")
+
+    def __init__(self, data: bytes, start: int, end: int, body_at: int, serialize: int) -> None:
+        self.data = data
+        self.start = start
+        self.end = end
+        self.body_at = body_at
+        self.serialize = serialize
+        self.code = 0
+        self.opaque = 0
+        self.flag = 0
+        self._fields: dict[str, object] | None = None
+
+    @property
+    def response(self) -> bool:
+        """True for a reply."""
+        return self.flag & FLAG_RESPONSE != 0
+
+    @property
+    def oneway(self) -> bool:
+        """True for a request without reply."""
+        return self.flag & FLAG_ONEWAY != 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the frame."""
+        return self.end - self.start
+
+    @property
+    def whole(self) -> bytes:
+        """The frame."""
+        return self.data[self.start : self.end]
+
+    @property
+    def body(self) -> bytes:
+        """Its body, b"" without one."""
+        return self.data[self.body_at : self.end]
+
+    @property
+    def header(self) -> bytes:
+        """Its header, encoded."""
+        return self.data[self.start + 8 : self.body_at]
+
+    def set_fields(self, fields: dict[str, object] | None) -> None:
+        """The ext fields of a JSON header, decoded."""
+        self._fields = fields
+
+    def field(self, name: str) -> str:
+        """The text of one ext field; "" when it is absent, or no text."""
+        fields = self._fields
+        if fields is None:
+            fields = self._fields = self._binary_fields() if self.serialize == BINARY else {}
+        value = fields.get(name, "")
+        return value if isinstance(value, str) else ""
+
+    def _binary_fields(self) -> dict[str, object]:
+        at = self.start + 8 + BINARY_BYTES_MIN - 8
+        remark = uint32(self.data, at)
+        found = split(self.data[at + 8 + remark : self.body_at]) or {}
+        return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in found.items()}
+
+    def java_version(self) -> int:
+        """The MQVersion ordinal of a Java client, -1 for clients in other languages."""
+        if self.serialize == BINARY:
+            _, language, version = _SENDER.unpack_from(self.data, self.start + 8)
+            return int(version) if language == LANGUAGE_JAVA else -1
+        header = orjson.loads(self.header)
+        version = header.get("version")
+        return version if header.get("language", JAVA) == JAVA and isinstance(version, int) else -1
+
+    def numbered(self, opaque: int, flag: int | None = None) -> bytes:
+        """The frame with another number, and with another flag unless that is None; all else is as it came."""
+        flag = self.flag if flag is None else flag
+        if self.serialize == BINARY:
+            at = self.start + _OPAQUE_AT
+            return b"".join(
+                (self.data[self.start : at], _OPAQUE.pack(opaque), _OPAQUE.pack(flag), self.data[at + 8 : self.end])
+            )
+        header = orjson.loads(self.header)
+        header["opaque"] = opaque
+        header["flag"] = flag
+        return self._with(orjson.dumps(header), self.body)
+
+    def with_body(self, body: bytes) -> bytes:
+        """The frame with another body."""
+        return self._with(self.header, body)
+
+    def _with(self, header: bytes, body: bytes) -> bytes:
+        return b"".join((_PREFIX.pack(4 + len(header) + len(body), self.serialize << 24 | len(header)), header, body))
+
+
+@final
+class FrameSplitter:
+    """Finds the frames of a stream that comes in chunks of any size.
+
+    fault   "" while the stream is well-formed, else FAULT_LENGTH or FAULT_HEADER: all frames before the malformed one have
+            been returned, `feed` returns nothing more, and the connection has to be closed
+    held    bytes received of an incomplete frame; 0 when there is none
+    """
+
+    __slots__ = ("_limit", "_need", "_parts", "fault", "held")
+
+    def __init__(self, limit: int = REMOTING_FRAME_BYTES_MAX) -> None:
+        """`limit`: longest frame in bytes, its 4 length bytes included; a longer one is FAULT_LENGTH."""
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._need = 0
+        self.held = 0
+        self.fault = ""
+
+    def feed(self, data: bytes) -> list[FrameSlice]:
+        """The frames that a chunk completes, possibly none. They lie one behind the other in the same bytes."""
+        if self.fault:
+            return []
+        if self.held:
+            self._parts.append(data)
+            self.held += len(data)
+            if self.held < self._need:
+                return []
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self.held = 0
+        out: list[FrameSlice] = []
+        at = 0
+        size = len(data)
+        while at < size:
+            need = self._whole(data, at, size)
+            if need < 0:
+                return out
+            if at + need > size:
+                self._parts.append(data[at:] if at else data)
+                self.held = size - at
+                self._need = need
+                return out
+            frame = _slice(data, at, at + need)
+            if frame is None:
+                self.fault = FAULT_HEADER
+                return out
+            out.append(frame)
+            at += need
+        return out
+
+    def _whole(self, data: bytes, at: int, size: int) -> int:
+        """Size of the frame at `at` in bytes, or the bytes needed to compute it; -1 with `fault` set for a malformed frame."""
+        there = size - at
+        if data[at] != 0:
+            self.fault = FAULT_LENGTH
+            return -1
+        if there < 4:
+            return 4
+        length = uint32(data, at)
+        if length < 4 + _JSON_BYTES_MIN or length + 4 > self._limit:
+            self.fault = FAULT_LENGTH
+            return -1
+        if there < 8:
+            return 8
+        header = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+        kind = data[at + 4]
+        least = BINARY_BYTES_MIN if kind else _JSON_BYTES_MIN
+        if kind > BINARY or header + 4 > length or header > HEADER_BYTES_MAX or header < least:
+            self.fault = FAULT_HEADER
+            return -1
+        return length + 4
+
+
+def _slice(data: bytes, start: int, end: int) -> FrameSlice | None:
+    """The frame from `start` to `end`; None when its header is malformed."""
+    kind = data[start + 4]
+    body_at = start + 8 + (data[start + 5] << 16 | data[start + 6] << 8 | data[start + 7])
+    frame = FrameSlice(data, start, end, body_at, kind)
+    if kind == BINARY:
+        code, _, _, frame.opaque, frame.flag = _FIXED.unpack_from(data, start + 8)
+        frame.code = code if code >= 0 else code & 0xFFFF
+        ends = start + 8 + 17 + uint32(data, start + 8 + 13) + 4
+        return frame if ends <= body_at and uint32(data, ends - 4) == body_at - ends else None
+    try:
+        found = orjson.loads(data[start + 8 : body_at])
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    code, opaque, flag, fields = found.get("code", 0), found.get("opaque", 0), found.get("flag", 0), found.get("extFields")
+    for number in (code, opaque, flag):
+        if type(number) is not int or not -0x80000000 <= number <= 0x7FFFFFFF:
+            return None
+    if fields is not None and not isinstance(fields, dict):
+        return None
+    frame.code = code
+    frame.opaque = opaque
+    frame.flag = flag
+    frame.set_fields(fields if fields is not None else {})
+    return frame
