@@ -114,8 +114,8 @@ class StoredSessions:
         def done(_: object) -> None:
             if session.epoch == epoch and self.in_memory.get(session.client_id) is session:
                 del self.in_memory[session.client_id]
+                self._deadlines.add(session)  # not before: a deadline of a session in memory is passed over
 
-        self._deadlines.add(session)
         if due and will is not None:
             self._wills.publish(will, changes, done)
         else:

@@ -70,6 +70,25 @@ def test_will_delay_waits_and_is_cancelled_by_a_return(kill: bool) -> None:
     assert heard() == []
 
 
+def test_a_will_that_is_due_while_its_session_is_being_stored_is_published() -> None:
+    broker = Broker()
+    listener = broker.client(5)
+    listener.connect("listener", clean=False, expiry_s=10_000)
+    listener.subscribe("wills/#")
+    client = broker.client(5)
+    client.connect("c", clean=False, will=Will("wills/c", b"gone", 1, False, with_number(props.WILL_DELAY, 2)), expiry_s=3)
+    broker.run(100)
+    broker.disk.hold_syncs = True
+    client.drop()
+    broker.run(4_000)
+    assert bodies(listener.messages()) == []
+    broker.disk.release()
+    broker.run(2_000)
+    assert bodies(listener.messages()) == [b"gone"]
+    client = broker.client(5)
+    assert not client.connect("c", clean=False, expiry_s=3).present
+
+
 def test_will_of_a_durable_session_survives_the_server() -> None:
     broker = Broker()
     away(broker, pattern="wills/#")
