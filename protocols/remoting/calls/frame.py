@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple, final
 
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
+from domain.limits import REMOTING_FRAME_BYTES_MAX
 from protocols.remoting.calls.octets import Out, Reader, WireError, put_data
 from protocols.remoting.calls.values import FAILURE
 
@@ -21,6 +22,10 @@ _ANSWERS: Final = struct.Struct(">BI")
 _ANSWER: Final = struct.Struct(">qB")
 CALLS_MAX: Final = 65_536
 """Most calls, or answers, of one body."""
+BODY_BYTES: Final = 1024 * 1024
+"""Bytes of calls, or answers, after which a body is closed: one frame is carried out in one turn."""
+CALL_BYTES_MAX: Final = REMOTING_FRAME_BYTES_MAX - BODY_BYTES - 64 * 1024
+"""Bytes of one request or one answer, so that the frame with it is one of the remoting protocol."""
 
 
 @final
@@ -47,6 +52,15 @@ class AnswerBytes(NamedTuple):
 
     number: int
     answer: bytes | Failure
+
+
+def too_large(what: str, size: int) -> Failure | None:
+    """MESSAGE_TOO_LARGE for a request or an answer of `size` bytes that fits into no frame."""
+    if size <= CALL_BYTES_MAX:
+        return None
+    return Failure(
+        ErrorCode.MESSAGE_TOO_LARGE, f"{what} has {size} bytes, at most {CALL_BYTES_MAX} go between nodes: ask for less"
+    )
 
 
 def put_calls(settled: int, calls: list[CallBytes]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, final
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from protocols.remoting.calls.frame import CallBytes, get_answers, put_calls
+from protocols.remoting.calls.frame import BODY_BYTES, CallBytes, get_answers, put_calls, too_large
 from protocols.remoting.calls.operations import Operation, Repeat
 
 A = TypeVar("A")
@@ -19,6 +19,8 @@ SWEEP_NS: Final = SECOND_NS // 2
 """Time between two looks for calls whose time is over."""
 CALLS_MAX: Final = 32_768
 """Calls that may be without an answer."""
+CALLS_IN_BODY: Final = 4_096
+"""Calls after which a body is closed."""
 BYTES_MAX: Final = 64 * 1024 * 1024
 """Bytes of the requests of these calls."""
 _UNKNOWN: Final = Failure(
@@ -76,11 +78,17 @@ class StoreLink:
     def call(self, operation: Operation[A], done: Callable[[A | Failure], None] | None, *arguments: Any) -> None:
         """Call an operation with the arguments of its method, `done` left out. `done` is called once with the answer.
 
-        The answer is what the method answers, or one of two failures of the link. OVERLOADED, given at once: CALLS_MAX or
-        BYTES_MAX would be exceeded, and nothing is sent. STORE_UNAVAILABLE: no answer came within CALL_NS, or the store has
-        started again and a call that must not be repeated (`Repeat.ONCE`) had been sent. Then it may have been carried out.
+        The answer is what the method answers, or a failure of the link. Two are given at once, and nothing is sent:
+        MESSAGE_TOO_LARGE, no frame holds the request, and OVERLOADED, CALLS_MAX or BYTES_MAX would be exceeded.
+        STORE_UNAVAILABLE: no answer came within CALL_NS, or the store has started again and a call that must not be repeated
+        (`Repeat.ONCE`) had been sent. Then it may have been carried out.
         """
         request = operation.put_request(*arguments)
+        failure = too_large(f"the request {operation.name}", len(request))
+        if failure is not None:
+            if done is not None:
+                done(failure)
+            return
         if len(self._unanswered) >= CALLS_MAX or self._bytes + len(request) > BYTES_MAX:
             if done is not None:
                 done(Failure(ErrorCode.OVERLOADED, f"too many requests wait for {self.name}"))
@@ -103,11 +111,16 @@ class StoreLink:
 
     def _post(self, send: Callable[[bytes], None], numbers: list[int]) -> None:
         calls: list[CallBytes] = []
+        size = 0
         for number in numbers:
             call = self._unanswered.get(number)
             if call is not None:
                 call.sent = True
                 calls.append(CallBytes(number, call.operation.number, call.request))
+                size += len(call.request)
+                if size >= BODY_BYTES or len(calls) >= CALLS_IN_BODY:
+                    send(put_calls(next(iter(self._unanswered)), calls))
+                    calls, size = [], 0
         if calls:
             send(put_calls(next(iter(self._unanswered)), calls))
 

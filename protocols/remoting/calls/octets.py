@@ -35,6 +35,10 @@ class Reader:
         self._end = len(data) if end < 0 else end
         self.at = at
 
+    def bound(self, end: int) -> None:
+        """Let values be taken up to place `end`, which is within the bytes, and no further."""
+        self._end = end
+
     @property
     def left(self) -> int:
         """Number of bytes that have not been taken."""

@@ -10,8 +10,8 @@ from domain.errors import Failure
 from domain.limits import SECOND_NS
 from domain.message_store import MessageStore
 from domain.ports import Clock
-from protocols.remoting.calls.frame import AnswerBytes, CallBytes, get_calls, put_answers
-from protocols.remoting.calls.link import BYTES_MAX, CALLS_MAX
+from protocols.remoting.calls.frame import BODY_BYTES, AnswerBytes, CallBytes, get_calls, put_answers, too_large
+from protocols.remoting.calls.link import BYTES_MAX, CALLS_IN_BODY, CALLS_MAX
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.calls.operations import NO_DONE, OPERATIONS, Operation
 
@@ -122,7 +122,10 @@ class CallService:
     def _answered(self, caller: Caller, number: int, operation: Operation[Any], value: Any) -> None:
         if number not in caller.answers:
             return  # the caller no longer needs the answer
-        answer = caller.answers[number] = value if isinstance(value, Failure) else operation.put_answer(value)
+        answer = value if isinstance(value, Failure) else operation.put_answer(value)
+        if isinstance(answer, bytes):
+            answer = too_large(f"the answer of {operation.name}", len(answer)) or answer
+        caller.answers[number] = answer
         caller.bytes += len(answer) if isinstance(answer, bytes) else 0
         self._tell(caller, number)
 
@@ -136,10 +139,15 @@ class CallService:
         if caller.send is None:
             return
         answers: list[AnswerBytes] = []
+        size = 0
         for number in fresh:
             answer = caller.answers.get(number)
             if answer is not None:
                 answers.append(AnswerBytes(number, answer))
+                size += len(answer) if isinstance(answer, bytes) else 0
+                if size >= BODY_BYTES or len(answers) >= CALLS_IN_BODY:
+                    caller.send(put_answers(answers))
+                    answers, size = [], 0
         if answers:
             caller.send(put_answers(answers))
 

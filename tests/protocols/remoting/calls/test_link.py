@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import ErrorCode, Failure
-from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.limits import MILLISECOND_NS, REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.message import Message
 from domain.once import OnceKey
 from domain.record import Record
@@ -209,3 +209,48 @@ def test_a_newer_connection_takes_the_place_of_the_older_one() -> None:
     place.clock.run_for(SECOND_NS // MILLISECOND_NS)
     assert len(newer) == 1
     assert place.back == []
+
+
+def test_bodies_are_frames_of_the_protocol_however_much_is_asked_in_a_turn() -> None:
+    place = Place()
+    found: list[Any] = []
+    for number in range(8):
+        message = Message("t", b"%d" % number * (3 << 20), queue_id=0)
+        place.link.call(of.APPEND_PLAIN, found.append, [message], [])
+    place.connect()
+    sizes = [len(frame) for frame in place.there]
+    assert (len(sizes), max(sizes) < REMOTING_FRAME_BYTES_MAX) == (8, True)
+    place.carry()
+    assert (place.end(), len(found)) == (8, 8)
+    for at in range(8):
+        place.link.call(of.READ, found.append, ReadRequest("t", 0, at, 1, 1))
+    place.clock.run_for(5)
+    for frame in place.there:
+        place.service.received("g", frame)
+    place.there.clear()
+    place.clock.run_for(20)
+    sizes = [len(frame) for frame in place.back]
+    assert (len(sizes), max(sizes) < REMOTING_FRAME_BYTES_MAX) == (8, True)
+    place.carry()
+    assert [Record(result.records[0]).body[:1] for result in found[8:]] == [b"%d" % at for at in range(8)]
+
+
+def test_what_no_frame_holds_is_refused_at_once() -> None:
+    place = Place()
+    place.connect()
+    found: list[Any] = []
+    messages = [Message("t", bytes(4 << 20), queue_id=0) for _ in range(4)]
+    place.link.call(of.APPEND_PLAIN, found.append, messages, [])
+    assert [each.code for each in found] == [ErrorCode.MESSAGE_TOO_LARGE]
+    place.link.call(of.APPEND_PLAIN, found.append, messages[:1], [])
+    place.clock.run_for(5)
+    place.carry()
+    assert (place.end(), len(found)) == (1, 2)
+    for _ in range(5):
+        place.link.call(of.APPEND_PLAIN, found.append, messages[:1], [])
+    place.clock.run_for(5)
+    place.carry()
+    place.link.call(of.READ, found.append, ReadRequest("t", 0, 0, 100, 64 << 20))
+    place.clock.run_for(5)
+    place.carry()
+    assert found[-1].code is ErrorCode.MESSAGE_TOO_LARGE
