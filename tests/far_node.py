@@ -11,18 +11,25 @@ from typing import Final
 from domain.command import Command, Disconnected
 from domain.errors import Failure
 from domain.event import Event, Refused
-from domain.limits import MILLISECOND_NS
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
 from domain.ports import Clock
 from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.forwarding.forwarder import Forwarder
+from protocols.remoting.calls.octets import WireError
+from protocols.remoting.forwarding.stream import VERSIONS
 
 _lives: Final = count(1)
 DELAY_NS: Final = MILLISECOND_NS // 5
 """Time that a frame takes, on average."""
 AGAIN_NS: Final = 20 * MILLISECOND_NS
+
+
+def life() -> bytes:
+    """The name of a stream."""
+    return next(_lives).to_bytes(16, "big")
 
 
 class Wire:
@@ -48,6 +55,10 @@ class Wire:
         self._last_ns[way] = when
         link.clock.call_at(when, partial(self._arrive, arrive))
 
+    def hang(self, until_ns: int) -> None:
+        """Carry nothing more until then, in either direction."""
+        self._last_ns = [max(last, until_ns) for last in self._last_ns]
+
     def _arrive(self, arrive: Callable[[], None]) -> None:
         if self.open:
             arrive()
@@ -64,11 +75,12 @@ class StoreEnd:
         if isinstance(event, NodeGreeted):
             self._wire.carry(1, partial(self._link.greeted, event.greeting))
         elif isinstance(event, NodeFrameOut):
-            self._wire.carry(1, partial(self._link.forwarder.received, event.body))
+            self._wire.carry(1, partial(self._link.frame, self._link.harmed(1, event.body)))
         elif isinstance(event, Refused):
             raise AssertionError(event.failure)
 
     def close(self) -> None:
+        self._link.broken += 1
         self._link.hang_up()
 
     def throttle(self, until_ns: int) -> None:
@@ -84,15 +96,26 @@ class NodeLink:
 
     loss     share of the frames that get lost, each with its connection
     broken   connections that broke
+    harm     makes another body of a frame; 0: it goes to the store, 1: to the gateway
     """
 
-    def __init__(self, store: Handler, clock: Clock, seed: int, loss: float = 0.0, cluster: str = "DefaultCluster") -> None:
+    def __init__(
+        self,
+        store: Handler,
+        clock: Clock,
+        seed: int,
+        loss: float = 0.0,
+        versions: tuple[int, ...] = VERSIONS,
+        forwarder: Forwarder | None = None,
+    ) -> None:
+        """`forwarder`: the gateway's end; None: one of its own, which speaks `versions`."""
         self.clock = clock
         self.random = Random(seed)
         self.loss = loss
         self.broken = 0
         self.store = store
-        self.forwarder = Forwarder(clock, cluster, "gateway-1", next(_lives).to_bytes(16, "big"))
+        self.forwarder = forwarder or Forwarder(clock, "DefaultCluster", "gateway-1", life(), versions)
+        self.harm: Callable[[int, bytes], bytes] | None = None
         self._wires = 0
         self._wire: Wire | None = None
         self._end: ClientConnection | None = None
@@ -116,7 +139,19 @@ class NodeLink:
         assert wire is not None
         assert end is not None
         self.forwarder.greeted(body)
-        self.forwarder.connected(lambda frame: self._ask(wire, end, NodeFrame(frame)))
+        self.forwarder.connected(lambda frame: self._ask(wire, end, NodeFrame(self.harmed(0, frame))))
+
+    def harmed(self, way: int, body: bytes) -> bytes:
+        """The body of a frame as it arrives."""
+        return body if self.harm is None else self.harm(way, body)
+
+    def frame(self, body: bytes) -> None:
+        """A frame of the store has come."""
+        try:
+            self.forwarder.received(body)
+        except WireError:
+            self.broken += 1
+            self.hang_up()
 
     def hang_up(self, again_ns: int = AGAIN_NS) -> None:
         """The connection breaks; both ends hear of it, and the gateway connects again after `again_ns`."""
@@ -128,6 +163,16 @@ class NodeLink:
         self.forwarder.lost()
         self.clock.call_soon(partial(self.store.handle, end, Disconnected("lost")))
         self.clock.call_at(self.clock.monotonic_ns() + again_ns, self.dial)
+
+    def hang(self, hang_ns: int) -> None:
+        """The connection stays, and carries nothing for a while; after ten seconds of it the gateway connects again."""
+        wire = self._wire
+        if wire is None:
+            return
+        now = self.clock.monotonic_ns()
+        wire.hang(now + hang_ns)
+        if hang_ns > 10 * SECOND_NS:
+            self.clock.call_at(now + 10 * SECOND_NS, lambda: self.hang_up() if self._wire is wire else None)
 
     def die(self) -> None:
         """The gateway is killed: the store's node hears that the connection has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, final
 
@@ -21,9 +22,9 @@ from gateway.connection.handler import Handler
 from protocols.remoting.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, WireError, optional
 from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
-from protocols.remoting.forwarding.greeting import VERSIONS, Greeting, Welcome, encode, greeting_of
+from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, greeting_of
 from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
-from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, NodeStream
+from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, VERSIONS, ItemError, NodeStream, SizeError
 
 STALLED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which what can wait is not sent to its clients."""
@@ -32,6 +33,7 @@ DROPPED_BYTES: Final = 128 * 1024 * 1024
 FOLLOWED: Final = ("access",)
 """Spaces of the state that gateways keep a copy of."""
 _VALUE: Final = optional(DATA)
+_FAILED: Final = Failure(ErrorCode.INTERNAL, "the request failed at the store's node: its log says why")
 log = logging.getLogger("headgate.forwarding")
 
 
@@ -58,7 +60,12 @@ class _Client:
         ticket = getattr(event, "ticket", None)
         out = [item.EVENT_HEAD.pack(item.EVENT, self.number, ticket if isinstance(ticket, int) else item.NO_TICKET)]
         EVENT_KINDS.of[type(event)].put(out, event)
-        self.node.put(out)
+        try:
+            self.node.put(out)
+        except SizeError as error:
+            log.warning("%s for a client of gateway %s has %s", type(event).__name__, self.node.name, error)
+            failure = Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the answer has {error}: ask for less")
+            self.fail(ticket if isinstance(ticket, int) else item.NO_TICKET, failure)
 
     def close(self) -> None:
         """Have the gateway close the connection."""
@@ -76,6 +83,15 @@ class _Client:
         FAILURE.put(out, failure)
         self.node.put(out)
 
+    def fail(self, ticket: int, failure: Failure) -> bool:
+        """A command was not carried out. False: nobody waits for its answer, so the client has to end."""
+        if ticket:
+            self.answer(Refused(ticket, failure))
+        elif not self.connection.shared:
+            self.close()
+            return False
+        return True
+
     def reads_wait(self, waits: bool) -> None:
         """Reads of the client wait for a later turn, or do no longer."""
         if waits is not self.waits:
@@ -89,6 +105,7 @@ class _Client:
 class _Gateway:
     """One life of a gateway.
 
+    name, life, copies   as it has said in its greeting
     connection   its connection; None: it has none
     away_ns      since when it has none
     clients      number -> stand-in
@@ -96,8 +113,10 @@ class _Gateway:
     stalled      True: it does not read its events
     """
 
-    def __init__(self, name: str, clock: Clock, handler: Handler) -> None:
-        self.name = name
+    def __init__(self, greeting: Greeting, clock: Clock, handler: Handler) -> None:
+        self.name = greeting.node
+        self.life = greeting.life
+        self.copies = greeting.copies
         self._clock = clock
         self._handler = handler
         self.stream = NodeStream(clock)
@@ -133,8 +152,8 @@ class _Gateway:
                 client.connection.became_writable()
 
     def received(self, body: bytes) -> None:
-        """A frame has come. Raises WireError."""
-        self.stream.take_all(body, self._take)
+        """A frame has come. Raises WireError; if it is no ItemError, the gateway has to be given up."""
+        self.stream.take_all(body, self._take, self._unread)
         if self.stalled and self.stream.unacknowledged_bytes < STALLED_BYTES // 2:
             self._stall(False)
 
@@ -168,14 +187,32 @@ class _Gateway:
         try:
             self._handler.handle(client.connection, command)
         except Exception:  # a bug of the gateway's or of this node's ends one client, not all of a gateway
-            log.exception("%s: a command of a client of gateway %s failed; it is closed", type(command).__name__, self.name)
-            client.close()
-            self._end(client)
+            log.exception("%s: a command of a client of gateway %s failed", type(command).__name__, self.name)
+            if client.connection.shared:
+                client.fail(ticket, _FAILED)
+            else:
+                client.close()
+                self._end(client)
             return
         if type(command) is Disconnected:
             self._end(client)
         elif client.connection.reads_waiting > 0:
             client.reads_wait(True)
+
+    def _unread(self, reader: Reader, error: WireError) -> None:
+        """Tell the client whose command cannot be read. Raises WireError when it is not known whose it is."""
+        if reader.take(1)[0] != item.COMMAND:
+            raise error
+        number, ticket, _ = reader.unpack(item.OF_COMMAND)
+        client = self.clients.get(number)
+        if client is None:
+            if number > self.newest:
+                raise error
+            return
+        failure = Failure(ErrorCode.INTERNAL, f"the store's node could not read the request: {error}")
+        if not client.fail(ticket, failure):
+            self._handler.handle(client.connection, Disconnected("lost"))
+            self._end(client)
 
     def _end(self, client: _Client) -> None:
         del self.clients[client.number]
@@ -208,10 +245,20 @@ class ForwardedClients:
     handler   carries out the commands of clients: what is before the dispatcher; set before the first connection
     """
 
-    def __init__(self, clock: Clock, state: State, cluster: str, broker: str, life: bytes, controlled: bool) -> None:
-        """`life`: 16 random bytes, which name this life of the process."""
+    def __init__(
+        self,
+        clock: Clock,
+        state: State,
+        cluster: str,
+        broker: str,
+        life: bytes,
+        controlled: bool,
+        versions: Sequence[int] = VERSIONS,
+    ) -> None:
+        """`life`: 16 random bytes, which name this life of the process. `versions`: of the frames, the newest first."""
         self.handler: Handler
         self._clock = clock
+        self._versions = versions
         self._welcome = Welcome(cluster, broker, life.hex(), controlled)
         self._gateways: dict[str, _Gateway] = {}
         self._greeted: dict[ClientConnection, _Gateway] = {}
@@ -241,9 +288,10 @@ class ForwardedClients:
         connection.answer(NodeGreeted(command.ticket, encode(welcome)))
         gateway.connection = connection
         try:
-            gateway.stream.connected(partial(_send, connection), greeting.received if welcome.resumed else 0)
+            came = greeting.received if welcome.resumed else 0
+            gateway.stream.connected(partial(_send, connection), came, welcome.version)
         except WireError as error:
-            self._refuse(connection, gateway, error)
+            self._refuse(gateway, error)
             return
         if not welcome.resumed:
             self._tell_all(gateway)
@@ -255,21 +303,21 @@ class ForwardedClients:
         mine = self._welcome
         if greeting.cluster != mine.cluster:
             raise WireError(f"this store is of cluster {mine.cluster!r}, and the gateway of {greeting.cluster!r}")
-        version = next((each for each in VERSIONS if each in greeting.versions), 0)
+        version = next((each for each in self._versions if each in greeting.versions), 0)
         if not version:
-            raise WireError(f"this store speaks versions {VERSIONS} of frames, and the gateway {greeting.versions}")
+            raise WireError(f"this store speaks versions {self._versions} of frames, and the gateway {greeting.versions}")
         known = self._gateways.get(greeting.life)
         if known is not None:
             self._unlink(known)
             if greeting.store_life == mine.life:
-                return Welcome(mine.cluster, mine.broker, mine.life, mine.controlled, True, known.stream.received), known
-            self._drop(greeting.life, known, "it has begun anew")
-        gateway = self._gateways[greeting.life] = _Gateway(greeting.node, self._clock, self.handler)
-        log.info("gateway %s at %s is connected", greeting.node, connection.host)
-        return mine, gateway
+                return replace(mine, resumed=True, received=known.stream.received, version=version), known
+            self._drop(known, "it has begun anew")
+        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self.handler)
+        log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
+        return replace(mine, version=version), gateway
 
     def _tell_all(self, gateway: _Gateway) -> None:
-        for space, values in self._values.items():
+        for space, values in self._values.items() if gateway.copies else ():
             for key, value in values.items():
                 gateway.put(_value(space, key, value))
         gateway.put([bytes((item.COMPLETE,))])
@@ -280,7 +328,8 @@ class ForwardedClients:
         else:
             self._values[space][key] = value
         for gateway in self._gateways.values():
-            gateway.put(_value(space, key, value))
+            if gateway.copies:
+                gateway.put(_value(space, key, value))
 
     def _frame(self, connection: ClientConnection, command: NodeFrame) -> None:
         gateway = self._greeted.get(connection)
@@ -290,11 +339,14 @@ class ForwardedClients:
         try:
             gateway.received(command.body)
         except WireError as error:
-            self._refuse(connection, gateway, error)
+            self._refuse(gateway, error)
 
-    def _refuse(self, connection: ClientConnection, gateway: _Gateway, error: WireError) -> None:
+    def _refuse(self, gateway: _Gateway, error: WireError) -> None:
+        """The connection pays. Without ItemError so do all clients: nobody knows which of them wait for what was not read."""
         log.warning("gateway %s has sent what is no frame: %s; its connection is closed", gateway.name, error)
-        connection.driver.close()
+        if not isinstance(error, ItemError):
+            self._drop(gateway, "what it has sent cannot be read")
+        self._unlink(gateway)
 
     def _lost(self, connection: ClientConnection) -> None:
         gateway = self._greeted.pop(connection, None)
@@ -304,31 +356,32 @@ class ForwardedClients:
             gateway.away_ns = self._clock.monotonic_ns()
 
     def _unlink(self, gateway: _Gateway) -> None:
-        """A new connection takes the place of the one that the gateway has."""
+        """The gateway's connection is closed, if it has one."""
         old, gateway.connection = gateway.connection, None
         gateway.stream.lost()
+        gateway.away_ns = self._clock.monotonic_ns()
         if old is not None:
             self._greeted.pop(old, None)
             old.driver.close()
 
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
-        for life, gateway in list(self._gateways.items()):
+        for gateway in list(self._gateways.values()):
             if gateway.connection is None:
                 if now - gateway.away_ns > AWAY_NS:
-                    self._drop(life, gateway, f"it has had no connection for {AWAY_NS // SECOND_NS} s")
+                    self._drop(gateway, f"it has had no connection for {AWAY_NS // SECOND_NS} s")
             elif gateway.stream.unacknowledged_bytes > DROPPED_BYTES:
                 self._unlink(gateway)
-                self._drop(life, gateway, "it does not read")
+                self._drop(gateway, "it does not read")
             else:
                 gateway.stream.tell()
         self._ticking = bool(self._gateways)
         if self._ticking:
             self._clock.call_at(now + TICK_NS, self._tick)
 
-    def _drop(self, life: str, gateway: _Gateway, why: str) -> None:
+    def _drop(self, gateway: _Gateway, why: str) -> None:
         log.warning("gateway %s is lost, with %d clients: %s", gateway.name, len(gateway.clients), why)
-        del self._gateways[life]
+        self._gateways.pop(gateway.life, None)
         gateway.end()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, final
 
@@ -19,16 +18,17 @@ from domain.principal import GATEWAY, Principal
 from gateway.connection.client_connection import ClientConnection
 from gateway.forwarding.forwarded_client import ForwardedClient
 from gateway.forwarding.space_copies import SpaceCopies
+from gateway.forwarding.store_facts import StoreFacts
 from protocols.remoting.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
 from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
-from protocols.remoting.forwarding.greeting import VERSIONS, Greeting, Welcome, encode, welcome_of
+from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.forwarding.item import ClientItem
 from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
-from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, NodeStream
+from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, VERSIONS, ItemError, NodeStream, SizeError
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of commands that the store has not got, above which further ones are refused."""
+"""`held_bytes_max` of a gateway with one connection to its store; several share it."""
 PRINCIPALS_MAX: Final = 65_536
 _VALUE: Final = optional(DATA)
 _WATCHING: Final = frozenset({WatchedMessages, WatchStarted})
@@ -38,44 +38,45 @@ _OWN: Final = 1
 log = logging.getLogger("headgate.forwarding")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFacts:
-    """What the store's node has told of itself.
-
-    broker       its name in routes and receipts
-    life         this life of its process
-    controlled   True: access is controlled
-    """
-
-    broker: str
-    life: str
-    controlled: bool
-
-
 @final
 class Forwarder:
     """A Handler: carries no command out itself.
 
-    facts           what the store's node is; None: it has not been reached yet
-    ready           True: users and policies have come
-    state           spaces of the store's state that gateways keep a copy of
-    on_store_lost   called with the reason when the clients have to begin again: the store has forgotten them
+    ready            True: users and policies have come
+    state            spaces of the store's state that gateways keep a copy of
+    linked           True: there is a connection
+    on_store_lost    called with the reason and the clients that have to begin again: the store has forgotten them
+    held_bytes_max   bytes of commands that the store has not got, above which further ones are refused
     """
 
-    def __init__(self, clock: Clock, cluster: str, node: str, life: bytes) -> None:
-        """`life`: 16 random bytes, which name this life of the process."""
+    def __init__(
+        self,
+        clock: Clock,
+        cluster: str,
+        node: str,
+        life: bytes,
+        versions: tuple[int, ...] = VERSIONS,
+        first: Forwarder | None = None,
+    ) -> None:
+        """`life`: 16 random bytes, which name this stream. `versions`: of the frames, the newest first.
+
+        `first`: the forwarder over another connection to the same store, which keeps the copies; None: this one.
+        """
         self._clock = clock
         self._cluster = cluster
         self._node = node
         self._life = life.hex()
-        self.facts: StoreFacts | None = None
+        self._versions = versions
+        self._first = first or self
+        self._facts: StoreFacts | None = None
         self.ready = False
         self.state = SpaceCopies()
-        self.on_store_lost: Callable[[str], None] = _nothing
+        self.on_store_lost: Callable[[str, Sequence[ClientConnection]], None] = _nothing
+        self.held_bytes_max = HELD_BYTES_MAX
         self._stream: NodeStream
         self._stream_with = ""
         self._welcome: Welcome | None = None
-        self._linked = False
+        self.linked = False
         self._away_since_ns = clock.monotonic_ns()
         self._clients: dict[ClientConnection, ForwardedClient] = {}
         self._numbered: dict[int, ForwardedClient] = {}
@@ -98,6 +99,11 @@ class Forwarder:
         self._tick()
 
     # The connection to the store's node
+
+    @property
+    def facts(self) -> StoreFacts | None:
+        """What the store's node is; None: it has not been reached yet."""
+        return self._first._facts
 
     @property
     def clients(self) -> int:
@@ -131,15 +137,17 @@ class Forwarder:
 
     def greeting(self) -> bytes:
         """The body of request code 30010, which opens a connection."""
-        return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, self._stream.received))
+        received = self._stream.received
+        copies = self._first is self
+        return encode(Greeting(self._cluster, self._node, self._life, self._stream_with, received, self._versions, copies))
 
     def greeted(self, body: bytes) -> None:
         """The answer has come. Raises WireError: it is of another cluster, or none; the connection has to be closed."""
         welcome = welcome_of(body)
         if welcome.cluster != self._cluster:
             raise WireError(f"the store is of cluster {welcome.cluster!r}, and this gateway of {self._cluster!r}")
-        if welcome.version not in VERSIONS:
-            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {VERSIONS}")
+        if welcome.version not in self._versions:
+            raise WireError(f"the store speaks version {welcome.version} of frames, and this gateway {self._versions}")
         known = self.facts
         if known is not None and (known.broker, known.controlled) != (welcome.broker, welcome.controlled):
             now, then = f"{welcome.broker!r} {_CONTROL[welcome.controlled]}", f"{known.broker!r} {_CONTROL[known.controlled]}"
@@ -150,32 +158,46 @@ class Forwarder:
         """Frames can be sent: `send` puts the body of one on the connection. Raises WireError, as `greeted`."""
         welcome = self._welcome
         assert welcome is not None
-        self.facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
+        self._first._facts = StoreFacts(welcome.broker, welcome.life, welcome.controlled)
         if not welcome.resumed:
             if self._stream_with:
-                self._forget("the store has started again")
+                again = welcome.life != self._stream_with
+                self._forget("the store has started again" if again else "the store has given up this gateway")
             self.state.begin()
-        self._stream.connected(send, welcome.received)
+        try:
+            self._stream.connected(send, welcome.received, welcome.version)
+        except WireError as error:
+            self._forget(f"the store does not know what it has got: {error}")
+            raise
         self._stream_with = welcome.life
-        self._linked = True
+        self.linked = True
         unwatched, self._unwatched = self._unwatched, []
         for connection, watch in unwatched:
             self.handle(connection, watch)
 
     def received(self, body: bytes) -> None:
-        """A frame has come. Raises WireError: the connection has to be closed."""
-        self._stream.take_all(body, self._take)
+        """A frame has come. Raises WireError: the connection has to be closed.
+
+        If it is no ItemError, nobody knows which clients wait for what was not read: all begin again.
+        """
+        try:
+            self._stream.take_all(body, self._take, self._unread)
+        except ItemError:
+            raise
+        except WireError as error:
+            self._forget(f"what the store has sent cannot be read ({error})")
+            raise
 
     def lost(self) -> None:
         """The connection is gone."""
         self._stream.lost()
-        if self._linked:
-            self._linked = False
+        if self.linked:
+            self.linked = False
             self._away_since_ns = self._clock.monotonic_ns()
 
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
-        if self._linked:
+        if self.linked:
             self._stream.tell()
         elif self._clients and now - self._away_since_ns > AWAY_NS:
             self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
@@ -205,7 +227,7 @@ class Forwarder:
                 if number not in client.watches:
                     client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
         if clients:
-            self.on_store_lost(why)
+            self.on_store_lost(why, [client.connection for client in clients])
 
     # Commands
 
@@ -227,17 +249,24 @@ class Forwarder:
         try:
             self._post(client.number, number, command, kind, getattr(command, "principal", None))
         except (struct.error, UnicodeEncodeError) as error:
-            ticket = client.tickets.pop(number, None)
-            if ticket is not None:
-                text = f"a value of the request is out of its range: {error}"
-                connection.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
+            self._unsent(
+                client, number, command, ErrorCode.ARGUMENT_ILLEGAL, f"a value of the request is out of its range: {error}"
+            )
+        except SizeError as error:
+            self._unsent(client, number, command, ErrorCode.MESSAGE_TOO_LARGE, f"the request has {error}")
+
+    def _unsent(self, client: ForwardedClient, number: int, command: Command, code: ErrorCode, text: str) -> None:
+        """A command has no form on the wire."""
+        client.watches.pop(number, None)
+        if client.tickets.pop(number, None) is not None:
+            client.connection.answer(Refused(getattr(command, "ticket", None), Failure(code, text)))
 
     def _obstacle(self, kind: Kind | None, command: Command) -> Failure | None:
         if kind is None:
             return Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by a gateway")
-        if self._stream.unacknowledged_bytes > HELD_BYTES_MAX:
+        if self._stream.unacknowledged_bytes > self.held_bytes_max:
             return Failure(ErrorCode.OVERLOADED, "too many requests wait for the store: ask again")
-        if not self._linked and self._clock.monotonic_ns() - self._away_since_ns > AWAY_NS:
+        if not self.linked and self._clock.monotonic_ns() - self._away_since_ns > AWAY_NS:
             return Failure(ErrorCode.STORE_UNAVAILABLE, "the store is not reached: ask again")
         return None
 
@@ -338,6 +367,27 @@ class Forwarder:
         told.ticket = ticket
         client.connection.answer(event)
 
+    def _unread(self, reader: Reader, error: WireError) -> None:
+        """Tell the client for whom an event is that cannot be read. Raises WireError when it is not known whose it is."""
+        if reader.take(1)[0] != item.EVENT:
+            raise error
+        number, ticket_number = reader.unpack(item.OF_EVENT)
+        client = self._numbered.get(number)
+        if client is None or client.departed:
+            return
+        watch = client.watches.get(ticket_number)
+        if watch is not None and client.connection.shared:
+            self.handle(client.connection, Unwatch(watch.ticket))
+            self.handle(client.connection, watch)
+        elif watch is not None or not ticket_number:
+            if not client.connection.shared:
+                client.connection.driver.close()
+        else:
+            ticket = client.tickets.pop(ticket_number, None)
+            if ticket is not None:
+                failure = Failure(ErrorCode.INTERNAL, f"the answer of the store's node could not be read: {error}")
+                client.connection.answer(Refused(ticket.ticket if isinstance(ticket, Receive) else ticket, failure))
+
     def _give_back(self, asked: Receive, event: Event) -> None:
         """The client has gone before its messages came: they are free again, and no delivery counts."""
         if isinstance(event, Received) and event.messages:
@@ -392,5 +442,5 @@ class Forwarder:
         self.ready = True
 
 
-def _nothing(_why: str) -> None:
+def _nothing(_why: str, _clients: Sequence[ClientConnection]) -> None:
     """Default of `on_store_lost`."""

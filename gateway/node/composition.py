@@ -145,7 +145,8 @@ def compose(
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         forwarded := ForwardedClients(
-            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled
+            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled,
+            config.part(StoreAddress, "gateway").versions,
         ),
         channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from gateway.access.records import AccessRecords
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.forwarding.forwarder import StoreFacts
+from gateway.forwarding.store_facts import StoreFacts
 from gateway.guard.config import LimitsConfig
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import CHANNELS, access_of

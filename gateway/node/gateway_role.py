@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 
@@ -17,12 +18,13 @@ from gateway.access.records import AccessRecords
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.forwarding.forwarder import Forwarder
+from gateway.forwarding.forwarders import Forwarders
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.gateway_composition import compose_gateway
 from gateway.node.protocols import Protocols
-from gateway.node.role import OpenPort
+from gateway.node.role import EndClients, OpenPort
 from gateway.node.store_address import StoreAddress
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
@@ -59,11 +61,17 @@ class GatewayRole:
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
         name = config.advertise or config.host
-        self._forwarder = Forwarder(clock, config.cluster, name, self._entropy.token(16))
-        self._records = AccessRecords(None, access_of(config).grants, self._forwarder.state)
-        self._connection = StoreConnection(
-            *self._address.endpoint, self._dialog, self._tls, self._address.answer_s, self._address.silence_s,
-            self._entropy, self._changed,
+        lives = [self._entropy.token(16) for _ in range(self._address.connections)]
+        self._forwarders = Forwarders(clock, config.cluster, name, lives, self._address.versions)
+        self._records = AccessRecords(None, access_of(config).grants, self._forwarders.state)
+        self._connections = [self._connection(forwarder) for forwarder in self._forwarders.each]
+        self._where = self._connections[0].where
+
+    def _connection(self, forwarder: Forwarder) -> StoreConnection:
+        address = self._address
+        return StoreConnection(
+            *address.endpoint, partial(self._dialog, forwarder), self._tls, address.answer_s, address.silence_s, self._entropy,
+            self._changed,
         )  # fmt: skip
 
     @property
@@ -77,8 +85,8 @@ class GatewayRole:
         """None: the store has them."""
         return None
 
-    def _dialog(self, write: Callable[[bytes], None]) -> Dialog:
-        return NodeDialog(self._forwarder, self._sign(), write)
+    def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
+        return NodeDialog(forwarder, self._sign(), write)
 
     def _sign(self) -> Sign | None:
         file = self._address.access_key_file
@@ -99,41 +107,42 @@ class GatewayRole:
         return context
 
     def _changed(self) -> None:
-        """The connection to the store is there, or is not any more."""
-        waits = self._connection.waits
-        self._health.waits = f"waits for the store at {self._connection.where}: {waits}" if waits else ""
+        """A connection to the store is there, or is not any more. While there is one, new clients are served."""
+        waits = [connection.waits for connection in self._connections]
+        self._health.waits = f"waits for the store at {self._where}: {waits[0]}" if all(waits) else ""
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Wait for the store, for ever. Raises ConfigError for wrong settings."""
-        log.info("waits for the store at %s", self._connection.where)
+        log.info("waits for the store at %s", self._where)
         self._changed()
-        self._connection.start()
-        forwarder = self._forwarder
-        while forwarder.facts is None or not forwarder.ready:
+        for connection in self._connections:
+            connection.start()
+        forwarders = self._forwarders
+        while forwarders.facts is None or not forwarders.ready:
             await asyncio.sleep(CHECK_S)
-        facts = forwarder.facts
+        facts = forwarders.facts
         if not facts.controlled:
             refuse_exposed(self._config)
         self._side = compose_gateway(
-            self._config, ports, host, facts, forwarder, self._records, self._clock, self._entropy, self._protocols
+            self._config, ports, host, facts, forwarders.handler, self._records, self._clock, self._entropy, self._protocols
         )  # fmt: skip
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
-        """When the store is lost, clients begin anew, here or elsewhere."""
-        self._forwarder.on_store_lost = end_clients
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """When the store is lost, its clients begin anew, here or elsewhere."""
+        self._forwarders.on_store_lost(end_clients)
 
     def unfinished_bytes(self) -> int:
         """Bytes of commands that the store has not answered."""
-        return self._forwarder.unanswered_bytes()
+        return self._forwarders.unanswered_bytes()
 
     def fill(self, snapshot: Snapshot) -> Snapshot:
-        """Add the state of the connection to the store."""
-        connection = self._connection
+        """Add the state of the connections to the store."""
+        connections = self._connections
         counters = {
-            "gateway_store_connected": 0 if connection.waits else 1,
-            "gateway_store_attempts_total": connection.attempts,
-            "gateway_store_losses_total": connection.losses,
-            "gateway_unanswered_bytes": self._forwarder.unanswered_bytes(),
+            "gateway_store_connected": sum(not each.waits for each in connections),
+            "gateway_store_attempts_total": sum(each.attempts for each in connections),
+            "gateway_store_losses_total": sum(each.losses for each in connections),
+            "gateway_unanswered_bytes": self._forwarders.unanswered_bytes(),
         }
         return dataclasses.replace(snapshot, counters={**snapshot.counters, **counters})
 
@@ -142,7 +151,7 @@ class GatewayRole:
         side = self.client_side
         who = "everybody who reaches a port" if side.access is None else f"controlled, {len(self._records.users)} users"
         secure = "TLS" if self._address.store_ca else "plain text"
-        return [("store", f"{self._connection.where}, {secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
+        return [("store", f"{self._where}, {secure}"), ("access", who), ("data", f"{self.folder}: certificates")]
 
     def pause(self) -> None:
         """Nothing: a gateway does nothing by itself."""
@@ -151,18 +160,19 @@ class GatewayRole:
         """Wait for the store's answers, at most SETTLE_S."""
         loop = asyncio.get_running_loop()
         end_s = loop.time() + SETTLE_S
-        while (self._forwarder.unanswered_bytes() or self._forwarder.unanswered()) and loop.time() < end_s:
+        while (self._forwarders.unanswered_bytes() or self._forwarders.unanswered()) and loop.time() < end_s:
             await asyncio.sleep(CHECK_S)
 
     def refuse_waiting(self, failure: Failure) -> None:
         """Answer long polls, and what the store has not answered in time."""
-        self._forwarder.refuse_waiting(failure)
+        self._forwarders.refuse_waiting(failure)
 
     async def close(self) -> None:
-        """Close the connection to the store."""
+        """Close the connections to the store."""
         await self.settled()
-        self._connection.close()
+        self.abandon()
 
     def abandon(self) -> None:
         """Stop waiting for the store."""
-        self._connection.close()
+        for connection in self._connections:
+            connection.close()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.access import CLUSTER, EVERY, GET, LIST, Need
@@ -14,6 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from domain.principal import Principal
+from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
@@ -216,12 +217,17 @@ class Node:
 
         return make
 
-    def _end_clients(self, reason: str) -> None:
-        """End all connections, each in the words of its protocol; clients come back, here or elsewhere."""
-        log.warning("all clients are told to come back later: %s", reason)
+    def _end_clients(self, reason: str, clients: Sequence[ClientConnection]) -> None:
+        """End connections, each in the words of its protocol; clients come back, here or elsewhere."""
+        log.warning("%d clients are told to come back later: %s", len(clients), reason)
+        left = {client for client in clients if not client.shared}
         for pump in list(self._connection_context.pumps):
-            if not pump.drain():
-                pump.close()
+            if pump.client in left:
+                left.discard(pump.client)
+                if not pump.drain():
+                    pump.close()
+        for channel in left:
+            channel.driver.close()
 
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from domain.backup import Backups
 from domain.errors import Failure
+from gateway.connection.client_connection import ClientConnection
 from gateway.node.client_side import ClientSide
 from gateway.observe.metrics import Snapshot
+
+EndClients = Callable[[str, Sequence[ClientConnection]], None]
+"""Ends connections of clients, each in the words of its protocol. The first argument is the reason."""
 
 OpenPort = Callable[[str, int], int]
 """(name of a listener, port or 0 for any) -> the port, which is served as the listener's. Raises ConfigError: it is taken."""
@@ -37,10 +41,10 @@ class Role(Protocol):
         Raises ConfigError and StoreError.
         """
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """The node serves clients from now on.
 
-        end_clients   ends all their connections; its argument is the reason
+        end_clients   ends connections of clients
         open_port     serves one more port
         """
 

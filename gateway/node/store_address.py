@@ -20,6 +20,10 @@ class StoreAddress:
     store_ca          PEM file of the authorities of the store's certificate, or that certificate: the connection uses TLS;
                       "": plain text
     answer_s          seconds that the store has to accept a connection and to answer its greeting
+    connections       connections to the store; each client stays with one of them. A large answer, or a connection that hangs,
+                      delays the clients of one connection and no others
+    frames            newest version of the frames between gateways and stores that this node speaks, gateway or store; the one
+                      before it is spoken too, and a connection has the newest that both sides speak
     silence_s         seconds without a byte of the store after which its connection is closed; it is asked for a sign before
     """
 
@@ -28,10 +32,17 @@ class StoreAddress:
     store_ca: str = ""
     answer_s: Seconds = 5
     silence_s: Seconds = 10
+    connections: Annotated[int, Meta(ge=1, le=16)] = 1
+    frames: Annotated[int, Meta(ge=1, le=2)] = 2
 
     def __post_init__(self) -> None:
         if self.store:
             _split(self.store)
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Versions of frames that this node speaks, the newest first."""
+        return tuple(range(self.frames, 0, -1))
 
     @property
     def endpoint(self) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 from domain.backup import Backups
@@ -17,7 +17,7 @@ from gateway.node.config import Config
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.registering import registration_of
 from gateway.node.protocols import Protocols
-from gateway.node.role import OpenPort
+from gateway.node.role import EndClients, OpenPort
 from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
@@ -84,7 +84,7 @@ class StoreRole:
                 raise StoreError(f"the store in {self.folder} takes no writes: see the log above for the disk's error")
             await asyncio.sleep(0.002)
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Publish what `$SYS` shows, read the lag of groups, and be registered at name servers from now on."""
         self._ready_ns = now_ns
         self.parts.sessions.sys_topics.source = self._sys_values

@@ -49,7 +49,7 @@ COUNTERS: Final = {
     "nameservers": "Name servers at which this node registers itself",
     "nameservers_registered": "Those of them at which it is registered",
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",
-    "gateway_store_connected": "1: this gateway is connected to its store on another node, 0: it is not",
+    "gateway_store_connected": "connections that this gateway has to its store on another node",
     "gateway_store_attempts_total": "Attempts of this gateway to connect to its store",
     "gateway_store_losses_total": "Connections to the store that were lost",
     "gateway_unanswered_bytes": "Bytes of commands of clients that the store has not answered",

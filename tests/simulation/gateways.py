@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
+from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
+from gateway.forwarding.forwarders import Forwarders
 from gateway.node.composition import Parts
 from gateway.observe.counters import CounterRegistry
-from tests.far_node import NodeLink
+from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
+from tests.far_node import NodeLink, life
 from tests.simulation.lifetime import Lifetime, Traced
+from tests.simulation.network import DatagramLink, Link
 
 if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger
-    from tests.simulation.network import DatagramLink, Link
     from tests.store.clock import VirtualClock
 
 
@@ -23,22 +26,38 @@ class SimulatedGateway:
     """One life of a gateway: its connection to the node, and the links of its clients."""
 
     def __init__(self, parts: Parts, clock: VirtualClock, ledger: Ledger, chance: random.Random, loss: float) -> None:
+        """It has one connection or several, and is of this version of the frames or of the one before."""
         self.life = Lifetime(clock)
         self.links: list[Link | DatagramLink] = []
-        self.link = NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss)
-        forwarder = self.link.forwarder
-        forwarder.on_store_lost = self._store_lost
+        self._chance = chance
+        lives = [life() for _ in range(chance.choice((1, 3)))]
+        forwarders = Forwarders(self.life, "DefaultCluster", "gateway", lives, chance.choice((VERSIONS, (UNSIZED,))))
+        self._nodes = [
+            NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss, forwarder=each) for each in forwarders.each
+        ]
+        forwarders.on_store_lost(self._store_lost)
         self.context = ConnectionContext(
-            Traced(clock, ledger, forwarder), self.life, CounterRegistry(), 10_000, unfinished_bytes=forwarder.unanswered_bytes
-        )
+            Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), 10_000,
+            unfinished_bytes=forwarders.unanswered_bytes,
+        )  # fmt: skip
 
-    def _store_lost(self, _why: str) -> None:
+    def _store_lost(self, _why: str, clients: Sequence[ClientConnection]) -> None:
+        lost = {client for client in clients if not client.shared}
         for link in self.links:
-            link.reset()
+            if isinstance(link, Link) and link.client in lost:
+                lost.discard(link.client)
+                link.reset()
+        for channel in lost:
+            channel.driver.close()
+
+    def hang_one(self, hang_ns: int) -> None:
+        """One of the connections to the node carries nothing for a while."""
+        self._chance.choice(self._nodes).hang(hang_ns)
 
     def kill(self) -> None:
         """Kill the gateway: the node and the clients see their connections end."""
-        self.link.die()
+        for node in self._nodes:
+            node.die()
         self.life.alive = False
         for link in self.links:
             link.vanish()
@@ -85,6 +104,12 @@ class SimulatedGateways:
         self._ledger.note(f"{self._clock.monotonic_ns()} gateway {at} killed")
         away_ns = int(self._chance.uniform(5, 300)) * MILLISECOND_NS
         self._clock.call_at(self._clock.monotonic_ns() + away_ns, lambda: self._restart(parts()))
+
+    def hang_one(self, hang_ns: int) -> None:
+        """A connection of one of them carries nothing for a while."""
+        gateway = self._alive[self._chance.randrange(len(self._alive))]
+        if gateway is not None:
+            gateway.hang_one(hang_ns)
 
     def _restart(self, parts: Parts | None) -> None:
         if parts is not None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
+from gateway.connection.client_connection import ClientConnection
 from gateway.connection.pump import Pump
 from tests.neighbours.socket import PeerDatagrams
 
@@ -41,6 +42,11 @@ class Link:
         self._to_node_ns = 0
         self._to_party_ns = 0
         self.open = True
+
+    @property
+    def client(self) -> ClientConnection:
+        """The client as the node's use cases see it."""
+        return self._pump.client
 
     def start(self) -> None:
         """Tell both ends that the connection is open."""

@@ -1,5 +1,8 @@
 """Three gateways before a node, under a load of all protocols: gateways are killed, connections break, the node is killed.
 
+A gateway has one connection to the node or three, each of which breaks or hangs, and speaks this version of the frames or the
+one before.
+
 Nothing that was acknowledged is lost or stored twice, no lease is broken early, and what a killed gateway had delivered is
 acknowledged by way of another one. A sample runs in `./test`; `make soak` kills 1,000 gateways.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.limits import MILLISECOND_NS
 from tests.simulation.mixed import GROUP, TOPIC, Mixed
 from tests.simulation.world import World
 from tests.store.faults.soak import SOAK
@@ -33,6 +37,8 @@ def run(seed: int, node_too: bool) -> World:
     while gateways.kills < KILLS:
         world.clock.run_for(world.chance.uniform(20, 400))
         gateways.kill_one(lambda: world.parts)
+        if world.chance.random() < 0.2:
+            gateways.hang_one(int(world.chance.uniform(100, 12_000)) * MILLISECOND_NS)
         if node_too and world.chance.random() < 0.1:
             world.again(away_ms=world.chance.uniform(5, 1_500))
     world.clock.run_for(500)

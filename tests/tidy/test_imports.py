@@ -31,7 +31,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *SHELL,
         ),
     ),
-    ("gateway.node.role", ("domain", "gateway.node.client_side", "gateway.observe")),
+    ("gateway.node.role", ("domain", "gateway.connection.client_connection", "gateway.node.client_side", "gateway.observe")),
     ("gateway.node.composition", PACKAGES),
     (
         "gateway.node.renewal",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import final
 
 from domain.backup import Backups
@@ -14,7 +14,7 @@ from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.composition import NameserverParts, compose_nameserver
 from gateway.node.protocols import Protocols
-from gateway.node.role import OpenPort
+from gateway.node.role import EndClients, OpenPort
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
@@ -58,7 +58,7 @@ class NameserverRole:
             )
         )
 
-    def begin(self, now_ns: int, end_clients: Callable[[str], None], open_port: OpenPort) -> None:
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: routes come from brokers."""
 
     def unfinished_bytes(self) -> int:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from protocols.remoting.calls.octets import WireError
-from protocols.remoting.forwarding.stream import VERSION
+from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
 
 T = TypeVar("T")
-
-VERSIONS: Final = (VERSION,)
-"""Versions that this node speaks, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +22,8 @@ class Greeting:
     life         hexadecimal name of this life of its process
     store_life   the life of the store that it has a stream with; "": none
     received     number of the last frame that it has of that stream
-    versions     versions of the frames that it speaks
+    versions     versions of the frames that it speaks; the store chooses the newest that it speaks too
+    copies       True: it keeps copies of spaces of the store's state; a store that speaks version 1 only sends them always
     """
 
     cluster: str
@@ -34,6 +32,7 @@ class Greeting:
     store_life: str = ""
     received: int = 0
     versions: tuple[int, ...] = VERSIONS
+    copies: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Welcome:
     controlled: bool
     resumed: bool = False
     received: int = 0
-    version: int = VERSION
+    version: int = UNSIZED
 
 
 def encode(value: Greeting | Welcome) -> bytes:

@@ -12,6 +12,7 @@ from domain.event import Received, Refused, Sent, WatchedMessages, WatchStarted
 from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import Attach, Attached, SessionTakenOver
+from domain.nameserver.route import RouteNames
 from domain.principal import Principal
 from domain.record import Record
 from domain.store_ports import ReadResult
@@ -21,6 +22,7 @@ from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.forwarding.greeting import Welcome, encode
+from protocols.remoting.forwarding.stream import VERSIONS
 from tests.far_node import NodeLink
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import PORTS, SeededEntropy
@@ -31,17 +33,26 @@ from tests.store.disk import MemoryDisk
 class Two:
     """A node with a store, and a gateway before it."""
 
-    def __init__(self, seed: int = 1, loss: float = 0.0, config: Config | None = None) -> None:
-        self._config = config or Config()
+    def __init__(
+        self,
+        seed: int = 1,
+        loss: float = 0.0,
+        config: Config | None = None,
+        versions: tuple[int, ...] = VERSIONS,
+        store_knows: tuple[int, ...] = VERSIONS,
+    ) -> None:
+        self._config = config or Config(tables={"gateway": {"frames": max(store_knows)}})
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
+        self._stores = 0
         self.parts = self.store()
-        self.link = NodeLink(self.parts.gate, self.clock, seed, loss)
+        self.link = NodeLink(self.parts.gate, self.clock, seed, loss, versions)
         self.clock.run_for(300)
         self.gateway = self.link.forwarder
 
     def store(self) -> Parts:
-        entropy = SeededEntropy(random.Random(1))
+        self._stores += 1
+        entropy = SeededEntropy(random.Random(self._stores))
         parts = compose(self._config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         return parts
@@ -125,7 +136,7 @@ def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
     two, recorder, shared = Two(), EventRecorder(), EventRecorder()
     shared.connection.shared = True
     why: list[str] = []
-    two.gateway.on_store_lost = why.append
+    two.gateway.on_store_lost = lambda reason, _clients: why.append(reason)
     two.gateway.handle(recorder.connection, send(1, b"first"))
     two.clock.run_for(50)
     two.gateway.handle(shared.connection, Watch("w", "T/#"))
@@ -152,7 +163,7 @@ def test_a_store_that_starts_again_has_the_clients_begin_again() -> None:
 def test_a_store_that_is_not_reached_is_said_to_be_so_after_a_while() -> None:
     two, recorder = Two(), EventRecorder()
     why: list[str] = []
-    two.gateway.on_store_lost = why.append
+    two.gateway.on_store_lost = lambda reason, _clients: why.append(reason)
     two.gateway.handle(recorder.connection, send(0, b"first"))
     two.clock.run_for(50)
     recorder.take()
@@ -233,6 +244,31 @@ def test_a_value_out_of_its_range_is_refused_and_costs_nobody_else_anything() ->
     two.clock.run_for(100)
     events = recorder.take()
     assert [type(event) for event in events] == [Refused, Refused, Sent]
+
+
+def test_what_no_frame_holds_is_refused_and_costs_nobody_else_anything() -> None:
+    two, recorder = Two(), EventRecorder()
+    two.gateway.handle(recorder.connection, Send(1, [Message("T", bytes(4 << 20)) for _ in range(5)]))
+    two.gateway.handle(recorder.connection, send(2, b"x"))
+    two.clock.run_for(100)
+    refused, sent = recorder.take()
+    assert isinstance(refused, Refused)
+    assert isinstance(sent, Sent)
+    assert (refused.ticket, refused.failure.code) == (1, ErrorCode.MESSAGE_TOO_LARGE)
+    assert sent.ticket == 2
+
+    def much(connection: ClientConnection, command: QueryLatest) -> None:
+        connection.answer(RouteNames(command.ticket, ["x" * (4 << 20) for _ in range(5)]))
+
+    two.parts.handler._verbs[QueryLatest] = much
+    two.gateway.handle(recorder.connection, QueryLatest(3, "T"))
+    two.gateway.handle(recorder.connection, send(4, b"y"))
+    two.clock.run_for(100)
+    refused, sent = recorder.take()
+    assert isinstance(refused, Refused)
+    assert isinstance(sent, Sent)
+    assert (refused.ticket, refused.failure.code) == (3, ErrorCode.MESSAGE_TOO_LARGE)
+    assert (sent.ticket, two.link.broken) == (4, 0)
 
 
 def test_a_stranger_that_was_not_greeted_is_closed() -> None:

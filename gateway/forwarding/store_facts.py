@@ -1,0 +1,19 @@
+"""What a store's node has told of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """Facts from its greeting.
+
+    broker       its name in routes and receipts
+    life         this life of its process
+    controlled   True: access is controlled
+    """
+
+    broker: str
+    life: str
+    controlled: bool
