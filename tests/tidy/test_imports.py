@@ -79,6 +79,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
+    ("gateway.importing", ("domain", "protocols.remoting", "gateway.client", "gateway.importing")),
     (
         "gateway.forwarding",
         ("domain", "protocols.remoting.calls", "protocols.remoting.forwarding", "gateway.forwarding", *CONNECTION),

@@ -1,0 +1,31 @@
+"""One line of the report: what became of one topic, group, position, user or policy."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class Outcome(enum.Enum):
+    """MADE and CHANGED: done at the node. SAME: nothing to do. KEPT: the node's own stays. LEFT: it cannot be copied."""
+
+    MADE = "made"
+    CHANGED = "changed"
+    SAME = "same"
+    KEPT = "kept"
+    LEFT = "not copied"
+
+
+class Row(NamedTuple):
+    """What became of one thing.
+
+    kind      "topic", "group", "position", "user", "policy"
+    name      its name
+    outcome   what was done; in a dry run, what would be
+    detail    what there is to know, "": nothing
+    """
+
+    kind: str
+    name: str
+    outcome: Outcome
+    detail: str = ""

@@ -1,0 +1,95 @@
+"""One remoting server that is asked: a name server, a broker, or the node that gets everything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, final
+
+import orjson
+
+from domain.errors import ConfigError
+from gateway.client.answer import ClientError, rejected
+from gateway.client.link import Link, Request
+from gateway.client.request import PIPELINED_MAX
+from gateway.client.security import KeyPlace, Tls
+from protocols.remoting.frame import Frame
+
+TIMEOUT_S: Final = 30.0
+"""Seconds for the answers to one write of requests."""
+_BARE_KEY = re.compile(rb"([{,]\s*)(-?\d+)(\s*:)")
+
+
+@final
+class Server:
+    """Asks and waits. Every method raises ConfigError when the server does not answer, or not in RocketMQ's way.
+
+    address   host:port
+    what      what the server is, for errors: "name server", "broker broker-a", …
+    """
+
+    def __init__(self, address: str, what: str, tls: Tls | None, key: KeyPlace | None) -> None:
+        self.address = address
+        self.what = what
+        self._tls = tls
+        self._key = key
+        self._link: Link | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what} at {self.address}"
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._link is not None:
+            self._link.close()
+
+    def ask(self, code: int, fields: Mapping[str, str] = {}, body: bytes = b"") -> Frame:
+        """The answer to one request, whatever its code."""
+        return self.ask_all([(code, fields, body)])[0]
+
+    def ask_all(self, requests: Sequence[Request]) -> list[Frame]:
+        """The answers in the order of the requests, whatever their codes."""
+        found: list[Frame] = []
+        try:
+            if self._link is None or self._link.closed:
+                self._link = Link(self.address, TIMEOUT_S, self._tls, self._key)
+            for at in range(0, len(requests), PIPELINED_MAX):
+                found += self._link.ask(requests[at : at + PIPELINED_MAX])
+        except (OSError, ClientError) as error:
+            raise ConfigError(f"{self} does not answer: {error}") from error
+        return found
+
+    def table(self, code: int, fields: Mapping[str, str] = {}) -> dict[str, object]:
+        """The JSON object that answers a request. A refusal is a ConfigError."""
+        frame = self.ask(code, fields)
+        if frame.code != 0:
+            raise ConfigError(f"{self} refuses request {code}: {rejected(frame, str(self), self._key)}")
+        found = json_of(frame.body)
+        if not isinstance(found, dict):
+            raise ConfigError(f"{self} answers request {code} with what is no JSON object")
+        return found
+
+
+def json_of(body: bytes) -> object:
+    """The JSON value of an answer whose keys may be bare numbers, as Java writes them; None for no body or no JSON."""
+    if not body:
+        return None
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(_BARE_KEY.sub(rb'\1"\2"\3', body))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def objects(found: object) -> dict[str, dict[str, object]]:
+    """The entries of a JSON object that are objects."""
+    return {name: each for name, each in found.items() if isinstance(each, dict)} if isinstance(found, dict) else {}
+
+
+def number(found: Mapping[str, object], name: str, default: int = 0) -> int:
+    """A whole number of a JSON object."""
+    value = found.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
