@@ -8,7 +8,7 @@ from typing import Protocol
 from domain.errors import Failure
 from domain.histogram import Histogram
 from domain.lite import LiteQueues
-from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
+from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
 
 
@@ -17,6 +17,7 @@ class MessageStore(Protocol):
 
     log            messages of all queues
     leases         messages that are received and not settled
+    dead_letters   moves messages to dead-letter topics; None: they are copied by appending
     positions      committed offsets
     pulls          pulls by members of a group
     metadata       topics and groups
@@ -29,6 +30,7 @@ class MessageStore(Protocol):
 
     log: MessageLog
     leases: Leases
+    dead_letters: DeadLetterMoves | None
     positions: GroupPositions
     pulls: MemberPulls
     metadata: Metadata

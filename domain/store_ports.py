@@ -182,6 +182,23 @@ class Leases(Protocol):
         """Let leases end `invisible_ms` from now; new receipts, in order. 0 frees the messages at once."""
 
 
+class DeadLetterMoves(Protocol):
+    """Dead letters, where the store copies the message itself. Elsewhere the use case appends the copy."""
+
+    def move(
+        self,
+        group: str,
+        topic: str,
+        receipt: Receipt,
+        record: bytes | None,
+        done: Callable[[None | Failure], None] | None,
+    ) -> None:
+        """Copy a leased message to the dead-letter topic of `group`, then settle its lease, then call `done`.
+
+        `record`: the message, None: not known here. Moving twice leaves two copies. Failure: RECEIPT_INVALID.
+        """
+
+
 class GroupPositions(Protocol):
     """The committed offset of each group on each queue: everything below it is settled."""
 

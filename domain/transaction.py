@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from domain.command import Command
+from domain.delivery.recall import RecallHandle
 from domain.errors import Failure
 from domain.event import Event
 from domain.message import Message
@@ -157,8 +158,8 @@ class Transactions(Protocol):
 class Timers(Protocol):
     """Delayed messages."""
 
-    def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
-        """Cancel one, durably before `done`. Failure: MESSAGE_NOT_FOUND (unknown, or it is due)."""
+    def recall(self, handle: RecallHandle, done: Callable[[None | Failure], None]) -> None:
+        """Cancel one, durably before `done`. Failure: MESSAGE_NOT_FOUND (unknown, or it is due); NOT_SUPPORTED."""
 
     def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
         """Ask `change` about each delayed message when it is delivered, and each half message when its transaction commits.

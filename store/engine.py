@@ -13,7 +13,17 @@ from domain.lite import LiteQueues
 from domain.ports import Clock, Disk
 from domain.storage_engine import StorageEngine
 from domain.store_event import Report, StoreEventKind, unheard
-from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State, StateChange
+from domain.store_ports import (
+    DeadLetterMoves,
+    GroupPositions,
+    Leases,
+    MemberPulls,
+    MessageLog,
+    Metadata,
+    Outlook,
+    State,
+    StateChange,
+)
 from domain.transaction import Timers, Transactions
 from store import checkpoint, derived
 from store.append import Appender
@@ -94,6 +104,7 @@ class LogStore:
         self._housekeeping = housekeeping
         self.log: MessageLog = log
         self.leases: Leases = leases
+        self.dead_letters: DeadLetterMoves | None = None
         self.positions: GroupPositions = positions
         self.pulls: MemberPulls = pulls
         self.metadata: Metadata = metadata

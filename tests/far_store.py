@@ -135,6 +135,7 @@ class FarStore:
         near.log.listen(LateNews(log, clock, seed))
         self.log: MessageLog = log
         self.leases: Leases = LapsingLeases(link, near.leases)
+        self.dead_letters = near.dead_letters
         self.positions: GroupPositions = RemotePositions(link)
         self.pulls: MemberPulls = RemotePulls(link)
         self.state: State = FollowedState(link, near.state)

@@ -86,7 +86,7 @@ class Dispatcher:
         latest = LatestChanges(policy, clock)
         store.timers.accompany(latest.at_delivery)
         self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy)
-        self.dead_letters = DeadLetters(log, leases, positions, self.sending)
+        self.dead_letters = DeadLetters(log, leases, positions, self.sending, store.dead_letters)
         self.reads = ReadTurns(clock)
         receive_context = ReceiveContext(
             leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy, self.reads

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.address import TIMER_TOPIC
+from domain.delivery.recall import RecallHandle
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Message, Placed
 from domain.ports import Clock
@@ -39,9 +40,9 @@ class TimerRecall:
         self._writer = writer
         self.recalled = 0
 
-    def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
+    def recall(self, handle: RecallHandle, done: Callable[[None | Failure], None]) -> None:
         """Timers.recall. Recalls all timers with this id and time: a sender that retries leaves several."""
-        self._search(topic, due_ms, message_id, 0, [], done)
+        self._search(handle.topic, handle.due_ms, handle.message_id, 0, [], done)
 
     def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
         """Timers.accompany."""

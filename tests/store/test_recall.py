@@ -29,7 +29,7 @@ def take(driver: Driver, text: str) -> Failure | None:
     found = recall.parse(text)
     assert found is not None
     assert found.broker == driver.config.broker
-    result: Failure | None = driver.call(driver.store.timers.recall, found.topic, found.due_ms, found.message_id)
+    result: Failure | None = driver.call(driver.store.timers.recall, found)
     return result
 
 

@@ -12,7 +12,7 @@ from domain.event import Done, Refused
 from domain.message import Message, Placed
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
-from domain.store_ports import GroupPositions, Leases, MessageLog, ReadResult
+from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MessageLog, ReadResult
 from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
@@ -66,7 +66,16 @@ def _offset(queue: str, record: bytes) -> int:
 class DeadLetters:
     """The verb DeadLetter, and `move` for messages whose attempts are used up."""
 
-    def __init__(self, log: MessageLog, leases: Leases, positions: GroupPositions, sending: Sending) -> None:
+    def __init__(
+        self,
+        log: MessageLog,
+        leases: Leases,
+        positions: GroupPositions,
+        sending: Sending,
+        moves: DeadLetterMoves | None = None,
+    ) -> None:
+        """`moves`: copies messages and settles their leases; None: they are appended by `sending`."""
+        self._moves = moves
         self._log = log
         self._leases = leases
         self._positions = positions
@@ -88,6 +97,9 @@ class DeadLetters:
 
         A crash between copy and settlement leaves two copies, never none. Failure: what the append or the settlement gave.
         """
+        if self._moves is not None:
+            self._moves.move(group, topic, receipt, record, done)
+            return
         view = Record(record)
         stored = view.properties
         message_id = properties.text(stored, properties.UNIQ_KEY)
@@ -120,6 +132,9 @@ class DeadLetters:
 
     def move_leased(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
         """Move the message of a receipt. Harmless when it is settled already. Failure: RECEIPT_INVALID, and as `move`."""
+        if self._moves is not None:
+            self._moves.move(group, topic, receipt, None, answer)
+            return
         leased = leased_topic(group, topic, receipt)
 
         def read(result: ReadResult | Failure) -> None:

@@ -12,7 +12,7 @@ from domain.delivery.retry import DEFAULT
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
-from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
+from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
 from domain.store_ports import Leases, MessageLog
 from domain.topic import PERM_WRITE, Group
@@ -85,7 +85,7 @@ class Settling:
                 return
             for old, new in zip(command.receipts, result, strict=True):
                 if isinstance(new, Receipt) and old.retry != RETRY_NONE:
-                    new.retry = RETRY_V1
+                    new.retry = old.retry
             connection.answer(Extended(command.ticket, result))
 
         _by_topic(extend, command, extended)

@@ -16,7 +16,10 @@ from gateway.usecase.handler import Verb
 
 
 class Recalling:
-    """The verb RecallMessage."""
+    """The verb RecallMessage.
+
+    broker   the only broker whose handles are taken; "": the store knows several, and refuses handles of others
+    """
 
     def __init__(self, timers: Timers, topics: Topics, broker: str, clock: Clock) -> None:
         self._timers = timers
@@ -35,7 +38,7 @@ class Recalling:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
         elif found is None:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the recall handle cannot be read")
-        elif found.topic != command.topic or found.broker != self._broker:
+        elif found.topic != command.topic or (self._broker and found.broker != self._broker):
             text = f"the recall handle is for topic {found.topic} of broker {found.broker}"
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
         elif found.due_ms <= self._clock.wall_ms():
@@ -49,4 +52,4 @@ class Recalling:
         def recalled(result: None | Failure) -> None:
             connection.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
 
-        self._timers.recall(found.topic, found.due_ms, message_id, recalled)
+        self._timers.recall(found, recalled)

@@ -1,0 +1,403 @@
+"""What one group reads of one topic, by POP at all brokers that have queues of it.
+
+A lease call asks one broker after the other until it has messages, beginning with the next broker each time. A broker that had
+nothing is quiet: it is asked again when it says so (NOTIFICATION), one such request for all calls that wait. A broker that does
+not answer soon is passed over, and what it answers later goes to a call that waits then; a broker that is away is passed over
+until it is back. So a broker delays its own messages and no others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.event import Leased
+from domain.filter.filter import SQL92, TAG, Filter
+from domain.limits import MILLISECOND_NS, WAIT_MS_MAX
+from domain.record import Record
+from domain.store_ports import LeaseResult
+from domain.store_request import LeaseRequest
+from gateway.rocketmq import pop_reply, pop_request
+from gateway.rocketmq.link import WireError
+from gateway.rocketmq.refusal import refusal
+from protocols.remoting import codes
+from protocols.remoting.frame import Frame
+
+if TYPE_CHECKING:
+    from gateway.rocketmq.leases import RocketmqLeases
+
+POP_MS: Final = 3_000
+"""Time that a broker has to answer a POP."""
+NOTIFICATION_MS: Final = 5_000
+"""Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then."""
+ORDERED_NOTIFICATION_MS: Final = 1_000
+"""The same in ordered groups: brokers do not tell when a queue is free again."""
+NOTIFICATION_MARGIN_MS: Final = 5_000
+FRUITLESS_MS: Final = 20
+"""Pause after a NOTIFICATION whose messages were not for this group; it doubles up to FRUITLESS_MS_MAX."""
+FRUITLESS_MS_MAX: Final = 1_000
+AGAIN_MS: Final = 1_000
+"""Pause before a quiet broker is asked again that cannot tell, or that holds as many NOTIFICATIONs as it may."""
+WINDOW_MAX: Final = 64
+"""POPs of one group and topic under way at once."""
+INTEREST_NS: Final = (WAIT_MS_MAX + 1_000) * MILLISECOND_NS
+"""Time after its last lease call for which a call may be parked."""
+
+Leasing = Callable[[LeaseResult | Failure], None]
+
+
+@final
+class PopCall:
+    """One call of `Leases.lease`.
+
+    left       brokers that it may still ask, in order
+    asked      POPs whose answers it waits for
+    late       those of them that take long
+    heard      True: a broker has answered, or is known to have nothing
+    filtered   it was given messages, and its filter wanted none of them
+    failure    the last one of a broker
+    """
+
+    __slots__ = ("asked", "done", "failure", "filtered", "heard", "is_over", "late", "left", "request")
+
+    def __init__(self, request: LeaseRequest, done: Leasing) -> None:
+        self.request = request
+        self.done = done
+        self.left: list[str] = []
+        self.asked = 0
+        self.late = 0
+        self.heard = False
+        self.filtered = False
+        self.is_over = False
+        self.failure: Failure | None = None
+
+
+@final
+class Pop:
+    """A POP that is not answered yet. `is_late`: its broker was passed over meanwhile."""
+
+    __slots__ = ("begun_ns", "broker", "call", "is_late", "read")
+
+    def __init__(self, read: GroupRead, call: PopCall, broker: str, begun_ns: int) -> None:
+        self.read = read
+        self.call = call
+        self.broker = broker
+        self.begun_ns = begun_ns
+        self.is_late = False
+
+    def overdue(self) -> None:
+        """The broker takes long: the call goes on without it, when there is another broker to ask."""
+        self.is_late = True
+        self.call.late += 1
+        self.read.go_on(self.call)
+
+
+@final
+class _Side:
+    """One broker, as this read sees it.
+
+    quiet       it has nothing, as far as is known: it is not asked
+    told        a NOTIFICATION, or the pause before it, is under way
+    fruitless   NOTIFICATIONs in a row after which a POP found nothing
+    """
+
+    __slots__ = ("fruitless", "quiet", "told")
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.told = False
+        self.fruitless = 0
+
+
+@final
+class GroupRead:
+    """One group, topic, queue, filter and order. Its calls are served first come, first served.
+
+    At first one POP is under way at a time; each that is filled doubles their number, one that finds nothing makes it one.
+    Calls that are parked above are woken by `freed`; while they are, a call that finds no room is answered at once without
+    messages, so that its place in the line is kept, and is woken again when there is more.
+
+    used_ns   when it was last asked for, monotonic
+    """
+
+    __slots__ = (
+        "_broker", "_calls", "_is_begun", "_is_waking", "_leases", "_queue_id", "_sides", "_stock", "_turn", "_under_way",
+        "_wakes_more", "_wanted", "_window", "expression", "from_first", "group", "ordered", "topic", "used_ns",
+    )  # fmt: skip
+
+    def __init__(self, leases: RocketmqLeases, request: LeaseRequest, broker: str, queue_id: int) -> None:
+        """`broker`: the one that has the queue, "": all brokers; `queue_id`: of that broker, -1: any."""
+        self.group = request.group
+        self.topic = request.topic
+        self.ordered = request.ordered
+        self.from_first = request.from_first
+        self.used_ns = 0
+        self._leases = leases
+        self._broker = broker
+        self._queue_id = queue_id
+        kind, text = request.wanted.expression if request.wanted is not None else (TAG, "*")
+        self.expression = (kind, text) if kind in (TAG, SQL92) else (TAG, "*")
+        # Brokers compare the hashes of tags, and know no filter of another kind.
+        self._wanted: Filter | None = None if kind == SQL92 else request.wanted
+        self._sides: dict[str, _Side] = {}
+        self._calls: deque[PopCall] = deque()
+        self._stock: list[Leased] = []
+        self._turn = 0
+        self._under_way = 0
+        self._window = 1
+        self._is_begun = False
+        self._is_waking = False
+        self._wakes_more = False
+
+    @property
+    def is_idle(self) -> bool:
+        """True when nothing waits for it."""
+        return not self._calls and not self._under_way and not self._is_waking
+
+    def lease(self, request: LeaseRequest, done: Leasing) -> None:
+        """Serve a call now, or when those before it are served."""
+        self.used_ns = self._leases.clock.monotonic_ns()
+        call = PopCall(request, done)
+        if self._stock:
+            given, self._stock = self._stock[: request.limit], self._stock[request.limit :]
+            call.is_over = True
+            done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
+        elif self._under_way < self._window:
+            self._start(call)
+        elif self._is_waking:
+            self._wakes_more = True
+            done(LeaseResult([], 0, 0))
+        else:
+            self._calls.append(call)
+
+    def _start(self, call: PopCall) -> None:
+        self._under_way += 1
+        brokers = (self._broker,) if self._broker else self._leases.map.brokers_of(self.topic)
+        if not brokers:
+            text = f"no broker of the cluster has a queue of topic {self.topic} that can be read"
+            call.failure = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+        self._turn += 1
+        late: list[str] = []
+        for at in range(len(brokers)):
+            broker = brokers[(self._turn + at) % len(brokers)]
+            if self._side(broker).quiet and not call.request.attempt_id:
+                call.heard = True
+                continue
+            away = self._leases.absence(broker, self)
+            if away is not None:
+                call.failure = away
+            elif self._leases.is_late(broker, self):
+                late.append(broker)
+            else:
+                call.left.append(broker)
+        if not call.left and not call.heard:
+            call.left = late
+        self.go_on(call)
+
+    def _ask(self, call: PopCall) -> None:
+        broker = call.left.pop(0)
+        call.asked += 1
+        asked = call.request
+        request = pop_request.pop(
+            self.group, self.topic, self._queue_id, asked.limit, asked.invisible_ms, self.expression, self.from_first,
+            self.ordered, asked.attempt_id,
+        )  # fmt: skip
+        waiting = Pop(self, call, broker, self._leases.clock.monotonic_ns())
+        self._leases.asked(waiting)
+        self._leases.brokers.ask(broker, request, partial(self._answered, waiting), POP_MS)
+
+    def go_on(self, call: PopCall) -> None:
+        """Ask the next broker, unless one is asked that may answer soon; finish when there is none left.
+
+        A call waits for a broker that takes long only when no other broker can answer in its place.
+        """
+        if call.is_over or call.asked > call.late:
+            return
+        if call.left:
+            self._ask(call)
+        elif not call.asked or call.heard:
+            self._finish(call, [], 0)
+
+    def _answered(self, waiting: Pop, answer: Frame | Failure) -> None:
+        self._leases.answered(waiting, answer)
+        call, broker = waiting.call, waiting.broker
+        call.asked -= 1
+        call.late -= waiting.is_late
+        messages: list[Leased] = []
+        more = 0
+        if isinstance(answer, Failure):
+            call.failure = answer
+            self._leases.miss(broker, self)
+        elif answer.code == codes.SUCCESS:
+            try:
+                messages = pop_reply.read(answer, broker, self.topic, self.ordered)
+                more = pop_reply.rest(answer)
+            except WireError as fault:
+                self._leases.faulty(broker, fault)
+                call.failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} answered a POP with {fault}")
+                self._quieten(broker)
+        elif answer.code in (codes.POLLING_TIMEOUT, codes.PULL_NOT_FOUND, codes.POLLING_FULL):
+            call.heard = True
+        else:
+            call.failure = refusal(broker, answer)
+        if messages:
+            self._side(broker).fruitless = 0
+            self._give(call, messages, more)
+            return
+        if isinstance(answer, Frame):
+            self._quieten(broker)
+        self.go_on(call)
+
+    def _give(self, call: PopCall, messages: list[Leased], more: int) -> None:
+        kept = self._matching(messages)
+        if call.is_over:
+            self._give_late(kept)
+        else:
+            call.filtered = not kept
+            self._finish(call, kept, more)
+
+    def _matching(self, messages: list[Leased]) -> list[Leased]:
+        """The messages that the filter wants; the others are settled, as Apache's proxy does."""
+        wanted = self._wanted
+        if wanted is None:
+            return messages
+        unwanted = [each for each in messages if not wanted.matches(_properties(each))]
+        if not unwanted:
+            return messages
+        self._leases.settle(self.group, self.topic, [each.receipt for each in unwanted], _ignored)
+        dropped = {id(each) for each in unwanted}
+        return [each for each in messages if id(each) not in dropped]
+
+    def _give_late(self, messages: list[Leased]) -> None:
+        """Messages of a broker that was passed over: for calls that wait now; the others are given back."""
+        self._stock = messages
+        while self._stock and self._calls:
+            call = self._calls.popleft()
+            limit = call.request.limit
+            given, self._stock = self._stock[:limit], self._stock[limit:]
+            call.is_over = True
+            call.done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
+        if self._stock:
+            self._wake()
+        rest, self._stock = self._stock, []
+        if rest:
+            self._leases.withdraw(self.group, self.topic, [each.receipt for each in rest])
+
+    def _finish(self, call: PopCall, messages: list[Leased], more: int) -> None:
+        self._under_way -= 1
+        call.is_over = True
+        if len(messages) >= call.request.limit:
+            self._window = min(2 * self._window, WINDOW_MAX)
+        elif not messages and not call.filtered:
+            self._window = 1
+        if messages or call.filtered:
+            pop_ms = messages[0].receipt.pop_ms if messages else 0
+            call.done(LeaseResult(messages, pop_ms, more, unfinished=not messages))
+        elif call.failure is not None and not call.heard:
+            call.done(call.failure)
+        else:
+            call.done(LeaseResult([], 0, 0))
+        if not self._is_begun:
+            # Calls that are begun here may be answered before `_start` returns.
+            self._is_begun = True
+            while self._calls and self._under_way < self._window:
+                self._start(self._calls.popleft())
+            self._is_begun = False
+        if self._wakes_more and messages and not self._is_waking:
+            if more > 0 or len(messages) >= call.request.limit:
+                self._wake()
+            else:
+                self._wait_for_more()
+
+    def _wait_for_more(self) -> None:
+        """Calls are parked, and those that were asked have given all they had: let them tell when there is more."""
+        self._wakes_more = False
+        for broker, side in self._sides.items():
+            if not side.quiet and self._leases.absence(broker, self) is None:
+                self._quieten(broker)
+
+    def _wake(self) -> None:
+        """Let parked calls try again."""
+        self._wakes_more = False
+        self._is_waking = True
+        self._leases.freed(self.group, self.topic)
+        self._is_waking = False
+
+    def _side(self, broker: str) -> _Side:
+        side = self._sides.get(broker)
+        if side is None:
+            side = self._sides[broker] = _Side()
+        return side
+
+    def _quieten(self, broker: str) -> None:
+        """The broker has nothing now: ask it to tell when it has."""
+        side = self._side(broker)
+        side.quiet = True
+        if side.told:
+            return
+        side.told = True
+        if side.fruitless:
+            pause_ms = min(FRUITLESS_MS << min(side.fruitless - 1, 10), FRUITLESS_MS_MAX)
+            self._leases.after(pause_ms, partial(self._watch, broker, side))
+        else:
+            self._watch(broker, side)
+
+    def _watch(self, broker: str, side: _Side) -> None:
+        if not self._leases.may_watch(broker):
+            self._leases.after(AGAIN_MS, partial(self._found, side))
+            return
+        poll_ms = ORDERED_NOTIFICATION_MS if self.ordered else NOTIFICATION_MS
+        request = pop_request.notification(
+            self.group, self.topic, self._queue_id, poll_ms, self.expression, self.ordered
+        )  # fmt: skip
+        self._leases.brokers.ask(broker, request, partial(self._told, broker, side), poll_ms + NOTIFICATION_MARGIN_MS)
+
+    def _told(self, broker: str, side: _Side, answer: Frame | Failure) -> None:
+        self._leases.watched(broker)
+        wanted = self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS
+        if isinstance(answer, Failure):
+            side.told = side.quiet = False
+            self._leases.miss(broker, self)
+        elif answer.code != codes.SUCCESS:
+            # A broker that knows no NOTIFICATION, or no longer the topic.
+            self._leases.after(AGAIN_MS, partial(self._found, side))
+        elif (answer.fields() or {}).get("hasMsg") == "true":
+            side.fruitless += 1
+            self._found(side)
+        elif (answer.fields() or {}).get("pollingFull") == "true":
+            self._leases.after(AGAIN_MS, partial(self._found, side))
+        elif wanted and side.quiet:
+            self._watch(broker, side)
+        else:
+            side.told = False
+            side.quiet = False
+
+    def _found(self, side: _Side) -> None:
+        """The broker may have something now."""
+        side.told = False
+        side.quiet = False
+        if self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS:
+            self._wake()
+
+    def back(self, broker: str) -> None:
+        """A broker that was away, or passed over, answers again."""
+        if self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS:
+            self._quieten(broker)
+
+    def unblock(self, broker: str) -> None:
+        """A lease of an ordered group has ended at `broker`: the next message of its queue may be free."""
+        side = self._side(broker)
+        if side.quiet:
+            side.quiet = False
+            self._wake()
+
+
+def _properties(message: Leased) -> bytes:
+    return Record(message.record).properties
+
+
+def _ignored(_: Sequence[Failure | None] | Failure) -> None:
+    """What became of a message that nobody wanted: its lease ends by itself otherwise."""

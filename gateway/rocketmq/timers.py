@@ -1,0 +1,57 @@
+"""Delayed messages of an Apache RocketMQ cluster. Brokers deliver them; this node passes on the properties that say when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from domain.delivery import recall as handles
+from domain.delivery.recall import RecallHandle
+from domain.errors import ErrorCode, Failure
+from domain.message import Message
+from domain.store_ports import StateChange
+from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.refusal import refusal
+from protocols.remoting import codes
+from protocols.remoting.frame import Frame
+
+RECALL_MS: Final = 3_000
+PRODUCER_GROUP: Final = "headgate"
+"""The producer group that a recall names; brokers only write it to their log."""
+_REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_SUPPORTED}
+"""A broker refuses every recall so, unless its setting `recallMessageEnable` is true."""
+
+
+@final
+class RocketmqTimers:
+    """`Timers`. A broker takes a recall for an id that it does not know too: success says only that it was stored."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def recall(self, handle: RecallHandle, done: Callable[[None | Failure], None]) -> None:
+        """Timers.recall. NOT_SUPPORTED: the broker's setting `recallMessageEnable` is false, its default."""
+        if not self._brokers.address(handle.broker):
+            text = f"the recall handle is of broker {handle.broker}, which the cluster does not have"
+            done(Failure(ErrorCode.ARGUMENT_ILLEGAL, text))
+            return
+
+        def recalled(answer: Frame | Failure) -> None:
+            if isinstance(answer, Failure):
+                done(answer)
+            else:
+                done(None if answer.code == codes.SUCCESS else refusal(handle.broker, answer, _REFUSED))
+
+        request = BrokerRequest(
+            codes.RECALL,
+            {
+                "producerGroup": PRODUCER_GROUP,
+                "topic": handle.topic,
+                "recallHandle": handles.handle(*handle),
+            },
+        )
+        self._brokers.ask(handle.broker, request, recalled, RECALL_MS)
+
+    def accompany(self, change: Callable[[Message], StateChange | None]) -> None:
+        """Timers.accompany: does nothing. The broker delivers, and no change of this node's state can go with that."""

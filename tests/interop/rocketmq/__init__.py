@@ -1,0 +1,1 @@
+"""Tests of gateways before a real Apache RocketMQ cluster."""

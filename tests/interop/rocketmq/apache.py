@@ -1,0 +1,230 @@
+"""Apache RocketMQ 5.5.0 for one test session: a name server and two brokers, two masters, each in a small JVM of its own.
+
+with ApacheCluster(folder) as cluster:
+    cluster.nameserver, cluster.brokers["broker-a"].port
+    cluster.make_topic("orders", "NORMAL")
+    cluster.brokers["broker-b"].kill(); cluster.brokers["broker-b"].start()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.process import bound
+from gateway.client.link import Link
+from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC
+from tests.interop.workshop import ROOT, java_classpath
+
+START_S = 120.0
+JVM = (
+    "java", "-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+)  # fmt: skip
+CLUSTER = "DefaultCluster"
+_GET_ROUTE = 105
+_CHANCE = random.SystemRandom()
+
+
+def classpath() -> str:
+    """The class path of Apache's servers and tools; packages come from Maven. Skips the test without a JDK or Maven."""
+    return java_classpath(ROOT / "benchmarks" / "apache", "Apache RocketMQ")
+
+
+class JavaServer:
+    """One of Apache's servers, in a process of its own."""
+
+    def __init__(self, name: str, folder: Path, port: int, main: str, settings: dict[str, object]) -> None:
+        self.name = name
+        self.port = port
+        self.folder = folder
+        self._main = main
+        self._settings = {"listenPort": port, **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    def spawn(self) -> None:
+        """Start it; `ready` waits."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        conf = self.folder / "server.conf"
+        conf.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        home = (f"-Drocketmq.home.dir={self.folder}", f"-Duser.home={self.folder}")
+        with (self.folder / "output.txt").open("ab") as output:
+            self._process = subprocess.Popen(
+                bound([*JVM, *home, "-cp", classpath(), f"org.apache.rocketmq.{self._main}", "-c", str(conf)]),
+                stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder,
+            )  # fmt: skip
+
+    def ready(self) -> None:
+        """Wait until it listens."""
+        limit = time.monotonic() + START_S
+        while time.monotonic() < limit:
+            assert self._process is not None
+            assert self._process.poll() is None, f"{self.name} has ended:\n{self.text()}"
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{self.name} does not listen:\n{self.text()}")
+
+    def start(self) -> None:
+        """Start it again, with the same data."""
+        self.spawn()
+        self.ready()
+
+    def text(self) -> str:
+        """What it has printed."""
+        return (self.folder / "output.txt").read_text(errors="replace")[-4000:]
+
+    def kill(self) -> None:
+        """SIGKILL. Does nothing when it is not running."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay, and nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, number: int) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(30)
+
+
+class ApacheCluster:
+    """A name server and two brokers."""
+
+    def __init__(self, folder: Path, **settings: object) -> None:
+        """`settings` are added to those of the brokers."""
+        self.nameserver = JavaServer("nameserver", folder / "ns", _free_run(), "namesrv.NamesrvStartup", {})
+        self.brokers = {
+            name: JavaServer(name, folder / name, _free_run(), "broker.BrokerStartup", self._broker(name, folder, settings))
+            for name in ("broker-a", "broker-b")
+        }
+
+    def _broker(self, name: str, folder: Path, settings: dict[str, object]) -> dict[str, object]:
+        return {
+            "brokerClusterName": CLUSTER, "brokerName": name, "brokerId": 0, "brokerIP1": "127.0.0.1",
+            "namesrvAddr": self.nameserver.address, "storePathRootDir": folder / name / "store",
+            "storePathCommitLog": folder / name / "store" / "commitlog", "flushDiskType": "ASYNC_FLUSH",
+            "autoCreateTopicEnable": "true", "enablePropertyFilter": "true", "recallMessageEnable": "true",
+            "mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 300_000, "maxIndexNum": 100_000,
+            "maxHashSlotNum": 50_000, "timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20,
+            "transactionTimeOut": 3_000, "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99, **settings,
+        }  # fmt: skip
+
+    def __enter__(self) -> ApacheCluster:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start all of it, and wait until the name server knows both brokers."""
+        self.nameserver.start()
+        for each in self.brokers.values():
+            each.spawn()
+        for each in self.brokers.values():
+            each.ready()
+        self.until_route(CLUSTER, len(self.brokers))
+
+    def stop(self) -> None:
+        """Stop all of it; what is stored is not needed any more."""
+        for each in (*self.brokers.values(), self.nameserver):
+            each.kill()
+
+    def until_route(self, topic: str, brokers: int) -> None:
+        """Wait until the name server's route of a topic has so many brokers."""
+
+        def known() -> bool:
+            link = Link(self.nameserver.address, 5)
+            try:
+                (reply,) = link.ask([(_GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"}, b"")])
+            finally:
+                link.close()
+            return reply.code == 0 and len(json.loads(reply.body)["brokerDatas"]) == brokers
+
+        _until(known, f"the route of {topic} has no {brokers} brokers")
+
+    def make_topic(self, topic: str, kind: str = "NORMAL", queues: int = 2) -> None:
+        """`mqadmin updateTopic -c DefaultCluster -a +message.type=KIND`."""
+        fields = {
+            "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6",
+            "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": f"+message.type={kind}",
+            "force": "false",
+        }  # fmt: skip
+        for broker in self.brokers.values():
+            ask(broker.address, UPDATE_AND_CREATE_TOPIC, fields)
+        self.until_route(topic, len(self.brokers))
+
+    def make_group(self, group: str, orderly: bool = False, **more: object) -> None:
+        """`mqadmin updateSubGroup -c DefaultCluster`."""
+        body = {
+            "groupName": group, "consumeEnable": True, "consumeMessageOrderly": orderly, "retryMaxTimes": 16,
+            "retryQueueNums": 1, **more,
+        }  # fmt: skip
+        for broker in self.brokers.values():
+            ask(broker.address, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {"bname": broker.name}, json.dumps(body).encode())
+
+    def mqadmin(self, *arguments: str) -> str:
+        """What a command of mqadmin prints."""
+        command = [*JVM, "-cp", classpath(), "org.apache.rocketmq.tools.command.MQAdminStartup"]
+        done = subprocess.run(
+            [*command, *arguments, "-n", self.nameserver.address], capture_output=True, text=True, timeout=START_S, check=False,
+            env={**os.environ, "ROCKETMQ_HOME": str(self.nameserver.folder)},
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+
+def ask(address: str, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
+    """Send one request, which must succeed. Returns the ext fields of the answer."""
+    link = Link(address, 10)
+    try:
+        (reply,) = link.ask([(code, fields, body)])
+        assert reply.code == 0, reply.remark
+        return dict(reply.fields() or {})
+    finally:
+        link.close()
+
+
+def _until(true: Callable[[], bool], text: str) -> None:
+    limit = time.monotonic() + START_S
+    while not true():
+        assert time.monotonic() < limit, text
+        time.sleep(0.2)
+
+
+def _free_run() -> int:
+    """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above."""
+    while True:
+        port = _CHANCE.randrange(33_000, 60_000)
+        held: list[socket.socket] = []
+        try:
+            for near in range(port - 2, port + 2):
+                held.append(socket.socket())
+                held[-1].bind(("127.0.0.1", near))
+        except OSError:
+            continue
+        finally:
+            for each in held:
+                each.close()
+        return port

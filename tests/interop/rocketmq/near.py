@@ -1,0 +1,110 @@
+"""The ports of the store, asked of a real Apache cluster from this process: what a gateway before it stands on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from domain import property as properties
+from domain.event import Leased
+from domain.record import Record
+from domain.store_ports import LeaseResult
+from domain.store_request import LeaseRequest
+from gateway.client.link import Link
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.cluster_map import ClusterMap
+from gateway.rocketmq.leases import RocketmqLeases
+from gateway.rocketmq.transactions import RocketmqTransactions
+from gateway.runtime.clock import LoopClock
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.outgoing.dialer import SocketDialer
+from protocols.remoting import codes
+from tests.interop.rocketmq.apache import ApacheCluster
+from tests.store.driver import Driver
+
+WAIT_S = 30.0
+
+
+class NearGateway:
+    """Leases and transactions as a gateway has them, over sockets. Lives within one event loop."""
+
+    def __init__(self, apache: ApacheCluster) -> None:
+        clock = LoopClock(asyncio.get_running_loop())
+        where = [("127.0.0.1", apache.nameserver.port)]
+        self.brokers = Brokers(where, SocketDialer(lambda: None), clock, SystemEntropy())
+        self.map = ClusterMap(self.brokers, clock, Driver().store.state)
+        self.woken: list[tuple[str, str]] = []
+        self.leases = RocketmqLeases(self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)))
+        self.transactions = RocketmqTransactions(self.brokers)
+        self.map.start()
+
+    async def know(self, topic: str) -> None:
+        """Learn the route of a topic."""
+        assert await self.ask(self.map.ensure, topic) is None
+
+    async def ask(self, call: Callable[..., None], *arguments: Any) -> Any:
+        """The answer to a call whose last argument takes it."""
+        answer = asyncio.get_running_loop().create_future()
+        call(*arguments, answer.set_result)
+        return await asyncio.wait_for(answer, WAIT_S)
+
+    async def lease(self, topic: str, group: str, limit: int = 32, invisible_ms: int = 30_000, **more: Any) -> list[Leased]:
+        """One lease call."""
+        request = LeaseRequest(group, topic, limit, invisible_ms, from_first=True, **more)
+        found = await self.ask(self.leases.lease, request)
+        assert isinstance(found, LeaseResult), found
+        return found.messages
+
+    async def until(self, topic: str, group: str, count: int, **more: Any) -> list[Leased]:
+        """Lease until there are so many messages."""
+        found: list[Leased] = []
+        limit = asyncio.get_running_loop().time() + WAIT_S
+        while len(found) < count:
+            assert asyncio.get_running_loop().time() < limit, [body(each) for each in found]
+            found += await self.lease(topic, group, **more)
+            await asyncio.sleep(0.05)
+        return found
+
+    def close(self) -> None:
+        """End the connections."""
+        self.map.stop()
+        self.brokers.close()
+
+
+def body(message: Leased) -> str:
+    """The body of a message."""
+    return Record(message.record).body.decode()
+
+
+def send(apache: ApacheCluster, broker: str, topic: str, bodies: list[str], **more: str) -> list[dict[str, str]]:
+    """Send messages to queue 0 of a broker, as an SDK does. `more`: properties. Returns the fields of the answers."""
+    requests = []
+    for at, each in enumerate(bodies):
+        stored = properties.encode([("UNIQ_KEY", f"{broker}-{topic}-{at}-{each}"), *more.items()]).decode()
+        fields = {
+            "a": "p", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "4" if "TRAN_MSG" in more else "0",
+            "g": "1700000000000", "h": "0", "i": stored, "j": "0", "k": "false", "m": "false",
+        }  # fmt: skip
+        requests.append((codes.SEND_V2, fields, each.encode()))
+    link = Link(apache.brokers[broker].address, 10)
+    try:
+        replies = link.ask(requests)
+    finally:
+        link.close()
+    assert {reply.code for reply in replies} == {0}, replies[0].remark
+    return [dict(reply.fields() or {}) for reply in replies]
+
+
+def run(play: Callable[[NearGateway], Awaitable[None]], apache: ApacheCluster) -> None:
+    """Run a test with one gateway."""
+
+    async def played() -> None:
+        gateway = NearGateway(apache)
+        try:
+            await play(gateway)
+        finally:
+            gateway.close()
+            await asyncio.sleep(0)
+
+    asyncio.run(played())
