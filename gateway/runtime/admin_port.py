@@ -42,6 +42,9 @@ BEGIN_NS: Final = 80_000
 ANSWER_NS: Final = 400_000
 PART_NS: Final = 500_000
 """What accepting a connection, beginning it, answering a request and a part of a page take; most of it later in the turn."""
+BEGIN_TURNS: Final = 3
+ANSWER_TURNS: Final = 3
+"""Turns of the loop that the tasks take that begin a connection and answer a request: a step of a task is a turn."""
 
 log = logging.getLogger("headgate.admin")
 
@@ -181,10 +184,12 @@ class AdminStep:
 
     sends = False
 
-    def __init__(self, work: SlicedConnection, cost_ns: int, clock: Clock, intake: PumpIntake) -> None:
+    def __init__(self, work: SlicedConnection, cost_ns: int, turns: int, clock: Clock, intake: PumpIntake) -> None:
+        """The work takes `cost_ns`, and its task as many turns after the slice, in which no bytes are handled."""
         self.host = work.host
         self._work = work
         self._cost_ns = cost_ns
+        self._turns = turns
         self._clock = clock
         self._intake = intake
 
@@ -198,6 +203,7 @@ class AdminStep:
             more = False
         now = self._clock.monotonic_ns()
         self._intake.used(now - began + self._cost_ns, now)
+        self._intake.leave(self._turns)
         return more
 
 
@@ -279,7 +285,7 @@ class AdminPort:
             arrivals = self._arrivals[host] = HostArrivals(host, self)
         arrivals.sockets.append(accepted)
         if not waiting:
-            self._intake.add(AdminStep(arrivals, BEGIN_NS, self._clock, self._intake))
+            self._intake.add(AdminStep(arrivals, BEGIN_NS, BEGIN_TURNS, self._clock, self._intake))
 
     def arrived(self, host: str) -> None:
         """No connection of `host` waits any more."""
@@ -342,7 +348,7 @@ class AdminPort:
 
     def wait(self, connection: AdminConnection) -> None:
         """Hand the head of `connection` to aiohttp when it is the turn of its host."""
-        self._intake.add(AdminStep(connection, ANSWER_NS, self._clock, self._intake))
+        self._intake.add(AdminStep(connection, ANSWER_NS, ANSWER_TURNS, self._clock, self._intake))
 
     def served(self, connection: AdminConnection) -> None:
         """`connection` has its side of aiohttp."""
@@ -355,5 +361,5 @@ class AdminPort:
     async def turn(self, host: str) -> None:
         """Wait for the next turn of `host`, in which it makes or sends a part of a page."""
         done: asyncio.Future[None] = self._loop.create_future()
-        self._intake.add(AdminStep(PartTurn(network_of_host(host), done), PART_NS, self._clock, self._intake))
+        self._intake.add(AdminStep(PartTurn(network_of_host(host), done), PART_NS, 0, self._clock, self._intake))
         await done

@@ -532,3 +532,32 @@ def test_the_addresses_of_one_ipv6_network_take_turns_as_one_host() -> None:
     served = [connection in many for connection, _ in room.order]
     until = len(served) - served[::-1].index(False)  # afterwards all of `alone` is done
     assert served[:until].count(False) >= served[:until].count(True) - 10
+
+
+def test_the_steps_of_a_task_have_turns_in_which_no_bytes_are_handled() -> None:
+    room = Room()
+    room.flood(1_000)
+    newcomer, asking, _ = room.enter(host="10.9.9.9")
+    room.turns(1)
+    room.context.intake.leave(3)
+    served = len(room.order)
+    for _ in range(3):
+        newcomer.data_received(b"ask")
+        room.turns(1)
+    assert len(room.order) == served
+    room.turns(1)
+    assert room.order[served] == (asking, 9), "all that came meanwhile"
+    assert len(room.order) > served + 1, "and the flood goes on"
+
+
+def test_turns_that_are_left_to_a_task_end_when_nothing_else_waits() -> None:
+    room = Room()
+    newcomer, asking, _ = room.enter()
+    room.turns(3)
+    room.context.intake.leave(2)
+    newcomer.data_received(b"ask")
+    assert asking.received == []
+    room.turns(3)
+    assert asking.received == [b"ask"]
+    newcomer.data_received(b"ask")
+    assert asking.received == [b"ask"] * 2
