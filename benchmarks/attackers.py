@@ -5,6 +5,7 @@ They connect from 127.0.0.66, so that limits by address do not meet the neighbou
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import selectors
@@ -182,6 +183,7 @@ _PULL_FIELDS = {
     "maxMsgBytes": "4194304",
 }  # fmt: skip
 _PULLS = remoting(PULL, 9, fields=_PULL_FIELDS, serialize=JSON) * 300
+_VAST = json.dumps({**_EVENT, "data_base64": base64.b64encode(bytes(4 << 20)).decode()}).encode()
 _FAT = _post("/v1/topics/fat/messages", b"x" * 100_000, "mq-queue: 0")
 _ZEROS = gzip.compress(bytes(4 << 20))
 
@@ -242,6 +244,9 @@ ATTACKS: dict[str, Attack] = {
     "HTTP: one-byte chunks": Attack("http", _BODY + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000),
     "HTTP: inflated zeros": Attack("http", b"", _post("/ce/flood", _BOMB, *_ZIPPED)),
     "HTTP: inflated events": Attack("http", b"", _post("/ce/flood", _EVENTS, *_ZIPPED)),
+    "HTTP: large events": Attack("http", b"", _post("/ce/flood", _VAST, "Content-Type: application/cloudevents+json"), 4),
+    "HTTP: large answers": Attack("http", _post("/v1/topics/vast/messages", bytes(4 << 20), "mq-queue: 0"),
+        _get("/v1/topics/vast/queues/0?offset=0&max=1") * 100, 4),
     "admin: metrics": Attack("admin", _get("/metrics"), b"", 20, renews=True),
     "admin: half requests": Attack("admin", b"GET /metrics HTTP/1.1\r\nHost", b"", 1_000),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -36,11 +36,17 @@ MEMBERS_MAX: Final = ATTRIBUTES_MAX + 2
 """Most members of an event: its attributes, `data` and `data_base64`."""
 SLICE_TOKENS: Final = 2_048
 """Strings and brackets of a batch that are scanned in one slice."""
+AT_ONCE_BYTES: Final = 64 * 1024
+"""An event up to this size is decoded in one turn; a larger one in slices."""
+SLICE_CHARACTERS: Final = 1024 * 1024
+"""Characters of base64 that are decoded in one slice, in 2 ms; a multiple of 4."""
 
 _ENVELOPE: Final[Any] = msgspec.json.Decoder(
     msgspec.defstruct("Envelope", [("data", msgspec.Raw, msgspec.Raw(b"")), ("data_base64", msgspec.Raw, msgspec.Raw(b""))])
 )
 _VALUE: Final[Any] = msgspec.json.Decoder(msgspec.Raw)
+_ENCODER: Final[Any] = msgspec.json.Encoder()
+"""Makes a JSON string of base64 of bytes, in one pass."""
 
 
 def _skip(data: bytes, at: int) -> int:
@@ -56,12 +62,17 @@ def _scalar_end(data: bytes, at: int) -> int:
     return found.end()
 
 
-def _nested_end(data: bytes, at: int, name: str, envelope: Any) -> int:
-    """End of the object or array that begins at `at`: only `data` may be one, and msgspec has found its text already."""
+def _value_end(data: bytes, at: int, name: str, envelope: Any) -> int:
+    """End of the value that begins at `at`. Only that of `data` may be long or nested, and msgspec has found it already."""
+    nested = data[at : at + 1] in (b"{", b"[")
     if name not in ("data", "data_base64"):
-        raise CloudEventError(name, f"attribute {name} must be a string, a boolean or an integer")
+        if nested:
+            raise CloudEventError(name, f"attribute {name} must be a string, a boolean or an integer")
+        return _scalar_end(data, at)
     if envelope is None:
-        raise CloudEventError(name, f"member {name!r} is not valid JSON")
+        if nested:
+            raise CloudEventError(name, f"member {name!r} is not valid JSON")
+        return _scalar_end(data, at)
     raw = bytes(envelope.data if name == "data" else envelope.data_base64)
     end = at + len(raw)
     if data[at:end] != raw:
@@ -101,7 +112,7 @@ def members(data: bytes) -> tuple[dict[str, bytes], bool]:
         if name in found:
             raise CloudEventError(name, f"member {name!r} is given twice")
         at = _skip(data, at + 1)
-        end = _nested_end(data, at, name, envelope) if data[at : at + 1] in (b"{", b"[") else _scalar_end(data, at)
+        end = _value_end(data, at, name, envelope)
         found[name] = data[at:end]
         if len(found) > MEMBERS_MAX:
             raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
@@ -189,24 +200,45 @@ def _attribute(name: bytes, raw: bytes) -> bytes | None:
     raise CloudEventError(shown, f"attribute {shown} must be a string, a boolean or an integer")
 
 
-def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, bool]:
-    """(data, True when it is JSON text) from the members `data` and `data_base64` (JSON format, 3.1)."""
-    raw = found.get("data")
-    base64 = found.get("data_base64")
-    if base64 is not None and base64 != b"null":
-        if raw is not None:
-            raise CloudEventError("data", "data and data_base64 must not both be there")
-        encoded = _load("data_base64", base64)
-        if not isinstance(encoded, str):
+def _base64(found: dict[str, bytes]) -> bytes | None:
+    """The characters of the member `data_base64`; None without it."""
+    raw = found.get("data_base64")
+    if raw is None or raw == b"null":
+        return None
+    if "data" in found:
+        raise CloudEventError("data", "data and data_base64 must not both be there")
+    if raw[:1] == b'"' and b"\\" not in raw:
+        encoded = raw[1:-1]
+    else:
+        text = _load("data_base64", raw)
+        if not isinstance(text, str):
             raise CloudEventError("data_base64", "data_base64 must be a string")
-        try:
-            return binascii.a2b_base64(encoded, strict_mode=True), content_type is not None and is_json_type(content_type)
-        except (binascii.Error, ValueError):
-            raise CloudEventError("data_base64", "data_base64 is not valid base64") from None
+        encoded = text.encode()
+    if len(encoded) % 4 or 0 <= encoded.find(b"=") < len(encoded) - 2:  # of some of these Python takes a part
+        raise _not_base64()
+    return encoded
+
+
+def _not_base64() -> CloudEventError:
+    return CloudEventError("data_base64", "data_base64 is not valid base64")
+
+
+def _bytes_of(encoded: bytes) -> bytes:
+    """What whole groups of 4 characters stand for."""
+    try:
+        return binascii.a2b_base64(encoded, strict_mode=True)
+    except (binascii.Error, ValueError):
+        raise _not_base64() from None
+
+
+def _data(found: dict[str, bytes], content_type: bytes | None, valid: bool) -> tuple[bytes, bool]:
+    """(data, True when it is JSON text) from the member `data` (JSON format, 3.1). `valid`: the text around it is."""
+    raw = found.get("data")
     if raw is None:
         return b"", False
     if content_type is None or is_json_type(content_type):
-        if not is_json(raw):
+        # Whether a member of a valid object is valid is known, except for the characters of its strings.
+        if not (_is_text(raw) if valid else is_json(raw)):
             raise CloudEventError("data", "member 'data' is not valid JSON")
         return raw, True
     if raw == b"null":
@@ -217,9 +249,8 @@ def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, b
     return value.encode(), False
 
 
-def decode(text: bytes) -> CloudEvent:
-    """One JSON event -> CloudEvent. Raises CloudEventError."""
-    found, valid = members(text)
+def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
+    """The attributes among the members of an event, checked."""
     attributes: dict[bytes, bytes] = {}
     for shown, raw in found.items():
         if shown in ("data", "data_base64"):
@@ -232,10 +263,44 @@ def decode(text: bytes) -> CloudEvent:
     if len(attributes) > ATTRIBUTES_MAX:
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     check(attributes)
-    data, as_json = _data(found, attributes.get(b"datacontenttype"))
+    return attributes
+
+
+def _event(attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: bytes | None, valid: bool) -> CloudEvent:
+    """The event; `decoded` is what `data_base64` has, None without it."""
+    content_type = attributes.get(b"datacontenttype")
+    if decoded is None:
+        data, as_json = _data(found, content_type, valid)
+    else:
+        data, as_json = decoded, content_type is not None and is_json_type(content_type)
     if not valid:
         raise CloudEventError("", "the JSON text is not valid")
     return CloudEvent(attributes, data, as_json)
+
+
+def decode(text: bytes) -> CloudEvent:
+    """One JSON event -> CloudEvent. Raises CloudEventError."""
+    found, valid = members(text)
+    attributes = _attributes(found)
+    encoded = _base64(found)
+    return _event(attributes, found, None if encoded is None else _bytes_of(encoded), valid)
+
+
+def decode_in_slices(text: bytes) -> Generator[None, None, CloudEvent]:
+    """`decode` of a large event: yields where a slice ends, each of which is one pass over the text or a part of it."""
+    found, valid = members(text)
+    attributes = _attributes(found)
+    yield
+    encoded = _base64(found)
+    decoded: bytes | None = None
+    if encoded is not None:
+        parts: list[bytes] = []
+        for at in range(0, len(encoded), SLICE_CHARACTERS):
+            yield
+            parts.append(_bytes_of(encoded[at : at + SLICE_CHARACTERS]))
+        yield
+        decoded = b"".join(parts)
+    return _event(attributes, found, decoded, valid)
 
 
 def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
@@ -267,7 +332,7 @@ def encode(event: CloudEvent) -> bytes:
     elif data and content_type is not None and not is_json_type(content_type) and _is_text(data):
         out["data"] = data.decode()
     elif data:
-        out["data_base64"] = binascii.b2a_base64(data, newline=False).decode()
+        out["data_base64"] = orjson.Fragment(_ENCODER.encode(data))
     return orjson.dumps(out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final, final
 
 import orjson
@@ -16,7 +17,8 @@ from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError
-from protocols.cloudevents.json import MEMBERS_MAX
+from protocols.cloudevents.json import AT_ONCE_BYTES, MEMBERS_MAX
+from protocols.host_shares import HostShare
 from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
@@ -24,7 +26,7 @@ from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.slices import Steps
+from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.status import STATUS
 
 _CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX)
@@ -86,8 +88,13 @@ class PostEvents(Handler):
             self._mode = binding.mode(request.field(b"content-type"))
         except CloudEventError as error:
             raise RefusalError(of_event_error(error)) from None
-        self.sliced = self._mode == binding.BATCH
         return _CONTENT_BYTES_MAX[self._mode]
+
+    def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
+        """A batch, or a large event in structured mode, takes longer than one turn."""
+        large = self._mode == binding.STRUCTURED and len(request.body) > AT_ONCE_BYTES
+        self.sliced = large or self._mode == binding.BATCH
+        return super().in_slices(request, ticket, body_max, share, now)
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Decode the event by content mode -> one Send."""
@@ -97,22 +104,37 @@ class PostEvents(Handler):
                 event = binding.decode(request.fields, request.field(b"content-type"), request.body)
             else:
                 event = envelope.decode(request.body)
-            message = self._message(event, request)
+            return self._one(event, request, ticket), None
         except CloudEventError as error:
             return None, of_event_error(error)
+
+    def _one(self, event: CloudEvent, request: Request, ticket: object) -> Send:
+        message = self._message(event, request)
         if self._with_place:
             self._due_ms = due_of(message)
         command = Send(ticket, [message])
         command.early, command.once = self._early, self._once
-        return command, None
+        return command
 
     def steps(self, request: Request, ticket: object) -> Steps:
-        """Decode a batch in slices -> a Send for each part."""
-        if self._mode != binding.BATCH:
-            command, response = self.start(request, ticket)
-            if command is not None:
-                yield command
-            return response
+        """Decode in slices -> a Send for each part of a batch, or for the event."""
+        if self._mode == binding.BATCH:
+            return (yield from self._batch_steps(request, ticket))
+        if self._mode == binding.STRUCTURED:
+            self._preferences(request)
+            try:
+                event = yield from envelope.decode_in_slices(request.body)
+                command: Command | None = self._one(event, request, ticket)
+            except CloudEventError as error:
+                return of_event_error(error)
+            yield command
+            return None
+        command, response = self.start(request, ticket)
+        if command is not None:
+            yield command
+        return response
+
+    def _batch_steps(self, request: Request, ticket: object) -> Steps:
         self._preferences(request)
         found: list[bytes] = []
         try:
@@ -125,7 +147,11 @@ class PostEvents(Handler):
         for index, element in enumerate(found):
             size += len(element)
             colons += 1 + min(MEMBERS_MAX, element.count(b":"))
-            message = self._element(index, element, request)
+            if len(element) <= AT_ONCE_BYTES:
+                decoded = envelope.decode_element(element)
+            else:
+                decoded = yield from _large(element)
+            message = self._element(index, decoded, request)
             if message is not None:
                 part.indexes.append(index)
                 part.due_ms.append(due_of(message))
@@ -157,14 +183,14 @@ class PostEvents(Handler):
                 message.properties += properties.entry(name, value)
         return message
 
-    def _element(self, index: int, element: bytes, request: Request) -> Message | None:
+    def _element(self, index: int, decoded: CloudEvent | CloudEventError, request: Request) -> Message | None:
         """The message of one element of a batch; None, with a result that says why, when it is refused."""
         result: dict[str, object] = {"index": index}
         self._results.append(result)
         try:
-            if len(element) > limits.ENVELOPE_BYTES_MAX:
-                raise CloudEventError("", f"an event has at most {limits.ENVELOPE_BYTES_MAX} bytes", too_large=True)
-            return self._message(envelope.decode(element), request)
+            if isinstance(decoded, CloudEventError):
+                raise decoded
+            return self._message(decoded, request)
         except CloudEventError as error:
             status, code = event_error(error)
             result.update(status=status, code=code.value, detail=error.text)
@@ -225,6 +251,16 @@ class PostEvents(Handler):
         status = 207 if stored < len(results) else 202 if self._early else 200
         fields = [JSON, _ASYNC] if self._early else [JSON]
         return Response(status, fields, orjson.dumps({"results": results}))
+
+
+def _large(element: bytes) -> Generator[None, None, CloudEvent | CloudEventError]:
+    """A large element of a batch in slices -> the event, or why it is none."""
+    if len(element) > limits.ENVELOPE_BYTES_MAX:
+        return CloudEventError("", f"an event has at most {limits.ENVELOPE_BYTES_MAX} bytes", too_large=True)
+    try:
+        return (yield from envelope.decode_in_slices(element))
+    except CloudEventError as error:
+        return error
 
 
 @final

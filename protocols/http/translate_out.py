@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Any, Final
 
+import msgspec
 import orjson
 
 from domain import limits
@@ -28,8 +28,8 @@ _MARKS: Final = (
 )  # fmt: skip
 """`mq-` field -> the property whose value it has."""
 _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
-
-
+_ENCODER: Final[Any] = msgspec.json.Encoder()
+"""Makes a JSON string of base64 of bytes in one pass. orjson copies it, and searches it for nothing that has to be escaped."""
 BODIES_BYTES_MAX: Final = limits.RECEIVE_BYTES_MAX
 """Bytes of bodies, decompressed, after which an answer takes no more messages."""
 
@@ -39,17 +39,18 @@ def documents(records: Iterable[Record]) -> list[dict[str, object]]:
     out: list[dict[str, object]] = []
     size = 0
     for record in records:
-        found = document(record)
+        found, body_bytes = document(record)
         out.append(found)
-        size += 3 * len(cast(str, found["body"])) // 4
+        size += body_bytes
         if size >= BODIES_BYTES_MAX:
             break
     return out
 
 
-def document(record: Record) -> dict[str, object]:
-    """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType deliverAt expiresAt
-    properties body`.
+def document(record: Record) -> tuple[dict[str, object], int]:
+    """(one message as a JSON object for orjson, bytes of its body).
+
+    `id topic path queue offset storedMs key tag messageGroup contentType deliverAt expiresAt properties body`.
 
     A CloudEvent also has its `attributes` by their own names.
     `body` is base64; `compressed` is present when the body could not be decompressed.
@@ -88,8 +89,8 @@ def document(record: Record) -> dict[str, object]:
     if body is None:
         out["compressed"] = True
         body = record.body
-    out["body"] = base64.b64encode(body).decode()
-    return out
+    out["body"] = orjson.Fragment(_ENCODER.encode(body))
+    return out, len(body)
 
 
 def _due_ms(found: dict[str, str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,7 @@ def test_attributes_get_their_canonical_strings() -> None:
         (',"data_base64":"A"', "data_base64"),
         (',"data_base64":"AA"', "data_base64"),
         (',"data_base64":"A A="', "data_base64"),
+        (',"data_base64":"AAAA===="', "data_base64"),
         (',"data_base64":5', "data_base64"),
         (',"datacontenttype":"text/plain","data":{}', "data"),
         (',"data":[1,}', "data"),
@@ -246,3 +249,68 @@ def test_a_batch_is_split_in_slices() -> None:
     text = b"[" + b",".join([b'{"data":[[],[]]}'] * 9_000) + b"]"
     assert sum(1 for _ in envelope.elements(text, 9_000, found)) == 9_000 * 9 // envelope.SLICE_TOKENS
     assert len(found) == 9_000
+
+
+def in_slices(text: bytes) -> tuple[CloudEvent | str, int]:
+    """(the event of a text, or why it is none, slices of the work)."""
+    steps = envelope.decode_in_slices(text)
+    count = 1
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value, count
+        except CloudEventError as error:
+            return error.text, count
+        count += 1
+
+
+def at_once(text: bytes) -> CloudEvent | str:
+    """The event of a text, or why it is none."""
+    try:
+        return envelope.decode(text)
+    except CloudEventError as error:
+        return error.text
+
+
+def facts(event: CloudEvent | str) -> object:
+    """What can be compared."""
+    return event if isinstance(event, str) else (event.attributes, event.data, event.is_json)
+
+
+def test_a_large_event_is_decoded_in_slices_of_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    decode_base64 = binascii.a2b_base64
+
+    def counted(data: bytes, **how: Any) -> bytes:
+        sizes.append(len(data))
+        return decode_base64(data, **how)
+
+    monkeypatch.setattr(binascii, "a2b_base64", counted)
+    body = bytes(at % 251 for at in range(4 << 20))
+    event, slices = in_slices(f'{{{HEAD},"data_base64":"{base64.b64encode(body).decode()}"}}'.encode())
+    assert isinstance(event, CloudEvent)
+    assert event.data == body
+    assert max(sizes) == envelope.SLICE_CHARACTERS
+    assert slices == len(sizes) + 3, "the members, each part, and the event"
+
+
+EDGE = envelope.SLICE_CHARACTERS
+"""Characters of a slice."""
+MEMBERS = [
+    '"data":{"b": 1,  "a":[1,2]}', '"data" : "text" ', '"data":nul', '"data":1,"data":1', '"data":1,"data_base64":"AAEC"',
+    '"data_base64":7', '"data_base64":"AAAA===="', '"data_base64":"AAAA="',
+    '"data_base64":null', '"data_base64":"A"', '"data_base64":"A\\u0041EC"',
+    '"datacontenttype":"text/plain","data":"a\\u00e9"', '"datacontenttype":"text/plain","data":4',
+    f'"data_base64":"{"A" * EDGE}"', f'"data_base64":"{"A" * (EDGE - 2)}=="', f'"data_base64":"{"A" * (EDGE - 2)}==AAAA"',
+    f'"data_base64":"{"A" * EDGE}===="', f'"data_base64":"{"A" * (EDGE + 1)}"', f'"data_base64":"{"A" * EDGE}AQ=="',
+    f'"data_base64":"{"A" * (EDGE - 1)}.AAAA"', f'"datacontenttype":"text/json","data_base64":"{"A" * EDGE}{"e30="}"',
+]  # fmt: skip
+"""Events and what is none, many of them with a fault at the edge of a slice."""
+
+
+@pytest.mark.parametrize("at", range(len(MEMBERS)))
+def test_slices_change_nothing(at: int) -> None:
+    text = f"{{{HEAD},{MEMBERS[at]}}}".encode()
+    found, _ = in_slices(text)
+    assert facts(found) == facts(at_once(text))

@@ -13,6 +13,7 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import RETAIN_SET
+from protocols.cloudevents.json import AT_ONCE_BYTES, SLICE_CHARACTERS
 from protocols.http.events import PART_EVENTS, SLICE_MEMBERS
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, adapter, request, sent
 
@@ -298,3 +299,40 @@ def test_consent_is_configured() -> None:
     assert client.ask("OPTIONS", "/ce/orders", asked).field("webhook-allowed-rate") == "60"
     other = client.ask("OPTIONS", "/ce/orders", {**asked, "WebHook-Request-Origin": "b.example"})
     assert (other.status, other.field("webhook-allowed-origin")) == (204, None)
+
+
+@pytest.mark.parametrize("mode", ["structured", "batch"])
+def test_a_large_event_is_decoded_in_slices(mode: str) -> None:
+    """Base64 of 4 MiB, copied, searched and decoded in one turn, took 35 ms."""
+    body = bytes(limits.BODY_BYTES_MAX)
+    event = json.dumps({**GOOD, "data_base64": base64.b64encode(body).decode()})
+    fields, content = (STRUCTURED, event) if mode == "structured" else (BATCH, f"[{event}]")
+    connection = adapter().connect(PEER, 0)
+    commands = list(connection.receive(request("POST", "/ce/orders", fields, content.encode()), 0))
+    turns = 0
+    while not commands:
+        turns += 1
+        due = connection.deadline()
+        assert due is not None
+        commands += connection.expire(max(0, due))
+    assert turns >= len(event) // SLICE_CHARACTERS + 2
+    (command,) = commands
+    assert isinstance(command, Send)
+    assert command.messages[0].body == body
+
+
+def test_a_large_event_that_is_none_is_refused() -> None:
+    client = Client()
+    text = json.dumps({**GOOD, "data_base64": "A" * AT_ONCE_BYTES + "A"})
+    answer = client.ask("POST", "/ce/orders", STRUCTURED, text.encode())
+    assert (answer.status, answer.json()["attribute"]) == (400, "data_base64")
+    answer = client.ask("POST", "/ce/orders", BATCH, f"[{text},{json.dumps(GOOD)}]".encode())
+    assert (answer.status, [one["status"] for one in answer.json()["results"]]) == (207, [400, 200])
+
+
+def test_a_large_event_has_the_place_and_the_preferences_of_a_small_one() -> None:
+    client = Client()
+    text = json.dumps({**GOOD, "data": "x" * AT_ONCE_BYTES})
+    answer = client.ask("POST", "/ce/orders", {**STRUCTURED, "Prefer": "return=representation"}, text.encode())
+    assert (answer.status, answer.json()["id"]) == (200, "ID0")
+    assert client.ask("POST", "/ce/orders", {**STRUCTURED, "Prefer": "respond-async"}, text.encode()).status == 202
