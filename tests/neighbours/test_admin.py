@@ -175,7 +175,7 @@ def test_a_turn_accepts_a_bounded_number_of_connections() -> None:
     assert asyncio.run(crowd()) == [ACCEPTED_MAX, 2 * ACCEPTED_MAX, 3 * ACCEPTED_MAX]
 
 
-class Flooding:
+class EndlessWork:
     """A peer of another port that always has more."""
 
     host = FLOOD
@@ -201,7 +201,7 @@ def test_a_question_waits_for_few_turns_in_which_others_are_handled() -> None:
         bound = socket.create_server(("127.0.0.1", 0), backlog=8)
         admin = Admin(Health(clock.monotonic_ns), Snapshot, list, lambda: None, Hosts((), ""))
         await admin.open(bound, clock, intake)
-        flooding = Flooding(intake)
+        flooding = EndlessWork(intake)
         intake.add(flooding)
         waited = []
         try:
