@@ -28,7 +28,10 @@ app.add_typer(settings, name="config")
 
 OPTIONS: Final[Mapping[str, object]] = {
     "roles": Annotated[str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three).")],
-    "store": Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store.")],
+    "store": Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store, or rocketmq://HOST:PORT of a name server."),
+    ],
     "access_key_file": Annotated[
         str | None, typer.Option(help="File whose first line is NAME:PASSWORD of a Super user at that store.")
     ],
@@ -54,6 +57,8 @@ OPTIONS: Final[Mapping[str, object]] = {
 
 OF_TABLES: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
 """Options that are settings of a table."""
+CLUSTER: Final = "rocketmq://"
+"""Begins the address of a name server of an Apache RocketMQ cluster in `--store`."""
 
 
 def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
@@ -248,12 +253,25 @@ def _load(given: Mapping[str, Any]) -> Config:
     options: dict[str, object] = {
         OF_TABLES.get(name, name): value for name, value in given.items() if name not in ("port", "config")
     }
+    if str(given["store"] or "").startswith(CLUSTER):
+        options |= _of_cluster(given)
     for assignment in given["port"] or ():
         name, equals, number = assignment.partition("=")
         if not equals:
             raise ConfigError(f"--port {assignment}: NAME=N is wanted, as in --port mqtt=1884")
         options[f"ports.{name}"] = number
     return load(options, os.environ, known(), given["config"] or os.environ.get("HEADGATE_CONFIG"))
+
+
+def _of_cluster(given: Mapping[str, Any]) -> dict[str, object]:
+    """`--store rocketmq://HOST:PORT` and what goes with it, as settings of the table `[store]`."""
+    return {
+        **dict.fromkeys(OF_TABLES.values()),
+        "store.kind": "rocketmq",
+        "store.nameservers": [each for each in given["store"].removeprefix(CLUSTER).rstrip("/").split(",") if each],
+        "store.access_key_file": given["access_key_file"],
+        "store.ca": given["store_ca"],
+    }
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ and entropy as arguments and opens no socket, so the simulation uses it too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.message_store import MessageStore
@@ -27,7 +27,7 @@ from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.node.protocols import Protocols, installed
+from gateway.node.protocols import Adapters, Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.node.store_address import StoreAddress
 from gateway.observe.counters import CounterRegistry
@@ -49,7 +49,27 @@ from gateway.usecase.tools.query import Querying
 from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
+from protocols.adapter import Adapter
 from protocols.setting import Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beyond:
+    """A store that is no engine of this node, and what goes with it.
+
+    store      the store
+    front      makes what stands in front of the use cases
+    first      makes what takes the commands of clients first
+    interest   called when a filter of a connected client begins (True) or ends (False)
+    streams    adapters in place of those of the same name
+    """
+
+    store: MessageStore
+    front: Callable[[Handler], Handler]
+    first: Callable[[Handler], Handler]
+    interest: Callable[[str, bool], None]
+    streams: Callable[[Config, Setting], Mapping[str, Adapter]]
+
 
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,
@@ -110,6 +130,7 @@ def compose(
     hot_bytes: int,
     protocols: Protocols | None = None,
     report: Report = log_store_event,
+    beyond: Beyond | None = None,
 ) -> Parts:
     """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
@@ -118,10 +139,11 @@ def compose(
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
     report      gets the events of the store
+    beyond      the store, when it is open already; None: it is in the data directory
     """
     protocols = protocols or installed()
-    given = given_to_store(config, protocols.store_host(host, ports), entropy)
-    store = engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
+    host_bytes = protocols.store_host(host, ports)
+    store = beyond.store if beyond else open_store(config, host_bytes, disk, clock, entropy, hot_bytes, report)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
     routes = RouteTable(config.part(NameserverConfig, "nameserver").routes_max)
@@ -156,10 +178,11 @@ def compose(
     table = access_of(config)
     access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
     handler.add(Administration(access_records))
-    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
-    entry = channels.handler = forwarded.handler = throttle or gate
+    inner = handler if beyond is None else _within(beyond, handler, watches, sessions)
+    gate, limits, throttle = _gate(config, handler, inner, access, sessions, store, clock)
+    entry = channels.handler = forwarded.handler = _first(throttle or gate, beyond)
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
-    adapters = protocols.adapters(config, setting)
+    adapters = _adapters(protocols, config, setting, beyond)
     return Parts(
         store=store,
         handler=handler,
@@ -178,6 +201,33 @@ def compose(
         uploads=setting.uploads,
         unread=setting.unread,
     )
+
+
+def open_store(
+    config: Config, store_host: bytes, disk: Disk, clock: Clock, entropy: Entropy, hot_bytes: int, report: Report
+) -> MessageStore:
+    """Open the store in the data directory, as `compose` does. Raises ConfigError and StoreError."""
+    given = given_to_store(config, store_host, entropy)
+    return engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
+
+
+def _within(beyond: Beyond, handler: Handler, watches: Watches, sessions: Sessions) -> Handler:
+    """What the access gate passes commands to, for a store beyond this node."""
+    watches.interest = beyond.interest
+    sessions.follow_interest(beyond.interest)
+    return beyond.front(handler)
+
+
+def _adapters(protocols: Protocols, config: Config, setting: Setting, beyond: Beyond | None) -> Adapters:
+    adapters = protocols.adapters(config, setting)
+    if beyond is None:
+        return adapters
+    return replace(adapters, streams={**adapters.streams, **beyond.streams(config, setting)})
+
+
+def _first(gate: Handler, beyond: Beyond | None) -> Handler:
+    """What takes the commands of clients."""
+    return gate if beyond is None else beyond.first(gate)
 
 
 def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:
@@ -216,16 +266,17 @@ def access_of(config: Config) -> AccessConfig:
 def _gate(
     config: Config,
     handler: Dispatcher,
+    inner: Handler,
     access: Access | None,
     sessions: Sessions,
     store: MessageStore,
     clock: Clock,
 ) -> tuple[Handler, LimitsConfig, Throttle | None]:
-    """The access gate, the limits and the throttle. The gate is the dispatcher when access is not controlled."""
-    gate: Handler = handler
+    """The access gate, the limits and the throttle, in front of `inner`. The gate is `inner` when access is not controlled."""
+    gate = inner
     if access is not None:
         revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews)
         sessions.resumed = revocation.session_resumed
-        gate = Gate(access, handler, store.transactions, revocation)
+        gate = Gate(access, inner, store.transactions, revocation)
     limits = config.part(LimitsConfig, "limits")
     return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None

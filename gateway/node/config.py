@@ -26,6 +26,8 @@ ENVIRONMENT: Final = "environment"
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 C = TypeVar("C")
+CLUSTER_OPTIONS: Final = frozenset({"store.kind", "store.nameservers", "store.access_key_file", "store.ca"})
+"""Settings of the table `[store]` that `--store rocketmq://HOST:PORT` and the options beside it give."""
 UNREAD: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_COMPILED"})
 """Variables with the prefix that are not settings: they are read before the configuration."""
 
@@ -162,7 +164,7 @@ def load(
     Raises ConfigError for an unreadable file, an unknown setting, and a value that is not valid.
     """
     known = {*SETTINGS, *(f"ports.{name}" for name in parts.ports)}
-    tabled = {f"{table}.{name}" for table, kind in parts.tables.items() for name in declared(kind)}
+    tabled = CLUSTER_OPTIONS | {f"{table}.{name}" for table, kind in parts.tables.items() for name in declared(kind)}
     values: dict[str, object] = {}
     sources: dict[str, str] = {}
 

@@ -26,8 +26,10 @@ from gateway.node.gateway_role import GatewayRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.renewal import Renewal
+from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
 from gateway.node.roles import GATEWAY, STORE, listeners_of
+from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
@@ -303,6 +305,8 @@ class Node:
 
 def role_of(config: Config, clock: Clock, health: Health, protocols: Protocols) -> Role:
     """What is behind the ports of a process with these roles. Raises ConfigError and StoreError."""
+    if is_rocketmq(config):
+        return RocketmqRole(config, clock, health, protocols)
     if STORE in config.role_set:
         return StoreRole(config, clock, health, protocols)
     if GATEWAY in config.role_set:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from domain.errors import ConfigError
 from domain.storage_engine import GIVEN_FIELDS, StorageEngine
 from gateway.node.config import Config
 from gateway.node.settings import declared, read
+from gateway.rocketmq.relay.settings import RelaySettings
+from gateway.rocketmq.settings import RocketmqSettings
 
+C = TypeVar("C")
 STORES: Final = "gateway.stores"
 ENGINE: Final = "engine"
 DEFAULT_ENGINE: Final = "log"
+KIND: Final = "kind"
+LOCAL: Final = "local"
+ROCKETMQ: Final = "rocketmq"
+STATE: Final = "state"
+"""Table in the table `[store]`: settings of the engine beside a cluster."""
 HOT_BYTES: Final = "hot_bytes"
 """The setting of an engine whose default is a share of the machine's memory."""
 
@@ -40,10 +48,36 @@ def engine_of(config: Config) -> StorageEngine:
     return engine_named(config.table("store").get(ENGINE, DEFAULT_ENGINE))
 
 
+def is_rocketmq(config: Config) -> bool:
+    """Whether messages are in an Apache RocketMQ cluster. Raises ConfigError for a kind that there is not."""
+    kind = config.table("store").get(KIND, LOCAL)
+    if kind not in (LOCAL, ROCKETMQ):
+        raise ConfigError(f"store.kind is {kind!r}: {LOCAL} or {ROCKETMQ} is wanted")
+    return kind == ROCKETMQ
+
+
+def of_cluster(config: Config, kind: type[C]) -> C:
+    """The settings in `[store]` that `kind` declares, with `kind = "rocketmq"`. Raises ConfigError, also for unknown ones."""
+    table = {name: value for name, value in config.table("store").items() if name not in (ENGINE, KIND, STATE)}
+    hints = {**declared(RocketmqSettings), **declared(RelaySettings)}
+    mine = declared(kind)
+    given = {name: value for name, value in table.items() if name in mine or name not in hints}
+    servers = given.get("nameservers")
+    if isinstance(servers, str):
+        given["nameservers"] = [each.strip() for each in servers.replace(";", ",").split(",") if each.strip()]
+    return read(kind, "store", given, config.sources)
+
+
 def settings_of(config: Config, hot_bytes: int, given: Mapping[str, Any] = {}) -> Any:
     """The table `[store]` as the engine's settings; `given` are the fields that the node sets. Raises ConfigError."""
     kind = engine_of(config).settings
-    table = {name: value for name, value in config.table("store").items() if name != ENGINE}
+    table = dict(config.table("store"))
+    if is_rocketmq(config):
+        beside = table.get(STATE, {})
+        if not isinstance(beside, dict):
+            raise ConfigError("store.state is a table: the settings of the engine beside the cluster")
+        table = beside
+    table = {name: value for name, value in table.items() if name not in (ENGINE, KIND)}
     if HOT_BYTES in declared(kind):
         table.setdefault(HOT_BYTES, hot_bytes)
     known = {name: value for name, value in given.items() if name in {field.name for field in fields(kind)}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
 from domain.backup import Backups
@@ -12,7 +12,7 @@ from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.node.client_side import ClientSide
-from gateway.node.composition import Parts, compose
+from gateway.node.composition import Beyond, Parts, compose
 from gateway.node.config import Config
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.registering import registration_of
@@ -28,6 +28,9 @@ from gateway.runtime.outgoing.registration import NodeRegistration
 
 SETTLE_NS: Final = 10 * SECOND_NS
 
+MakeBeyond = Callable[[LocalStore, Mapping[str, int], str], Awaitable[Beyond]]
+"""(data directory, ports in use, host that routes carry) -> the store that the use cases work over."""
+
 
 @final
 class StoreRole:
@@ -36,12 +39,18 @@ class StoreRole:
     parts   the composed node; once opened
     """
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
-        """Lock the data directory. Raises StoreError when another process uses it."""
+    def __init__(
+        self, config: Config, clock: Clock, health: Health, protocols: Protocols, beyond: MakeBeyond | None = None
+    ) -> None:
+        """Lock the data directory. Raises StoreError when another process uses it.
+
+        `beyond` makes the store that the use cases work over; None: it is the one in the data directory.
+        """
         self.parts: Parts
         self._config = config
         self._clock = clock
         self._protocols = protocols
+        self._beyond = beyond
         self._local = LocalStore(config.data, health)
         self.folder = self._local.disk.path
         self._lags: Lags
@@ -60,18 +69,20 @@ class StoreRole:
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        self.parts = self._composed(ports, host)
+        beyond = None if self._beyond is None else await self._beyond(self._local, ports, host)
+        self.parts = self._composed(ports, host, beyond)
         await self._prepared()
         self._lags = Lags(self.parts.store.outlook, self._clock)
         self._registration = registration_of(self._config, ports, host, self.parts, self._clock, SystemEntropy())
 
-    def _composed(self, ports: Mapping[str, int], host: str) -> Parts:
+    def _composed(self, ports: Mapping[str, int], host: str, beyond: Beyond | None) -> Parts:
         local = self._local
         return local.opened(
             lambda: compose(
-                self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols, local.report
+                self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols,
+                local.report, beyond,
             )
-        )
+        )  # fmt: skip
 
     async def _prepared(self) -> None:
         """Wait until the topics that exist on every node are stored, so that the first client finds them.

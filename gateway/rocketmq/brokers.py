@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
@@ -95,6 +95,19 @@ class Brokers:
         A response with a code in `unless` is believed only when no other name server has another response.
         """
         NameserverQuestion(self, request, done, timeout_ms, unless).ask()
+
+    def tell_nameservers(self, request: BrokerRequest, done: Callable[[], None], timeout_ms: int = TIMEOUT_MS) -> None:
+        """Ask all name servers; `done` when each has answered or failed."""
+        left = len(self._nameservers)
+
+        def answered(_: Frame | Failure) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done()
+
+        for link in self._nameservers:
+            link.ask(request, answered, timeout_ms)
 
     def nameserver(self, tried: int) -> RemotingLink | None:
         """The name server to be asked when `tried` others have failed; None: there is none left."""

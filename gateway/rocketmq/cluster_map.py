@@ -14,16 +14,18 @@ from domain.store_ports import State, StateChange
 from domain.topic import PERM_READ, PERM_WRITE
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.link import WireError
-from gateway.rocketmq.places import SPACE, BrokerQueue, Places, places_from
-from gateway.rocketmq.route import ApacheRoute, brokers_from, master_of, route_from
+from gateway.rocketmq.catalog.places import SPACE, BrokerQueue, Places, places_from
+from gateway.rocketmq.catalog.route import ApacheRoute, brokers_from, master_of, route_from
+from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 LOOK_NS: Final = SECOND_NS
 """Time between two looks at the name servers."""
 USED_NS: Final = 1_800 * SECOND_NS
-"""Time for which a topic that was used is kept up to date."""
+"""Time for which a topic that was used is kept up to date each second; later it is when it is used again."""
+REMEMBERED: Final = 512
+"""Topics of earlier lives that are asked for at a time."""
 LOOKS_MAX: Final = 500
 """Topics whose routes are asked for at one look; with more of them in use, each waits for its turn."""
 UNKNOWN_NS: Final = SECOND_NS
@@ -69,7 +71,7 @@ class ClusterMap:
     """
 
     def __init__(self, servers: Brokers, clock: Clock, state: State) -> None:
-        """`state` keeps the places of queues (gateway.rocketmq.places)."""
+        """`state` keeps the places of queues (gateway.rocketmq.catalog.places)."""
         self.brokers: dict[str, BrokerAddresses] = {}
         self.told = False
         self._servers = servers
@@ -88,6 +90,21 @@ class ClusterMap:
     def start(self) -> None:
         """Look at the name servers now, and each second until `stop`."""
         self._look()
+
+    def remembered(self, done: Callable[[Sequence[str]], None], start: bytes = b"", found: Sequence[str] = ()) -> None:
+        """The names of all topics that this gateway has used before, in this life or an earlier one."""
+
+        def take(keys: list[bytes] | Failure) -> None:
+            if isinstance(keys, Failure):
+                done(found)
+                return
+            names = [*found, *(key.decode() for key in keys)]
+            if len(keys) < REMEMBERED:
+                done(names)
+            else:
+                self.remembered(done, keys[-1] + b"\x00", names)
+
+        self._state.keys(SPACE, b"", start, REMEMBERED, take)
 
     def stop(self) -> None:
         """Look no more."""
@@ -205,7 +222,7 @@ class ClusterMap:
     def _read(self, name: str, topic: KnownTopic, body: bytes) -> None:
         try:
             route = route_from(body)
-        except WireError as error:
+        except BrokerAnswerError as error:
             self._faulty(f"the route of topic {name} cannot be read: {error}")
             self._loaded(name, Failure(ErrorCode.STORE_UNAVAILABLE, f"the name server's {self._fault}"))
             return
@@ -269,10 +286,7 @@ class ClusterMap:
         for _ in range(min(LOOKS_MAX, len(self._walk))):
             name = self._walk.pop()
             topic = self._topics[name]
-            if now - topic.used_ns > USED_NS:
-                if topic.route is None or not topic.asking:
-                    del self._topics[name]
-            elif not topic.asking:
+            if not topic.asking and now - topic.used_ns <= USED_NS:
                 self._ask(name, topic)
 
     def _clustered(self, answer: Frame | Failure) -> None:
@@ -285,7 +299,7 @@ class ClusterMap:
             return
         try:
             found = brokers_from(answer.body)
-        except WireError as error:
+        except BrokerAnswerError as error:
             self._faulty(f"the list of brokers cannot be read: {error}")
             return
         if not found and self.brokers:

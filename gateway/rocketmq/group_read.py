@@ -21,7 +21,7 @@ from domain.record import Record
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from gateway.rocketmq import pop_reply, pop_request
-from gateway.rocketmq.link import WireError
+from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -235,7 +235,7 @@ class GroupRead:
             try:
                 messages = pop_reply.read(answer, broker, self.topic, self.ordered)
                 more = pop_reply.rest(answer)
-            except WireError as fault:
+            except BrokerAnswerError as fault:
                 self._leases.faulty(broker, fault)
                 call.failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} answered a POP with {fault}")
                 self._quieten(broker)

@@ -18,7 +18,7 @@ from gateway.rocketmq.acknowledgements import ACK_MS, REFUSED, Acknowledgements
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.group_read import GroupRead, Leasing, Pop
-from gateway.rocketmq.link import WireError
+from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -308,7 +308,7 @@ class RocketmqLeases:
         """Call back later."""
         self.clock.call_at(self.clock.monotonic_ns() + pause_ms * MILLISECOND_NS, callback)
 
-    def faulty(self, broker: str, fault: WireError) -> None:
+    def faulty(self, broker: str, fault: BrokerAnswerError) -> None:
         """Say which broker answered with something that cannot be read."""
         log.warning("broker %s answered a POP with %s", broker, fault)
 

@@ -32,7 +32,7 @@ Requested = Callable[[str, Frame, AnswerBack], None]
 """(name of the server, its request, answers it). A request whose flag is oneway takes no answer."""
 
 
-class WireError(GatewayError):
+class BrokerAnswerError(GatewayError):
     """What a server has sent cannot be understood; the text says what it was."""
 
 
@@ -331,7 +331,7 @@ class _LinkWire:
                 return
             self._link.take(frame)
         if self._decoder.fault and not self._dropped:
-            raise WireError(f"it does not speak the remoting protocol ({self._decoder.fault})")
+            raise BrokerAnswerError(f"it does not speak the remoting protocol ({self._decoder.fault})")
 
     def ended(self, reason: str) -> None:
         """WireUser.ended."""

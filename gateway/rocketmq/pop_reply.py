@@ -16,17 +16,17 @@ from domain.event import Leased
 from domain.octets import uint16, uint32
 from domain.receipt import RETRY_NONE, RETRY_V1, RETRY_V2, Receipt
 from domain.record import MAGIC_V1, MAGIC_V2, RECORD_BYTES_MIN, Record, renamed, with_properties, with_reconsume_times
-from gateway.rocketmq.link import WireError
+from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting.frame import Frame
 
 DIGITS_MAX: Final = 19
 
 
 def read(frame: Frame, broker: str, topic: str, ordered: bool) -> list[Leased]:
-    """The messages of an answer with code SUCCESS, in order. Raises WireError with what is wrong with it."""
+    """The messages of an answer with code SUCCESS, in order. Raises BrokerAnswerError with what is wrong with it."""
     fields = frame.fields()
     if fields is None:
-        raise WireError("ext fields that cannot be read")
+        raise BrokerAnswerError("ext fields that cannot be read")
     pop_ms = _number(fields, "popTime")
     invisible_ms = _number(fields, "invisibleTime")
     revive = _number(fields, "reviveQid")
@@ -76,7 +76,7 @@ def _topic(record: Record) -> str:
     try:
         return record.topic
     except UnicodeDecodeError as error:
-        raise WireError("a topic that is no UTF-8") from error
+        raise BrokerAnswerError("a topic that is no UTF-8") from error
 
 
 def _records(body: bytes) -> list[Record]:
@@ -87,7 +87,7 @@ def _records(body: bytes) -> list[Record]:
         total = uint32(body, at) if at + RECORD_BYTES_MIN <= size else 0
         record = _record(body[at : at + total]) if RECORD_BYTES_MIN <= total <= size - at else None
         if record is None:
-            raise WireError(f"what is no record, {at} bytes behind the start of the body")
+            raise BrokerAnswerError(f"what is no record, {at} bytes behind the start of the body")
         found.append(record)
         at += total
     return found
@@ -112,7 +112,7 @@ def _segments(text: str) -> dict[str, int]:
         for segment in text.split(";"):
             name, _, value = segment.rpartition(" ")
             if not value.isascii() or not value.isdigit() or len(value) > DIGITS_MAX:
-                raise WireError(f"an offset that is none: {segment[:60]!r}")
+                raise BrokerAnswerError(f"an offset that is none: {segment[:60]!r}")
             found[name] = int(value)
     return found
 
@@ -120,5 +120,5 @@ def _segments(text: str) -> dict[str, int]:
 def _number(fields: Mapping[str, str], name: str) -> int:
     text = fields.get(name, "")
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX:
-        raise WireError(f"a field {name} that is no number: {text[:60]!r}")
+        raise BrokerAnswerError(f"a field {name} that is no number: {text[:60]!r}")
     return int(text)

@@ -47,7 +47,17 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.roles", ("domain",)),
     ("gateway.node.config", ("domain", "gateway.node.roles", "gateway.node.settings")),
     ("gateway.node.settings", ("domain",)),
-    ("gateway.node.storage", ("domain", "gateway.node.config", "gateway.node.settings")),
+    (
+        "gateway.node.storage",
+        (
+            "domain",
+            "gateway.node.config",
+            "gateway.node.settings",
+            "gateway.rocketmq.relay.settings",
+            "gateway.rocketmq.settings",
+        ),
+    ),
+    ("gateway.node.rocketmq_role", PACKAGES),
     (
         "gateway.node.protocols",
         ("domain", "gateway.node.config", *SHELL, "protocols.registry", "protocols.http2.application"),
@@ -132,6 +142,7 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
+    "gateway.node.rocketmq_role",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final, final
 
@@ -55,6 +55,7 @@ class Watcher:
 class Watches:
     """The verbs Watch and Unwatch. As a StoreListener it delivers new records: one Delivered a watch and loop turn.
 
+    interest   called with the filter of each watch that begins (True) or ends (False)
     dropped    records that watches lost, the oldest first, since more than PENDING_MAX arrived before a delivery
     _waiting   watches with pending records, in the order of delivery
     _offers    offers that this turn may still make
@@ -63,6 +64,7 @@ class Watches:
     """
 
     def __init__(self, clock: Clock) -> None:
+        self.interest: Callable[[str, bool], None] = _nobody
         self._clock = clock
         self._routes: SubscriberRoutes[Watcher, list[Watcher]] = SubscriberRoutes(list)
         self._of_connection: dict[ClientConnection, dict[object, Watcher]] = {}
@@ -103,6 +105,7 @@ class Watches:
         watcher = Watcher(connection, command)
         mine[command.ticket] = watcher
         self._routes.insert(command.pattern, watcher)
+        self.interest(command.pattern, True)
         connection.answer(WatchStarted(command.ticket))
 
     def unwatch(self, connection: ClientConnection, command: Unwatch) -> None:
@@ -200,6 +203,7 @@ class Watches:
 
     def _drop(self, watcher: Watcher) -> None:
         self._routes.remove(watcher.pattern, watcher)
+        self.interest(watcher.pattern, False)
         watcher.ended = True
         watcher.pending.clear()
         self._waiting.pop(watcher, None)
@@ -207,3 +211,7 @@ class Watches:
     def _close(self, connection: ClientConnection) -> None:
         for watcher in self._of_connection.pop(connection, {}).values():
             self._drop(watcher)
+
+
+def _nobody(_pattern: str, _begins: bool) -> None:
+    """Default of `Watches.interest`."""

@@ -96,6 +96,7 @@ class OutboundDelivery:
     A turn offers messages to TURN_OFFERS sessions: what has arrived beyond waits in `_arrivals`, in its order. A turn sends at
     most TURN_DELIVERIES; the others wait in the outboxes of their sessions for the next turn.
 
+    interest     called with the filter of each subscription that begins (True) or ends (False)
     log_end      physical log offset behind the last record that arrived
     waiting      deliveries that were left for the next turn
     _offers      offers that this turn may still make
@@ -104,6 +105,7 @@ class OutboundDelivery:
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
+        self.interest: Callable[[str, bool], None] = _nobody
         self._settle = settle
         self._state = state
         self._clock = clock
@@ -135,6 +137,7 @@ class OutboundDelivery:
         root = subscription.pattern.partition("/")[0]
         self._roots[root] = self._roots.get(root, 0) + 1
         self._routes.insert(subscription.pattern, (session, subscription))
+        self.interest(subscription.pattern, True)
 
     def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Stop delivering by this subscription."""
@@ -145,6 +148,7 @@ class OutboundDelivery:
         else:
             self._roots.pop(root, None)
         self._routes.remove(subscription.pattern, (session, subscription))
+        self.interest(subscription.pattern, False)
 
     # New messages
 
@@ -385,3 +389,7 @@ class OutboundDelivery:
             self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
         if changes:
             self._state.put(changes, None)
+
+
+def _nobody(_pattern: str, _begins: bool) -> None:
+    """Default of `OutboundDelivery.interest`."""

@@ -150,6 +150,10 @@ class Sessions:
         """True while stored sessions are being recovered after the start."""
         return self._stored.recovering
 
+    def follow_interest(self, changed: Callable[[str, bool], None]) -> None:
+        """From now on `changed` gets the filter of each subscription of a connected session that begins (True) or ends."""
+        self._outbound.interest = changed
+
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener: records of one queue have become readable."""
         self._outbound.arrived(topic, queue_id, records)

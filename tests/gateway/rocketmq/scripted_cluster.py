@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from gateway.rocketmq.dialer import WireUser
-from gateway.rocketmq.link import WireError
+from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import FLAG_RESPONSE
@@ -110,7 +110,7 @@ class ScriptedWire:
             return
         try:
             self._user.received(data)
-        except WireError as error:
+        except BrokerAnswerError as error:
             self.end(str(error))
 
     def close(self) -> None:

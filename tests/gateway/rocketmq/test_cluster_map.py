@@ -10,8 +10,8 @@ from domain.topic import PERM_READ, PERM_WRITE
 from gateway.rocketmq import cluster_map as maps
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.places import BrokerQueue
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster

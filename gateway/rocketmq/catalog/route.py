@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.limits import QUEUES_PER_TOPIC_MAX
 from domain.nameserver.route import MASTER_ID, BrokerAddresses, TopicQueues
-from gateway.rocketmq.link import WireError
+from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import fastjson
 
 BROKERS_MAX: Final = 1_024
@@ -32,13 +32,13 @@ class ApacheRoute:
 
 
 def route_from(body: bytes) -> ApacheRoute:
-    """TopicRouteData -> route. Raises WireError with what is wrong."""
+    """TopicRouteData -> route. Raises BrokerAnswerError with what is wrong."""
     found = _object(body)
     queues = sorted((_queues(each) for each in _list(found, "queueDatas")), key=lambda each: each.broker)
     if sum(max(each.read_queues, each.write_queues) for each in queues) > QUEUES_PER_TOPIC_MAX:
-        raise WireError(f"more than {QUEUES_PER_TOPIC_MAX} queues")
+        raise BrokerAnswerError(f"more than {QUEUES_PER_TOPIC_MAX} queues")
     if len({each.broker for each in queues}) < len(queues):
-        raise WireError("queues of one broker twice")
+        raise BrokerAnswerError("queues of one broker twice")
     return ApacheRoute(
         tuple(queues),
         tuple(_broker(each) for each in _list(found, "brokerDatas")),
@@ -47,17 +47,17 @@ def route_from(body: bytes) -> ApacheRoute:
 
 
 def brokers_from(body: bytes) -> list[BrokerAddresses]:
-    """ClusterInfo -> all brokers, by name. Raises WireError with what is wrong."""
+    """ClusterInfo -> all brokers, by name. Raises BrokerAnswerError with what is wrong."""
     table = _object(body).get("brokerAddrTable")
     if not isinstance(table, dict):
-        raise WireError("no brokerAddrTable")
+        raise BrokerAnswerError("no brokerAddrTable")
     if len(table) > BROKERS_MAX:
-        raise WireError(f"more than {BROKERS_MAX} brokers")
+        raise BrokerAnswerError(f"more than {BROKERS_MAX} brokers")
     return sorted((_broker(each) for each in table.values()), key=lambda each: each.broker)
 
 
 def names_from(body: bytes) -> list[str]:
-    """TopicList -> the names of topics, sorted. Raises WireError with what is wrong."""
+    """TopicList -> the names of topics, sorted. Raises BrokerAnswerError with what is wrong."""
     return sorted({each for each in _list(_object(body), "topicList") if isinstance(each, str)})
 
 
@@ -65,24 +65,24 @@ def _object(body: bytes) -> Mapping[str, object]:
     try:
         found = fastjson.loads(body)
     except fastjson.DialectError as error:
-        raise WireError(f"a body that cannot be read ({error})") from error
+        raise BrokerAnswerError(f"a body that cannot be read ({error})") from error
     if not isinstance(found, dict):
-        raise WireError("a body that is no JSON object")
+        raise BrokerAnswerError("a body that is no JSON object")
     return found
 
 
 def _list(found: Mapping[str, object], name: str) -> Sequence[object]:
     items = found.get(name)
     if not isinstance(items, list):
-        raise WireError(f"no list {name}")
+        raise BrokerAnswerError(f"no list {name}")
     if name != "topicList" and len(items) > BROKERS_MAX:
-        raise WireError(f"more than {BROKERS_MAX} {name}")
+        raise BrokerAnswerError(f"more than {BROKERS_MAX} {name}")
     return items
 
 
 def _queues(found: object) -> TopicQueues:
     if not isinstance(found, dict):
-        raise WireError("queues that are no JSON object")
+        raise BrokerAnswerError("queues that are no JSON object")
     return TopicQueues(
         _name(found.get("brokerName")),
         _number(found, "readQueueNums", QUEUES_PER_TOPIC_MAX),
@@ -95,11 +95,11 @@ def _queues(found: object) -> TopicQueues:
 def _broker(found: object) -> BrokerAddresses:
     addresses = found.get("brokerAddrs") if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(addresses, dict) or len(addresses) > BROKERS_MAX:
-        raise WireError("a broker without a table of addresses")
+        raise BrokerAnswerError("a broker without a table of addresses")
     by_id: dict[int, str] = {}
     for text, address in addresses.items():
         if not text.isascii() or not text.isdigit() or len(text) > 19 or not isinstance(address, str):
-            raise WireError(f"a broker with an address that is none ({text[:40]!r})")
+            raise BrokerAnswerError(f"a broker with an address that is none ({text[:40]!r})")
         by_id[int(text)] = address
     zone = found.get("zoneName")
     cluster = found.get("cluster")
@@ -118,12 +118,12 @@ def master_of(broker: BrokerAddresses) -> str:
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.match(value):
-        raise WireError("a broker without a name")
+        raise BrokerAnswerError("a broker without a name")
     return value
 
 
 def _number(found: Mapping[str, object], name: str, most: int) -> int:
     value = found.get(name, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise WireError(f"{name} that is no number from 0 to {most}")
+        raise BrokerAnswerError(f"{name} that is no number from 0 to {most}")
     return value

@@ -1,0 +1,281 @@
+"""The role gateway before an Apache RocketMQ cluster: messages are there, the data directory has all else."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Final, final
+
+from domain.backup import Backups
+from domain.errors import ConfigError, Failure
+from domain.limits import REMOTING_FRAME_BYTES_MAX
+from domain.ports import Clock
+from domain.store_ports import StateChange
+from gateway.client.answer import KeyPlaceError
+from gateway.client.security import AccessKey, KeyPlace
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import Beyond, open_store
+from gateway.node.config import Config, refuse_exposed
+from gateway.node.local_store import LocalStore
+from gateway.node.protocols import Protocols
+from gateway.node.role import EndClients, OpenPort
+from gateway.node.storage import of_cluster
+from gateway.node.store_role import StoreRole
+from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.facts import ClusterFacts, FactFinding
+from gateway.rocketmq.catalog.metadata import RocketmqMetadata
+from gateway.rocketmq.cluster_map import ClusterMap
+from gateway.rocketmq.messages.choice import CHOICES, MakeChoice
+from gateway.rocketmq.relay.brokers import RelayBrokers
+from gateway.rocketmq.relay.relay import Relay
+from gateway.rocketmq.relay.settings import RelaySettings
+from gateway.rocketmq.relay.uplink import Address, Uplink
+from gateway.rocketmq.settings import RocketmqSettings
+from gateway.rocketmq.store import RocketmqStore
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
+from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.runtime.outgoing.relay_sockets import RelaySockets
+from protocols.remoting.config import RemotingConfig
+from protocols.remoting.relayed.adapter import RelayAdapter
+
+CHECK_S: Final = 0.02
+"""Time between two looks at whether the cluster is there, during the start."""
+LOG_S: Final = 10.0
+PORTS: Final = "rocketmq_ports"
+"""State space of the ports at which brokers are served: address of the broker -> port."""
+STRATEGIES: Final = "gateway.rocketmq.choices"
+
+log = logging.getLogger("headgate.rocketmq")
+
+
+@final
+class RocketmqRole:
+    """`gateway.node.role.Role` of a gateway whose messages are in an Apache RocketMQ cluster."""
+
+    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
+        """Lock the data directory. Raises ConfigError when no name server is named, StoreError for the directory."""
+        self._settings = of_cluster(config, RocketmqSettings)
+        self._relay_settings = of_cluster(config, RelaySettings)
+        if not self._settings.endpoints:
+            raise ConfigError('store.nameservers is empty: name the cluster\'s name servers, as in ["10.0.0.5:9876"]')
+        if not config.controlled:
+            refuse_exposed(config)
+        self._config = config
+        self._clock = clock
+        self._health = health
+        self._protocols = protocols
+        self._entropy = SystemEntropy()
+        self._make_choice = _strategy(self._settings.send)
+        self._key()
+        self._tls()
+        self._servers = Brokers(
+            self._settings.endpoints, SocketDialer(self._tls), clock, self._entropy, self._signed if self._key() else None
+        )
+        self._inner = StoreRole(config, clock, health, protocols, self._beyond)
+        self.folder = self._inner.folder
+        self._store: RocketmqStore
+        self._cluster: ClusterMap
+        self._relay: Relay
+
+    def _key(self) -> AccessKey | None:
+        file, variable = self._settings.access_key_file, self._settings.access_key_env
+        if not file and not variable:
+            return None
+        try:
+            return KeyPlace(file, variable).read()
+        except KeyPlaceError as error:
+            raise ConfigError(f"store.{'access_key_file' if file else 'access_key_env'}: {error}") from error
+
+    def _signed(self, fields: Mapping[str, str], body: bytes) -> dict[str, str]:
+        key = self._key()
+        return dict(fields) if key is None else key.signed(fields, body)
+
+    def _tls(self) -> ssl.SSLContext | None:
+        authorities = self._settings.ca
+        if not authorities:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"store.ca {authorities} cannot be used: {error}") from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    @property
+    def client_side(self) -> ClientSide:
+        """The composed node."""
+        return self._inner.client_side
+
+    @property
+    def backups(self) -> Backups | None:
+        """None: messages are the cluster's."""
+        return None
+
+    async def open(self, ports: Mapping[str, int], host: str) -> None:
+        """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
+        await self._inner.open(ports, host)
+
+    async def _beyond(self, local: LocalStore, ports: Mapping[str, int], host: str) -> Beyond:
+        config, clock = self._config, self._clock
+        host_bytes = self._protocols.store_host(host, ports)
+        store = local.opened(
+            lambda: open_store(config, host_bytes, local.disk, clock, self._entropy, hot_bytes(), local.report)
+        )  # fmt: skip
+        self._cluster = ClusterMap(self._servers, clock, store.state)
+        metadata = RocketmqMetadata(self._servers, self._cluster, clock, (config.cluster, config.broker))
+        self._cluster.start()
+        await self._told()
+        await self._remembered(metadata)
+        facts = await self._facts()
+        metadata.start()
+        choice = self._make_choice(self._servers, self._cluster, self._settings.zone)
+        client_id = f"{socket.gethostname()}@{os.getpid()}@headgate"
+        self._store = RocketmqStore(
+            self._servers, self._cluster, metadata, store, choice, facts, clock, client_id
+        )  # fmt: skip
+        self._relay = await self._relayed(ports, host)
+        return Beyond(
+            store=self._store,
+            front=self._store.before,
+            first=self._relay.before,
+            interest=self._store.tail.watch,
+            streams=lambda config, setting: {
+                "remoting": RelayAdapter(
+                    setting, config.part(RemotingConfig, "remoting"), self._relay_settings.check_signatures
+                )
+            },
+        )
+
+    async def _told(self) -> None:
+        """Wait until a name server has told the brokers."""
+        where = ", ".join(self._settings.nameservers)
+        log.info("waits for the name servers of the cluster: %s", where)
+        loop = asyncio.get_running_loop()
+        said_s = loop.time()
+        while not self._cluster.brokers:
+            waiting = "; ".join(self._servers.nameservers_waiting()) or self._cluster.fault or "no broker is known there yet"
+            self._health.waits = f"waits for the cluster at {where}: {waiting}"
+            if loop.time() - said_s >= LOG_S:
+                said_s = loop.time()
+                log.warning("%s", self._health.waits)
+            await asyncio.sleep(CHECK_S)
+        self._health.waits = ""
+
+    async def _remembered(self, metadata: RocketmqMetadata) -> None:
+        """Ask for the topics that were used before: sessions that are resumed do not wait for them."""
+        loop = asyncio.get_running_loop()
+        names: asyncio.Future[list[str]] = loop.create_future()
+        self._cluster.remembered(lambda found: names.set_result(list(found)))
+        found = await names
+        for at in range(0, len(found), 256):
+            some = found[at : at + 256]
+            left = [len(some)]
+            asked: asyncio.Future[None] = loop.create_future()
+
+            def answered(_: Failure | None, left: list[int] = left, asked: asyncio.Future[None] = asked) -> None:
+                left[0] -= 1
+                if not left[0]:
+                    asked.set_result(None)
+
+            for name in some:
+                metadata.ensure_topic(name, answered)
+            await asked
+
+    async def _facts(self) -> ClusterFacts:
+        found: asyncio.Future[ClusterFacts] = asyncio.get_running_loop().create_future()
+        FactFinding(self._servers, self._cluster, found.set_result).start()
+        facts = await found
+        for line in facts.missing():
+            log.info("not to be had from this cluster: %s", line)
+        return facts
+
+    async def _relayed(self, ports: Mapping[str, int], host: str) -> Relay:
+        """What passes remoting clients on to the brokers."""
+        state = self._store.state
+        loop = asyncio.get_running_loop()
+        kept: asyncio.Future[dict[str, int]] = loop.create_future()
+        state.pairs(PORTS, b"", b"", 1_024, lambda pairs: kept.set_result(
+            {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
+        ))  # fmt: skip
+        settings = self._relay_settings
+        brokers = RelayBrokers(host, settings, "", await kept)
+        brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
+        sockets = RelaySockets(loop, self._tls)
+
+        def dial(address: Address, uplink: Uplink) -> Callable[[], None]:
+            return sockets(address, uplink)
+
+        endpoints = self._settings.endpoints
+        return Relay(endpoints, brokers, ports, dial, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """Serve each broker at a port of its own."""
+        self._inner.begin(now_ns, end_clients, open_port)
+        registry = self._inner.parts.handler.registry
+        self._store.begin(lambda group: bool(registry.producers(group)))
+        self._relay.start(lambda port: open_port("remoting", port))
+        self._cluster.follow(self._look)
+
+    def _look(self, _topic: str) -> None:
+        """The cluster has changed: say why clients should go elsewhere, if they should."""
+        away = [broker for broker in self._cluster.brokers if self._servers.waits(broker)]
+        gone = away and len(away) == len(self._cluster.brokers)
+        self._health.waits = "no broker of the cluster answers" if gone else ""
+
+    def unfinished_bytes(self) -> int:
+        """See `Parts.unfinished_bytes`."""
+        return self._inner.unfinished_bytes() + self._relay.unanswered_bytes()
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """Add what the store, the use cases and the relay know."""
+        filled = self._inner.fill(snapshot)
+        return dataclasses.replace(filled, counters={**filled.counters, **self._relay.figures()})
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What the cluster is, and what is not to be had."""
+        inner = [line for line in self._inner.lines() if line[0] != "durability"]
+        return [*self._store.facts.lines(), ("brokers at", self._relay.where()), *inner]
+
+    def pause(self) -> None:
+        """Start no further work."""
+        self._inner.pause()
+        self._relay.stop()
+
+    async def settled(self) -> None:
+        """Wait until all earlier sends are answered."""
+        await self._inner.settled()
+
+    def refuse_waiting(self, failure: Failure) -> None:
+        """Answer long polls."""
+        self._inner.refuse_waiting(failure)
+
+    async def close(self) -> None:
+        """Close the connections to the cluster, and the data directory."""
+        await self._inner.close()
+
+    def abandon(self) -> None:
+        """The start has failed."""
+        self._servers.close()
+        self._inner.abandon()
+
+
+def _strategy(name: str) -> MakeChoice:
+    """The strategy called `name`. Raises ConfigError."""
+    found = CHOICES.get(name)
+    if found is not None:
+        return found
+    for point in entry_points(group=STRATEGIES):
+        if point.name == name:
+            made: MakeChoice = point.load()
+            return made
+    known = ", ".join([*CHOICES, *sorted(point.name for point in entry_points(group=STRATEGIES))])
+    raise ConfigError(f"store.send is {name!r}: there is no such strategy; there are {known}")

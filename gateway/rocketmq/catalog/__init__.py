@@ -1,0 +1,1 @@
+"""Topics, groups and brokers as a cluster configures them."""

@@ -1,0 +1,170 @@
+"""What the brokers of a cluster say of themselves: versions, flush and replication, and what therefore is not to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from domain.errors import Failure
+from domain.topic import Durability
+from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.cluster_map import ClusterMap
+from protocols.remoting import codes, fastjson
+from protocols.remoting.frame import Frame
+
+ALWAYS_MISSING: Final = (
+    "lite topics and priority topics",
+    "retention, durability and deduplication by topic",
+    "static topics",
+    "pulls of members through a gateway's own use cases: a group is POP there",
+)
+"""What no cluster has behind this gateway."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker.
+
+    broker    its name
+    version   as it says, "" when it does not tell
+    settings  its configuration, empty when it does not tell
+    fault     why it does not answer or is not what the name servers say, "": nothing is wrong
+    """
+
+    broker: str
+    version: str
+    settings: Mapping[str, str]
+    fault: str = ""
+
+    def on(self, name: str, absent: str) -> bool:
+        """A setting that is true or false; `absent` when it is not told."""
+        return self.settings.get(name, absent) == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """All brokers, by name."""
+
+    cluster: str
+    brokers: Sequence[BrokerFacts]
+
+    @property
+    def durability(self) -> Durability:
+        """What an acknowledgement means: FLUSHED when every broker flushes before it answers."""
+        told = [each for each in self.brokers if each.settings]
+        flushed = bool(told) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in told)
+        return Durability.FLUSHED if flushed else Durability.PAGE
+
+    @property
+    def replicated(self) -> bool:
+        """True when every broker waits for a replica before it answers."""
+        told = [each for each in self.brokers if each.settings]
+        return bool(told) and all(each.settings.get("brokerRole") == "SYNC_MASTER" for each in told)
+
+    def promise(self) -> str:
+        """What an acknowledgement means, in words."""
+        survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
+        copied = ", and the loss of a broker with its disk" if self.replicated else ""
+        kinds = sorted({f"{each.settings.get('flushDiskType')}, {each.settings.get('brokerRole')}" for each in self.brokers})
+        return f"by the brokers' settings ({'; '.join(kinds)}): an acknowledged message survives {survives}{copied}"
+
+    def missing(self) -> list[str]:
+        """What is not to be had, each by name."""
+        found: list[str] = []
+        for what, name, absent in (
+            ("SQL92 filters (enablePropertyFilter)", "enablePropertyFilter", "false"),
+            ("delays in milliseconds (timerWheelEnable)", "timerWheelEnable", "false"),
+            ("recall of delayed messages (recallMessageEnable)", "recallMessageEnable", "true"),
+        ):
+            without = [each.broker for each in self.brokers if each.settings and not each.on(name, absent)]
+            if without:
+                found.append(f"{what} at {', '.join(without)}")
+        old = [each.broker for each in self.brokers if each.version and _major(each.version) < 5]
+        if old:
+            found.append(f"message-level consumption (POP) at {', '.join(old)}: older than 5.0")
+        return [*found, *ALWAYS_MISSING]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(what, how it is) for the table that is printed at the start."""
+        told = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
+        out = [("cluster", f"{self.cluster}: {told}"), ("durability", self.promise())]
+        out += [("not to be had", each) for each in self.missing()]
+        out += [("not asked", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
+        return out
+
+
+@final
+class FactFinding:
+    """Asks all brokers that are known."""
+
+    def __init__(self, servers: Brokers, cluster: ClusterMap, done: Callable[[ClusterFacts], None]) -> None:
+        self._servers = servers
+        self._cluster = cluster
+        self._done = done
+        self._found: dict[str, BrokerFacts] = {}
+        self._left = 0
+
+    def start(self) -> None:
+        """Ask."""
+        brokers = list(self._cluster.brokers)
+        self._left = len(brokers)
+        for broker in brokers:
+            request = BrokerRequest(codes.GET_BROKER_CONFIG, {"bname": broker})
+            self._servers.ask(broker, request, lambda answer, broker=broker: self._configured(broker, answer))  # type: ignore[misc]
+        if not brokers:
+            self._done(ClusterFacts("", ()))
+
+    def _configured(self, broker: str, answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure):
+            self._end(BrokerFacts(broker, "", {}, answer.text))
+            return
+        settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
+        request = BrokerRequest(codes.GET_RUNTIME_INFO, {"bname": broker})
+        self._servers.ask(broker, request, lambda found: self._told(broker, settings, found))
+
+    def _told(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:
+        version = "" if isinstance(answer, Failure) or answer.code != codes.SUCCESS else version_from(answer.body)
+        listed = self._cluster.brokers.get(broker)
+        fault = ""
+        for name, wanted in (("brokerName", broker), ("brokerClusterName", listed.cluster if listed is not None else "")):
+            said = settings.get(name, "")
+            if said and wanted and said != wanted:
+                fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
+                self._servers.locate(broker, "")
+        self._end(BrokerFacts(broker, version, settings, fault))
+
+    def _end(self, facts: BrokerFacts) -> None:
+        self._found[facts.broker] = facts
+        self._left -= 1
+        if not self._left:
+            clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
+            self._done(ClusterFacts(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
+
+
+def properties_from(body: bytes) -> dict[str, str]:
+    """Java's properties text -> its values."""
+    found: dict[str, str] = {}
+    for line in body.decode("utf-8", "replace").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    return found
+
+
+def version_from(body: bytes) -> str:
+    """KVTable of the runtime information -> the version, "" when it is not there."""
+    try:
+        found = fastjson.loads(body)
+    except fastjson.DialectError:
+        return ""
+    table = found.get("table") if isinstance(found, dict) else None
+    version = table.get("brokerVersionDesc") if isinstance(table, dict) else None
+    return version if isinstance(version, str) else ""
+
+
+def _major(version: str) -> int:
+    """`V5_5_0` -> 5; 5 for anything else."""
+    digits = version.lstrip("V").partition("_")[0]
+    return int(digits) if digits.isdigit() else 5

@@ -1,0 +1,1 @@
+"""Messages at brokers: sending, reading by offset, and following what is new."""

@@ -1,0 +1,141 @@
+"""Appends that are carried out once: their first answers, by key, in the state beside the cluster.
+
+A key is remembered when the cluster has the messages. So a gateway that dies between the two sends a repetition again, with the
+same message ids; a repetition that another gateway gets is sent again too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+import orjson
+
+from domain.errors import ErrorCode, Failure
+from domain.limits import SECOND_NS
+from domain.message import Placed
+from domain.once import OnceKey
+from domain.ports import Clock
+from domain.store_ports import State, StateChange, StatePairs
+
+SPACE: Final = "rocketmq_once"
+TIMES: Final = "rocketmq_once_times"
+"""Keys by age: time in milliseconds, 8 bytes, and the key's name."""
+WINDOW_MS: Final = 3_600_000
+"""Time for which a key is known."""
+KEYS_MAX: Final = 100_000
+"""Keys that are known at most; the oldest are forgotten first."""
+PRUNE_NS: Final = 10 * SECOND_NS
+PRUNED: Final = 1_000
+"""Keys that are forgotten at a time."""
+
+Appended = Callable[[list[Placed] | Failure], None]
+Append = Callable[[Appended, Sequence[StateChange]], None]
+"""Appends, with changes beside, and answers."""
+
+
+@final
+class OnceKeys:
+    """Answers of appends by their keys.
+
+    _under_way  key -> (digest, who waits for the first append)
+    """
+
+    def __init__(self, state: State, clock: Clock) -> None:
+        self._state = state
+        self._clock = clock
+        self._under_way: dict[bytes, tuple[bytes, list[Appended]]] = {}
+        clock.call_at(clock.monotonic_ns() + PRUNE_NS, self._prune)
+
+    def append(self, key: OnceKey, append: Append, done: Appended | None) -> None:
+        """Call `append` unless the key is known; `done` gets the first answer, or KEY_REUSED."""
+        answer = done or _nobody
+        name = key.name
+        waiting = self._under_way.get(name)
+        if waiting is not None:
+            if key.digest != waiting[0]:
+                answer(_reused(key))
+            else:
+                waiting[1].append(answer)
+            return
+        self._under_way[name] = key.digest, [answer]
+        self._state.get(SPACE, name, lambda value: self._found(key, append, value))
+
+    def _found(self, key: OnceKey, append: Append, value: bytes | Failure | None) -> None:
+        if isinstance(value, Failure):
+            self._answer(key, value)
+        elif value is None:
+            self._append(key, append)
+        else:
+            known = orjson.loads(value)
+            if known["digest"] != key.digest.hex():
+                self._answer(key, _reused(key))
+            else:
+                self._answer(key, [Placed(*each) for each in known["placed"]])
+
+    def _append(self, key: OnceKey, append: Append) -> None:
+        now = self._clock.wall_ms()
+
+        def appended(result: list[Placed] | Failure) -> None:
+            self._answer(key, result)
+
+        append(_Remembering(self._state, key, now, appended), ())
+
+    def _answer(self, key: OnceKey, result: list[Placed] | Failure) -> None:
+        for each in self._under_way.pop(key.name)[1]:
+            each(result)
+
+    def _prune(self) -> None:
+        self._clock.call_at(self._clock.monotonic_ns() + PRUNE_NS, self._prune)
+        self._state.size(TIMES, self._sized)
+
+    def _sized(self, size: tuple[int, int] | Failure) -> None:
+        if isinstance(size, Failure) or not size[0]:
+            return
+        surplus = size[0] - KEYS_MAX
+
+        def take(found: StatePairs | Failure) -> None:
+            if isinstance(found, Failure):
+                return
+            oldest = self._clock.wall_ms() - WINDOW_MS
+            old = [
+                key for at, (key, _) in enumerate(found.pairs) if at < surplus or int.from_bytes(key[:8], "big") < oldest
+            ]  # fmt: skip
+            changes = [StateChange(TIMES, key, None) for key in old] + [StateChange(SPACE, key[8:], None) for key in old]
+            if changes:
+                self._state.put(changes, None)
+
+        self._state.pairs(TIMES, b"", b"", PRUNED, take)
+
+
+@final
+class _Remembering:
+    """Keeps the places of the first append before they are answered."""
+
+    def __init__(self, state: State, key: OnceKey, now_ms: int, done: Appended) -> None:
+        self._state = state
+        self._key = key
+        self._now_ms = now_ms
+        self._done = done
+
+    def __call__(self, result: list[Placed] | Failure) -> None:
+        """The outcome of the append."""
+        if isinstance(result, Failure):
+            self._done(result)
+            return
+        rows = [
+            (each.queue_id, each.queue_offset, each.physical_offset, each.store_ms, each.message_id, each.recall_handle)
+            for each in result
+        ]
+        value = orjson.dumps({"digest": self._key.digest.hex(), "placed": rows})
+        name = self._key.name
+        changes = [StateChange(SPACE, name, value), StateChange(TIMES, self._now_ms.to_bytes(8, "big") + name, b"")]
+        self._state.put(changes, lambda failure: self._done(result if failure is None else failure))
+
+
+def _reused(key: OnceKey) -> Failure:
+    return Failure(ErrorCode.KEY_REUSED, f"key {key.key!r} was used for another message")
+
+
+def _nobody(_: list[Placed] | Failure) -> None:
+    """Nobody waits for the answer."""
