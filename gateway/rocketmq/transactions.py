@@ -105,7 +105,11 @@ class RocketmqTransactions:
             log.warning("broker %s asks about a transaction without producer group or id", broker)
             return
         # A check moves the half message: its offsets are new ones.
-        self._remember(message_id, HalfMessage(group, record.topic, broker, int(offsets[0]), int(offsets[1]), True))
+        half = HalfMessage(group, record.topic, broker, int(offsets[0]), int(offsets[1]), True)
+        if message_id in self._decided:
+            self._discard(message_id, half)
+            return
+        self._remember(message_id, half)
         times = properties.text(stored, properties.CHECK_TIMES)
         count = int(times) if times.isascii() and times.isdigit() and len(times) < 9 else 1
         for listener in self._listeners:
@@ -122,8 +126,12 @@ class RocketmqTransactions:
     ) -> None:
         """Transactions.end. MESSAGE_NOT_FOUND too when another node has stored it and no broker has asked about it here."""
         half = self._halves.get(message_id)
-        if half is None:
-            if self._decided.get(message_id) is commit:
+        decided = self._decided.get(message_id)
+        if half is not None and decided is not None:
+            del self._halves[message_id]
+            self._discard(message_id, half)
+        if half is None or decided is not None:
+            if decided is commit:
                 _tell(done, None)
                 return
             text = f"no undecided transaction {message_id} is known here: its broker asks for the outcome again"
@@ -132,20 +140,15 @@ class RocketmqTransactions:
         if half.group != group:
             _tell(done, Failure(ErrorCode.NOT_ALLOWED, f"transaction {message_id} is of another producer group"))
             return
-        request = BrokerRequest(
-            codes.END_TRANSACTION,
-            {
-                "topic": half.topic,
-                "producerGroup": group,
-                "tranStateTableOffset": str(half.queue_offset),
-                "commitLogOffset": str(half.physical_offset),
-                "commitOrRollback": str(COMMIT_FLAG if commit else ROLLBACK_FLAG),
-                "fromTransactionCheck": "true" if half.is_checked else "false",
-                "msgId": message_id,
-                "transactionId": message_id,
-            },
-        )
+        request = _ending(message_id, half, commit)
         self._brokers.ask(half.broker, request, partial(self._ended, message_id, half, commit, done), END_MS)
+
+    def _discard(self, message_id: str, half: HalfMessage) -> None:
+        """Roll back a copy that a broker made of a half message before it saw the decision, which has been carried out.
+
+        To commit it would store the message once more.
+        """
+        self._brokers.oneway(half.broker, _ending(message_id, half, False))
 
     def _ended(
         self,
@@ -171,6 +174,22 @@ class RocketmqTransactions:
         """Transactions.topic."""
         half = self._halves.get(message_id)
         done("" if half is None or half.group != group else half.topic)
+
+
+def _ending(message_id: str, half: HalfMessage, commit: bool) -> BrokerRequest:
+    return BrokerRequest(
+        codes.END_TRANSACTION,
+        {
+            "topic": half.topic,
+            "producerGroup": half.group,
+            "tranStateTableOffset": str(half.queue_offset),
+            "commitLogOffset": str(half.physical_offset),
+            "commitOrRollback": str(COMMIT_FLAG if commit else ROLLBACK_FLAG),
+            "fromTransactionCheck": "true" if half.is_checked else "false",
+            "msgId": message_id,
+            "transactionId": message_id,
+        },
+    )
 
 
 def _tell(done: Callable[[None | Failure], None] | None, result: None | Failure) -> None:

@@ -82,6 +82,39 @@ def test_a_decision_is_carried_out_once(world: World, transactions: RocketmqTran
     assert [each["commitOrRollback"] for each in ends(world, "broker-b")] == ["12"]
 
 
+def test_a_copy_that_was_made_before_the_decision_was_seen_is_not_committed_again(
+    world: World, transactions: RocketmqTransactions
+) -> None:
+    """A broker sees a decision up to 3 s later, and may have asked about a copy of the half message before."""
+    listener = Listener()
+    transactions.listen(listener)
+    transactions.half_stored("p", "M1", "T", "broker-a", 7, 12_345)
+    assert end(world, transactions, True) is None
+    transactions.checked("broker-a", checked())
+    world.clock.run_for(20)
+    assert listener.asked == []
+    assert [(each["tranStateTableOffset"], each["commitOrRollback"]) for each in ends(world, "broker-a")] == [
+        ("7", "8"),
+        ("9", "12"),
+    ]
+    assert end(world, transactions, True) is None
+    assert len(ends(world, "broker-a")) == 2
+
+
+def test_a_check_back_while_the_decision_is_under_way_does_not_repeat_it(
+    world: World, transactions: RocketmqTransactions
+) -> None:
+    transactions.half_stored("p", "M1", "T", "broker-a", 7, 12_345)
+    answers: list[Failure | None] = []
+    transactions.end("p", "M1", -1, -1, True, answers.append)
+    transactions.checked("broker-a", checked())
+    world.clock.run_for(20)
+    assert end(world, transactions, True) is None
+    assert answers == [None]
+    world.clock.run_for(20)
+    assert [each["commitOrRollback"] for each in ends(world, "broker-a")] == ["8", "12"]
+
+
 def test_another_group_does_not_decide(world: World, transactions: RocketmqTransactions) -> None:
     transactions.half_stored("p", "M1", "T", "broker-b", 7, 12_345)
     failure = end(world, transactions, True, group="q")

@@ -32,6 +32,7 @@ JVM = (
 )  # fmt: skip
 CLUSTER = "DefaultCluster"
 _GET_ROUTE = 105
+_GET_MAX_OFFSET = 30
 _CHANCE = random.SystemRandom()
 
 
@@ -128,7 +129,7 @@ class ApacheCluster:
             "autoCreateTopicEnable": "true", "enablePropertyFilter": "true", "recallMessageEnable": "true",
             "mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 300_000, "maxIndexNum": 100_000,
             "maxHashSlotNum": 50_000, "timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20,
-            "transactionTimeOut": 3_000, "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99, **settings,
+            "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99, **settings,
         }  # fmt: skip
 
     def __enter__(self) -> ApacheCluster:
@@ -164,6 +165,15 @@ class ApacheCluster:
             return reply.code == 0 and len(json.loads(reply.body)["brokerDatas"]) == brokers
 
         _until(known, f"the route of {topic} has no {brokers} brokers")
+
+    def until_readable(self, broker: str, topic: str, count: int) -> None:
+        """Wait until queue 0 of a topic has so many messages that can be read."""
+
+        def readable() -> bool:
+            fields = {"topic": topic, "queueId": "0", "committed": "false"}
+            return int(ask(self.brokers[broker].address, _GET_MAX_OFFSET, fields)["offset"]) >= count
+
+        _until(readable, f"{topic} has not {count} messages")
 
     def make_topic(self, topic: str, kind: str = "NORMAL", queues: int = 2) -> None:
         """`mqadmin updateTopic -c DefaultCluster -a +message.type=KIND`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
 
 from domain import property as properties
 from domain.event import Leased
 from domain.record import Record
-from domain.store_ports import LeaseResult
+from domain.store_ports import LeaseResult, State, StateChange
 from domain.store_request import LeaseRequest
 from gateway.client.link import Link
 from gateway.rocketmq.brokers import Brokers
@@ -21,9 +22,22 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.remoting import codes
 from tests.interop.rocketmq.apache import ApacheCluster
-from tests.store.driver import Driver
 
 WAIT_S = 30.0
+
+
+class KeptPlaces:
+    """The state that a cluster map keeps, as long as the test runs."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, bytes | None] = {}
+
+    def get(self, space: str, key: bytes, done: Callable[[bytes | None], None]) -> None:
+        done(self._kept.get(key))
+
+    def put(self, changes: Sequence[StateChange], done: Callable[[None], None]) -> None:
+        self._kept.update({change.key: change.value for change in changes})
+        done(None)
 
 
 class NearGateway:
@@ -33,7 +47,7 @@ class NearGateway:
         clock = LoopClock(asyncio.get_running_loop())
         where = [("127.0.0.1", apache.nameserver.port)]
         self.brokers = Brokers(where, SocketDialer(lambda: None), clock, SystemEntropy())
-        self.map = ClusterMap(self.brokers, clock, Driver().store.state)
+        self.map = ClusterMap(self.brokers, clock, cast(State, KeptPlaces()))
         self.woken: list[tuple[str, str]] = []
         self.leases = RocketmqLeases(self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)))
         self.transactions = RocketmqTransactions(self.brokers)
@@ -84,7 +98,7 @@ def send(apache: ApacheCluster, broker: str, topic: str, bodies: list[str], **mo
         stored = properties.encode([("UNIQ_KEY", f"{broker}-{topic}-{at}-{each}"), *more.items()]).decode()
         fields = {
             "a": "p", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "4" if "TRAN_MSG" in more else "0",
-            "g": "1700000000000", "h": "0", "i": stored, "j": "0", "k": "false", "m": "false",
+            "g": str(time.time_ns() // 1_000_000), "h": "0", "i": stored, "j": "0", "k": "false", "m": "false",
         }  # fmt: skip
         requests.append((codes.SEND_V2, fields, each.encode()))
     link = Link(apache.brokers[broker].address, 10)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from domain.errors import Failure
+from domain.event import Leased
 from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
 from domain.receipt import Receipt, parse
+from domain.record import Record
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
+from gateway.rocketmq.heartbeats import RocketmqHeartbeats
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster
@@ -98,6 +101,7 @@ def test_an_ordered_queue_is_blocked_until_its_lease_ends(apache: ApacheCluster)
     apache.make_topic("ordered", "FIFO", 1)
     apache.make_group("ordered-group", orderly=True)
     send(apache, "broker-a", "ordered", [f"step {at}" for at in range(4)], __SHARDINGKEY="k")
+    apache.until_readable("broker-a", "ordered", 4)
 
     async def play(gateway: NearGateway) -> None:
         await gateway.know("ordered")
@@ -146,8 +150,6 @@ def test_half_messages_are_decided_and_asked_about(apache: ApacheCluster) -> Non
 
         class Listener:
             def undecided(self, group: str, record: bytes, check: int) -> bool:
-                from domain.record import Record
-
                 asked.append((group, Record(record).body.decode()))
                 return True
 
@@ -165,8 +167,6 @@ def test_half_messages_are_decided_and_asked_about(apache: ApacheCluster) -> Non
         end = gateway.transactions.end
         assert await gateway.ask(end, "paid", "broker-b-paid-0-committed", -1, -1, True) is None
         assert await gateway.ask(end, "paid", "broker-b-paid-0-rolled-back", -1, -1, False) is None
-        from gateway.rocketmq.heartbeats import RocketmqHeartbeats
-
         beats = RocketmqHeartbeats(
             gateway.brokers, gateway.map, gateway.leases.clock, "test", gateway.leases.reading, lambda group: True
         )  # fmt: skip
@@ -227,5 +227,5 @@ def test_a_paused_broker_delays_its_own_messages_alone(apache: ApacheCluster) ->
     run(play, apache)
 
 
-def _of(messages: list, name: str):  # type: ignore[no-untyped-def, type-arg]
+def _of(messages: list[Leased], name: str) -> Leased:
     return next(each for each in messages if body(each) == name)
