@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.errors import ConfigError
-from gateway.rocketmq.relay.routes import Broker
+from gateway.rocketmq.relay.routes import RoutedBroker
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.relay.uplink import Address, shown
 
@@ -58,7 +58,7 @@ class RelayBrokers:
         """Address of a broker -> the port of this gateway at which it is served."""
         return self._ports
 
-    def learn(self, brokers: list[Broker]) -> set[str]:
+    def learn(self, brokers: list[RoutedBroker]) -> set[str]:
         """Take what a name server has told. Returns the names of brokers of another cluster."""
         strange: set[str] = set()
         for each in brokers:

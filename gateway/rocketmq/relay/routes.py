@@ -19,7 +19,7 @@ class RouteError(ValueError):
     """The reply is not what a name server says; the text tells why."""
 
 
-class Broker:
+class RoutedBroker:
     """One broker set of a reply.
 
     bean       its BrokerData bean
@@ -57,7 +57,7 @@ def parsed(body: bytes) -> dict[str, object]:
     return found
 
 
-def brokers_of(found: dict[str, object]) -> list[Broker]:
+def brokers_of(found: dict[str, object]) -> list[RoutedBroker]:
     """The broker sets of a parsed reply to GET_ROUTE, GET_CLUSTER or GET_BROKER_MEMBERS. Raises RouteError."""
     beans: list[object] = []
     for name in ("brokerDatas", "brokerAddrTable", "brokerMemberGroup"):
@@ -68,11 +68,11 @@ def brokers_of(found: dict[str, object]) -> list[Broker]:
             beans.extend(value.values())
         elif isinstance(value, list):
             beans.extend(value)
-    brokers: list[Broker] = []
+    brokers: list[RoutedBroker] = []
     for each in beans:
         if not isinstance(each, dict):
             raise RouteError("a broker in it is not a JSON object")
-        brokers.append(Broker(each))
+        brokers.append(RoutedBroker(each))
     return brokers
 
 
@@ -96,7 +96,7 @@ def drop(found: dict[str, object], names: set[str]) -> None:
                 del clusters[cluster]
 
 
-def rewritten(found: dict[str, object], brokers: list[Broker], at: Callable[[str], str]) -> bytes:
+def rewritten(found: dict[str, object], brokers: list[RoutedBroker], at: Callable[[str], str]) -> bytes:
     """The reply with `at(address)` in place of each address of a broker."""
     for broker in brokers:
         broker.put({each: at(where) for each, where in broker.addresses.items()})

@@ -261,9 +261,8 @@ class RelaySession:
         for frame in frames:
             piece: bytes | None = None
             if frame.flag & 1:
-                if not uplink.answered(frame.opaque):
-                    piece = b""
-                elif uplink.special and frame.opaque in uplink.special:
+                uplink.answered(frame.opaque)
+                if uplink.special and frame.opaque in uplink.special:
                     piece = self._special(uplink, frame)
             elif frame.flag & FLAG_ONEWAY == 0:
                 piece = self._asked_by(uplink, frame)

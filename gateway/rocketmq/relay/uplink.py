@@ -92,11 +92,9 @@ class Uplink:
         self.waiting[frame.opaque] = size
         self.serialize = frame.serialize
 
-    def answered(self, opaque: int) -> bool:
-        """The server has answered a request. False: it was not asked."""
-        size = self.waiting.pop(opaque, 0)
-        self.waiting_bytes -= size
-        return size > 0
+    def answered(self, opaque: int) -> None:
+        """The server has answered a request. It was not asked when a client numbers two requests alike."""
+        self.waiting_bytes -= self.waiting.pop(opaque, 0)
 
     def write(self, data: bytes) -> None:
         """Send whole frames, once the connection is there."""

@@ -28,9 +28,9 @@ class RelaySockets:
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def __call__(self, address: tuple[str, int], user: Any) -> Callable[[], None]:
+    def __call__(self, address: tuple[str, int], uplink: Any) -> Callable[[], None]:
         """Connect. Returns what stops the attempt."""
-        task = self._loop.create_task(self._connect(address, user))
+        task = self._loop.create_task(self._connect(address, uplink))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return lambda: self._stop(task)

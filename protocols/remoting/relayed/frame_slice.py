@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Final, final
 
 import orjson
@@ -85,12 +86,14 @@ class FrameSlice:
         """The text of one ext field; "" when it is absent, or no text."""
         fields = self._fields
         if fields is None:
+            if self.serialize == BINARY and self.data.find(_key(name), self.start, self.body_at) < 0:
+                return ""
             fields = self._fields = self._binary_fields() if self.serialize == BINARY else {}
         value = fields.get(name, "")
         return value if isinstance(value, str) else ""
 
     def _binary_fields(self) -> dict[str, object]:
-        at = self.start + 8 + BINARY_BYTES_MIN - 8
+        at = self.start + 8 + 13
         remark = uint32(self.data, at)
         found = split(self.data[at + 8 + remark : self.body_at]) or {}
         return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in found.items()}
@@ -123,6 +126,13 @@ class FrameSlice:
 
     def _with(self, header: bytes, body: bytes) -> bytes:
         return b"".join((_PREFIX.pack(4 + len(header) + len(body), self.serialize << 24 | len(header)), header, body))
+
+
+@cache
+def _key(name: str) -> bytes:
+    """A field's name as it is in a binary header."""
+    key = name.encode()
+    return len(key).to_bytes(2, "big") + key
 
 
 @final

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from domain.access import Authority
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS
 from gateway.connection.context import ConnectionContext
@@ -118,7 +119,10 @@ class Client:
 class RelayBench:
     """A relay before two name servers and the brokers `broker-a` at A and `broker-b` at B."""
 
-    def __init__(self, cluster: str = "C", kept: dict[str, int] | None = None, **settings: object) -> None:
+    def __init__(
+        self, cluster: str = "C", kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object
+    ) -> None:
+        """`authority` checks signatures, as with the setting check_signatures; `settings` are of RelaySettings."""
         self.clock = ManualClock()
         self.servers: list[Server] = []
         self.opened: list[int] = []
@@ -130,8 +134,8 @@ class RelayBench:
         self.passed: list[object] = []
         counters = CounterRegistry()
         self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
-        self.setting = Setting("C", "b", "gw", self.ports, Fixed(), self.clock.wall_ms)
-        self.adapter = RelayAdapter(self.setting, RemotingConfig())
+        self.setting = Setting("C", "b", "gw", self.ports, Fixed(), self.clock.wall_ms, authority)
+        self.adapter = RelayAdapter(self.setting, RemotingConfig(), checked=authority is not None)
 
     def handle(self, connection: object, command: object) -> None:
         self.passed.append(command)

@@ -6,6 +6,10 @@ import logging
 
 import pytest
 
+from domain.access import Credentials, Signature
+from domain.errors import ErrorCode, Failure
+from domain.ports import Entropy
+from domain.principal import Principal
 from protocols.remoting import codes, fastjson
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
@@ -185,13 +189,22 @@ def test_half_a_frame_of_a_broker_never_reaches_the_client(caplog: pytest.LogCap
     assert "within a frame, of which 400 bytes had come" in caplog.text
 
 
-def test_an_answer_to_nothing_is_dropped_and_codes_nobody_knows_pass() -> None:
+def test_codes_that_nobody_knows_pass() -> None:
     bench = RelayBench().start()
     client, server = at_a(bench)
     opaque = client.ask(29_999, what="is this")
     assert [frame.code for frame in server.got()] == [29_999]
-    server.say(encode(0, 12_345, flag=FLAG_RESPONSE) + encode(4_711, opaque, flag=FLAG_RESPONSE, remark="new"))
+    server.say(encode(4_711, opaque, flag=FLAG_RESPONSE, remark="new"))
     assert [(frame.code, frame.opaque) for frame in client.got()] == [(4_711, opaque)]
+
+
+def test_requests_that_are_numbered_alike_all_get_their_answers() -> None:
+    bench = RelayBench().start()
+    client, server = at_a(bench)
+    client.send(encode(310, 0, fields={"n": "broker-a"}) * 3)
+    server.say(encode(0, 0, flag=FLAG_RESPONSE) * 3)
+    assert [(frame.code, frame.opaque) for frame in client.got()] == [(0, 0)] * 3
+    assert bench.relay.unanswered_bytes() == 0
 
 
 @pytest.mark.parametrize("data", [b"\x02\x00", b"\x00\x00\x00\x10\x05\x00\x00\x08" + b"x" * 12, b"\x00\xff\xff\xff\xff"])
@@ -448,3 +461,39 @@ def test_a_name_server_that_is_silent_or_lost_is_asked_again() -> None:
     asked = third.got()
     third.answer(asked[0], body=cluster_info("broker-a"))
     assert bench.opened == [PORT_A]
+
+
+# Access
+
+
+class Book:
+    """Knows the key `ada` alone, and notes whom it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[str | None] = []
+
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
+        name = credentials.user if isinstance(credentials, Signature) else None
+        self.asked.append(name)
+        if name == "ada":
+            return Principal("ada", host)
+        return Failure(ErrorCode.NOT_AUTHENTICATED, "the user is not known here")
+
+    def converse(self, method: str, host: str, entropy: Entropy) -> None:
+        """Not asked."""
+
+
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+def test_signatures_are_checked_here_too_when_that_is_wanted(serialize: int) -> None:
+    book = Book()
+    bench = RelayBench(authority=book).start()
+    client = bench.client(PORT_A)
+    known = encode(310, 1, fields={"AccessKey": "ada", "Signature": "AAAA", "n": "broker-a"}, serialize=serialize)
+    strange = encode(310, 2, fields={"AccessKey": "eve", "Signature": "AAAA", "n": "broker-a"}, serialize=serialize)
+    nobody = encode(310, 3, fields={"n": "broker-a"}, serialize=serialize)
+    again = encode(310, 4, fields={"AccessKey": "ada", "Signature": "AAAA", "n": "broker-a"}, serialize=serialize)
+    client.send(known + strange + nobody + again)
+    server = bench.to(A).accept()
+    assert b"".join(server.transport.writes) == known + again
+    assert [(frame.code, frame.opaque) for frame in client.got()] == [(codes.NO_PERMISSION, 2), (codes.NO_PERMISSION, 3)]
+    assert book.asked == ["ada", "eve", None, "ada"]
