@@ -19,6 +19,7 @@ from domain.principal import Principal
 from domain.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+from gateway.forwarding.traffic import GatewaysTraffic, Traffic
 from protocols.remoting.calls.octets import BOOL, DATA, I64, TEXT, Out, Reader, WireError, optional
 from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
@@ -30,6 +31,8 @@ STALLED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which what can wait is not sent to its clients."""
 DROPPED_BYTES: Final = 128 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which it is given up."""
+HEAD_BYTES: Final = 29
+"""Bytes of a frame of the remoting protocol that holds a frame between nodes, beside that."""
 FOLLOWED: Final = ("access",)
 """Spaces of the state that gateways keep a copy of."""
 _VALUE: Final = optional(DATA)
@@ -113,7 +116,8 @@ class _Gateway:
     stalled      True: it does not read its events
     """
 
-    def __init__(self, greeting: Greeting, clock: Clock, handler: Handler) -> None:
+    def __init__(self, greeting: Greeting, clock: Clock, handler: Handler, traffic: GatewaysTraffic) -> None:
+        self._traffic = traffic
         self.name = greeting.node
         self.life = greeting.life
         self.copies = greeting.copies
@@ -131,6 +135,7 @@ class _Gateway:
             item.PRINCIPAL: self._principal,
             item.COMMAND: self._command,
             item.STALLED: self._stalled,
+            item.TRAFFIC: self._told_traffic,
         }
 
     def now(self) -> int:
@@ -229,6 +234,10 @@ class _Gateway:
         elif not self.stalled:
             client.connection.became_writable()
 
+    def _told_traffic(self, reader: Reader) -> None:
+        life, *counts = reader.unpack(item.TRAFFIC_FIELDS)
+        self._traffic.told(life, Traffic(*counts))
+
     def end(self) -> None:
         """The gateway is lost: so are its clients."""
         self.stream.lost()
@@ -263,6 +272,8 @@ class ForwardedClients:
         self._gateways: dict[str, _Gateway] = {}
         self._greeted: dict[ClientConnection, _Gateway] = {}
         self._ticking = False
+        self._traffic = GatewaysTraffic()
+        self._link_bytes = [0, 0]
         self._values: dict[str, dict[bytes, bytes]] = {space: {} for space in FOLLOWED}
         for space in FOLLOWED:
             state.follow(space, partial(self._changed, space))
@@ -275,6 +286,13 @@ class ForwardedClients:
     def gateways(self) -> Sequence[tuple[str, int, bool]]:
         """(name, number of clients, True while it is connected) of each gateway."""
         return [(each.name, len(each.clients), each.connection is not None) for each in self._gateways.values()]
+
+    @property
+    def traffic(self) -> Traffic:
+        """Traffic on the ports of all gateways, less what their connections have brought to a port of this node."""
+        bytes_in, bytes_out = self._link_bytes
+        total = self._traffic.total
+        return total._replace(bytes_in=total.bytes_in - bytes_in, bytes_out=total.bytes_out - bytes_out)
 
     def _greet(self, connection: ClientConnection, command: GreetNode) -> None:
         try:
@@ -289,7 +307,7 @@ class ForwardedClients:
         gateway.connection = connection
         try:
             came = greeting.received if welcome.resumed else 0
-            gateway.stream.connected(partial(_send, connection), came, welcome.version)
+            gateway.stream.connected(partial(self._send, connection), came, welcome.version)
         except WireError as error:
             self._refuse(gateway, error)
             return
@@ -312,7 +330,7 @@ class ForwardedClients:
             if greeting.store_life == mine.life:
                 return replace(mine, resumed=True, received=known.stream.received, version=version), known
             self._drop(known, "it has begun anew")
-        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self.handler)
+        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self.handler, self._traffic)
         log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
         return replace(mine, version=version), gateway
 
@@ -336,10 +354,15 @@ class ForwardedClients:
         if gateway is None:
             connection.driver.close()
             return
+        self._link_bytes[0] += HEAD_BYTES + len(command.body)
         try:
             gateway.received(command.body)
         except WireError as error:
             self._refuse(gateway, error)
+
+    def _send(self, connection: ClientConnection, body: bytes) -> None:
+        self._link_bytes[1] += HEAD_BYTES + len(body)
+        connection.answer(NodeFrameOut(None, body))
 
     def _refuse(self, gateway: _Gateway, error: WireError) -> None:
         """The connection pays. Without ItemError so do all clients: nobody knows which of them wait for what was not read."""
@@ -383,10 +406,6 @@ class ForwardedClients:
         log.warning("gateway %s is lost, with %d clients: %s", gateway.name, len(gateway.clients), why)
         self._gateways.pop(gateway.life, None)
         gateway.end()
-
-
-def _send(connection: ClientConnection, body: bytes) -> None:
-    connection.answer(NodeFrameOut(None, body))
 
 
 def _value(space: str, key: bytes, value: bytes | None) -> Out:

@@ -17,19 +17,20 @@ from domain.ports import Clock
 from domain.principal import GATEWAY, Principal
 from gateway.connection.client_connection import ClientConnection
 from gateway.forwarding.forwarded_client import ForwardedClient
+from gateway.forwarding.principal_numbers import PrincipalNumbers
 from gateway.forwarding.space_copies import SpaceCopies
 from gateway.forwarding.store_facts import StoreFacts
+from gateway.forwarding.traffic import OwnTraffic, Traffic
 from protocols.remoting.calls.octets import DATA, I64, TEXT, Reader, WireError, optional
 from protocols.remoting.calls.values import FAILURE
 from protocols.remoting.forwarding import item
 from protocols.remoting.forwarding.greeting import Greeting, Welcome, encode, welcome_of
 from protocols.remoting.forwarding.item import ClientItem
 from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS, Kind
-from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, VERSIONS, ItemError, NodeStream, SizeError
+from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERSIONS, ItemError, NodeStream, SizeError
 
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
-PRINCIPALS_MAX: Final = 65_536
 _VALUE: Final = optional(DATA)
 _WATCHING: Final = frozenset({WatchedMessages, WatchStarted})
 _CONTROL: Final = {True: "with access control", False: "without access control"}
@@ -46,6 +47,7 @@ class Forwarder:
     state            spaces of the store's state that gateways keep a copy of
     linked           True: there is a connection
     on_store_lost    called with the reason and the clients that have to begin again: the store has forgotten them
+    traffic          what the store is told of traffic on this gateway's ports
     held_bytes_max   bytes of commands that the store has not got, above which further ones are refused
     """
 
@@ -81,8 +83,9 @@ class Forwarder:
         self._clients: dict[ClientConnection, ForwardedClient] = {}
         self._numbered: dict[int, ForwardedClient] = {}
         self._client_number = self._ticket_number = _OWN
-        self._principals: dict[Principal, int] = {}
-        self._principal_number = item.GATEWAY_PRINCIPAL
+        self.traffic: OwnTraffic = first.traffic if first is not None else OwnTraffic(life)
+        self._told = Traffic()
+        self._principals: PrincipalNumbers
         self._kinds = COMMAND_KINDS.of
         self._take: dict[int, Callable[[Reader], None]] = {
             item.EVENT: self._event,
@@ -170,6 +173,7 @@ class Forwarder:
             self._forget(f"the store does not know what it has got: {error}")
             raise
         self._stream_with = welcome.life
+        self.traffic.with_store(welcome.life)
         self.linked = True
         unwatched, self._unwatched = self._unwatched, []
         for connection, watch in unwatched:
@@ -198,10 +202,17 @@ class Forwarder:
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
         if self.linked:
+            self._tell_traffic()
             self._stream.tell()
         elif self._clients and now - self._away_since_ns > AWAY_NS:
             self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
         self._clock.call_at(now + TICK_NS, self._tick)
+
+    def _tell_traffic(self) -> None:
+        now = self.traffic.now()
+        if now != self._told and self._stream.version != UNSIZED:
+            self._told = now
+            self._stream.put([bytes((item.TRAFFIC,)), item.TRAFFIC_FIELDS.pack(self.traffic.life, *now)])
 
     def _begin(self) -> None:
         """Begin a stream that the store's node knows nothing of."""
@@ -209,8 +220,8 @@ class Forwarder:
         self._stream_with = ""
         self._clients.clear()
         self._numbered.clear()
-        self._principals.clear()
-        self._principal_number = item.GATEWAY_PRINCIPAL
+        self._told = Traffic()
+        self._principals = PrincipalNumbers(self._stream.put)
         self._stream.put(item.put_client(ClientItem(_OWN, "gateway", "", True)))
 
     def _forget(self, why: str) -> None:
@@ -310,24 +321,9 @@ class Forwarder:
         return self._ticket_number
 
     def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:
-        out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principal(principal))]
+        out = [item.COMMAND_HEAD.pack(item.COMMAND, client, ticket, self._principals.of(principal))]
         kind.put(out, command)
         self._stream.put(out)
-
-    def _principal(self, principal: Principal | None) -> int:
-        if principal is None:
-            return item.NO_PRINCIPAL
-        if principal is GATEWAY:
-            return item.GATEWAY_PRINCIPAL
-        number = self._principals.get(principal)
-        if number is None:
-            if len(self._principals) >= PRINCIPALS_MAX:
-                self._principals.clear()
-                self._principal_number = item.GATEWAY_PRINCIPAL
-            self._principal_number += 1
-            number = self._principals[principal] = self._principal_number
-            self._stream.put(item.put_principal(number, principal))
-        return number
 
     def _leave(self, connection: ClientConnection, command: Disconnected) -> None:
         client = self._clients.pop(connection, None)

@@ -98,11 +98,13 @@ class Parts(ClientSide):
     sessions          MQTT sessions
     latest_values     latest (retained) values
     policy            policy of the node, as it is now
+    forwarded         clients of gateways
     """
 
     store: MessageStore
     handler: Dispatcher
     policy: NodePolicy
+    forwarded: ForwardedClients
     protocols: Protocols
     watches: Watches
     sessions: Sessions
@@ -187,6 +189,7 @@ def compose(
         store=store,
         handler=handler,
         policy=policy,
+        forwarded=forwarded,
         access=access,
         gate=entry,
         protocols=protocols,

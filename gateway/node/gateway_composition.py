@@ -50,6 +50,7 @@ def compose_gateway(
     clock: Clock,
     entropy: Entropy,
     protocols: Protocols,
+    counters: CounterRegistry,
 ) -> ClientSide:
     """Make the adapters, and what checks credentials: rights and rates are the store's concern. Raises ConfigError.
 
@@ -57,8 +58,8 @@ def compose_gateway(
     host      host name or address that routes carry
     facts     what the store has said of itself
     records   a copy of its users
+    counters  of this process
     """
-    counters = CounterRegistry(protocols.words, clock.wall_ms)
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
     setting = Setting(config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
     return ClientSide(

@@ -19,6 +19,7 @@ from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.forwarding.forwarder import Forwarder
 from gateway.forwarding.forwarders import Forwarders
+from gateway.forwarding.traffic import Traffic
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
 from gateway.node.config import Config, refuse_exposed
@@ -26,8 +27,10 @@ from gateway.node.gateway_composition import compose_gateway
 from gateway.node.protocols import Protocols
 from gateway.node.role import EndClients, OpenPort
 from gateway.node.store_address import StoreAddress
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
+from gateway.observe.sys_values import traffic_of
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
 from protocols.remoting.node_dialog import NodeDialog, Sign
@@ -43,8 +46,10 @@ log = logging.getLogger("headgate.node")
 class GatewayRole:
     """`gateway.node.role.Role` of a process that has no store."""
 
-    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols) -> None:
-        """Raises ConfigError when no store is named."""
+    def __init__(
+        self, config: Config, clock: Clock, health: Health, protocols: Protocols, counters: CounterRegistry | None = None
+    ) -> None:
+        """Raises ConfigError when no store is named. `counters`: of the name server in this process; None: there is none."""
         self.folder = Path(config.data)
         self._config = config
         self._address = config.part(StoreAddress, "gateway")
@@ -58,6 +63,7 @@ class GatewayRole:
         self._clock = clock
         self._health = health
         self._protocols = protocols
+        self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
         name = config.advertise or config.host
@@ -123,9 +129,11 @@ class GatewayRole:
         facts = forwarders.facts
         if not facts.controlled:
             refuse_exposed(self._config)
-        self._side = compose_gateway(
-            self._config, ports, host, facts, forwarders.handler, self._records, self._clock, self._entropy, self._protocols
+        side = self._side = compose_gateway(
+            self._config, ports, host, facts, forwarders.handler, self._records, self._clock, self._entropy, self._protocols,
+            self._counters,
         )  # fmt: skip
+        forwarders.each[0].traffic.counted = lambda: Traffic(*traffic_of(side.counter_registry.all()))
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """When the store is lost, its clients begin anew, here or elsewhere."""

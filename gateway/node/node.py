@@ -7,12 +7,12 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, final
 
 from domain.access import CLUSTER, EVERY, GET, LIST, Need
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.ports import Clock
 from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
@@ -24,11 +24,11 @@ from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
-from gateway.node.protocols import ADMIN, Protocols, installed
+from gateway.node.protocols import ADMIN, installed
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
-from gateway.node.roles import GATEWAY, STORE, listeners_of
+from gateway.node.roles import GATEWAY, NAMESERVER, STORE, listeners_of, own_nameserver
 from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
@@ -66,14 +66,17 @@ class Node:
     side   the parts that serve clients; while it runs
     """
 
-    def __init__(self, config: Config, reread: Callable[[], Config] | None = None) -> None:
+    def __init__(self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None) -> None:
+        """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself."""
         self.config = config
+        self._part = health is not None
         self.protocols = installed()
         self.role: Role
         self.side: ClientSide
         self.reload: Reload
         self._reread = reread or (lambda: config)
-        self.health = Health(time.monotonic_ns)
+        self.health = health or Health(time.monotonic_ns)
+        self._nameserver: Node | None = None
         self.ports: dict[str, int] = {}
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
@@ -86,19 +89,26 @@ class Node:
         loop = asyncio.get_running_loop()
         config = self.config
         self._clock = LoopClock(loop)
-        role = self.role = role_of(config, self._clock, self.health, self.protocols)
+        if own_nameserver(config.role_set) and not is_rocketmq(config):
+            await self._start_nameserver()
+        try:
+            role = self.role = self._role()
+        except BaseException:
+            await self._stop_nameserver()
+            raise
         sockets: dict[str, socket.socket] = {}
         try:
             self._bind(sockets)
             others = [each for name, each in sockets.items() if name != ADMIN.name]
             resetting = ResettingListeners(others if STORE not in config.role_set else (), loop)
-            starting = StartupAdmin(sockets[ADMIN.name], self.health)
+            starting = StartupAdmin(sockets[ADMIN.name], self.health) if ADMIN.name in sockets else None
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
             finally:
                 resetting.stop()
-                starting.stop()
+                if starting is not None:
+                    starting.stop()
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             side = self.side = role.client_side
@@ -126,11 +136,37 @@ class Node:
             for bound in sockets.values():
                 bound.close()
             role.abandon()
+            await self._stop_nameserver()
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
         self._turns.start()
-        self.health.phase = SERVING
+        if not self._part:
+            self.health.phase = SERVING
+
+    async def _start_nameserver(self) -> None:
+        """Serve the name server's port, whether or not the gateway's store is there."""
+        reread = self._reread
+        node = Node(replace(self.config, roles=NAMESERVER), lambda: replace(reread(), roles=NAMESERVER), self.health)
+        await node.start()
+        self._nameserver = node
+        self.ports.update(node.ports)
+
+    async def _stop_nameserver(self) -> None:
+        if self._nameserver is not None:
+            await self._nameserver.stop()
+
+    def _role(self) -> Role:
+        """What is behind the ports. Raises ConfigError and StoreError."""
+        part, protocols = self._nameserver, self.protocols
+        if is_rocketmq(self.config):
+            return RocketmqRole(self.config, self._clock, self.health, protocols)
+        if STORE in self.config.role_set:
+            return StoreRole(self.config, self._clock, self.health, protocols)
+        if GATEWAY in self.config.role_set:
+            counters = None if part is None else part.side.counter_registry
+            return GatewayRole(self.config, self._clock, self.health, protocols, counters)
+        return NameserverRole(self.config, self._clock, self.health, protocols)
 
     def _contexts(self, host: str) -> TlsContexts:
         config, names = self.config, _names(host, self.config.host)
@@ -148,11 +184,16 @@ class Node:
             ReloadSource("settings", renewal.files, renewal.apply, renewal.details),
             ReloadSource("certificates", tls.files, renew, tls.details),
         ]
+        if self._nameserver is not None:
+            part = self._nameserver.reload
+            sources.append(ReloadSource("nameserver", tuple, part.now, lambda: {"sources": part.state()}))
         return Reload(sources, asyncio.get_running_loop())
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in listeners_of(self.config.role_set, self.protocols.listeners):
             listener = self.protocols.listeners[name]
+            if name in self.ports or (listener is ADMIN and self._part):
+                continue
             if listener.datagrams and self.config.tls_only:
                 log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
                 continue
@@ -172,7 +213,7 @@ class Node:
             hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
             self._admin = Admin(
                 self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.side.access,
-                self.role.backups, str(self.role.folder), self._may_watch,
+                self._storing.backups, str(self.role.folder), self._may_watch,
             )  # fmt: skip
             await self._admin.open(bound, self._clock, self._connection_context.intake)
         elif listener.datagrams:
@@ -189,6 +230,11 @@ class Node:
         else:
             bound.close()
             del self.ports[listener.name]
+
+    @property
+    def _storing(self) -> Role:
+        """The role that has a store in this process, if any has."""
+        return self.role if self._nameserver is None else self._nameserver.role
 
     def _open_port(self, name: str, port: int) -> int:
         """Serve one more port, 0 for any, as that of the listener `name` -> the port. Raises ConfigError when it is taken."""
@@ -238,10 +284,15 @@ class Node:
             for name, port in self.ports.items()
         ]
 
+    def details(self) -> list[tuple[str, str]]:
+        """(what, how it is) for the table that is printed at the start."""
+        part = self._nameserver
+        return [*self.role.lines(), *(() if part is None else ((f"names {what}", how) for what, how in part.role.lines()))]
+
     def snapshot(self) -> Snapshot:
         """What the metrics page shows, now."""
         side = self.side
-        return self.role.fill(
+        found = self.role.fill(
             Snapshot(
                 protocols=[row_of(one) for one in side.counter_registry.all()],
                 counters=self._counters(),
@@ -251,6 +302,7 @@ class Node:
                 compiled=in_use(),
             )
         )
+        return found if self._nameserver is None else self._nameserver.role.fill(found)
 
     def _may_watch(self, principal: Principal) -> bool:
         """True for users who may read the metrics."""
@@ -274,6 +326,7 @@ class Node:
     async def stop(self) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
         self.health.phase = STOPPING
+        await self._stop_nameserver()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -301,17 +354,6 @@ class Node:
         if self._admin is not None:
             await self._admin.close()
         await self.role.close()
-
-
-def role_of(config: Config, clock: Clock, health: Health, protocols: Protocols) -> Role:
-    """What is behind the ports of a process with these roles. Raises ConfigError and StoreError."""
-    if is_rocketmq(config):
-        return RocketmqRole(config, clock, health, protocols)
-    if STORE in config.role_set:
-        return StoreRole(config, clock, health, protocols)
-    if GATEWAY in config.role_set:
-        return GatewayRole(config, clock, health, protocols)
-    return NameserverRole(config, clock, health, protocols)
 
 
 def _shown(host: str) -> str:

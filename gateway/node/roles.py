@@ -4,7 +4,8 @@
     store        keeps everything, and carries out the commands of its own clients and of gateways
     nameserver   knows brokers and tells their routes
 
-A process has any of them. Without the role store a gateway forwards what its clients want to the store of another process.
+A process has any of them, and does what each does alone. Without the role store a gateway forwards what its clients want to the
+store of another process; a name server beside it has its own port, users and data, and does not wait for that store.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ def roles_of(text: str) -> frozenset[str]:
     if not names:
         raise ConfigError(f"roles is {text!r}: {wanted}")
     return frozenset(names)
+
+
+def own_nameserver(roles: frozenset[str]) -> bool:
+    """Whether the name server is a part of its own beside a gateway that forwards."""
+    return roles == {GATEWAY, NAMESERVER}
 
 
 def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from domain.backup import Backups
 from domain.errors import Failure, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock
+from gateway.forwarding.traffic import Traffic
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import Beyond, Parts, compose
 from gateway.node.config import Config
@@ -21,7 +22,7 @@ from gateway.node.role import EndClients, OpenPort
 from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
-from gateway.observe.sys_values import sys_values
+from gateway.observe.sys_values import sys_values, traffic_of
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.registration import NodeRegistration
@@ -169,7 +170,8 @@ class StoreRole:
             **{f"publish/messages/dropped/{reason}": count for reason, count in lost.items()},
         }
         up_s = (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS
-        return sys_values(self.parts.counter_registry.all(), counts, up_s)
+        own = Traffic(*traffic_of(self.parts.counter_registry.all()))
+        return sys_values(own.plus(self.parts.forwarded.traffic), counts, up_s)
 
     def lines(self) -> list[tuple[str, str]]:
         """Durability, users and the folder."""

@@ -90,7 +90,7 @@ def announce(node: Node, compiled: str) -> None:
     """Print the listeners, the durability of acknowledged messages, and protocols that are not available."""
     lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
     print("\n".join(["Headgate is ready.", *lines]))
-    for what, how in node.role.lines():
+    for what, how in node.details():
         print(f"  {what:<11} {how}")
     print(f"  running     {compiled}", flush=True)
     for name, why in node.protocols.missing.items():

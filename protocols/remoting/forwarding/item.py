@@ -28,6 +28,8 @@ CLIENT: Final = 1
 PRINCIPAL: Final = 2
 COMMAND: Final = 3
 STALLED: Final = 4
+TRAFFIC: Final = 5
+"""From version 2 of the frames on."""
 
 # To a gateway.
 EVENT: Final = 16
@@ -53,6 +55,8 @@ OF_EVENT: Final = struct.Struct(">qq")
 """EVENT_HEAD without the kind."""
 CLIENT_HEAD: Final = struct.Struct(">Bq")
 """A kind | client."""
+TRAFFIC_FIELDS: Final = struct.Struct(">16s4q")
+"""Behind TRAFFIC: life of the gateway's process | messages in and out | bytes in and out, since it or the store began."""
 
 
 @final

@@ -15,7 +15,9 @@ from gateway.client.answer import ClientError, UnknownTopicError
 from gateway.client.client import Client
 from tests.interop import certificates
 from tests.interop.cluster.cluster import ROLES
+from tests.interop.cluster.test_gateways import post
 from tests.interop.node import ROOT, Node, free_ports
+from tests.interop.remoting.java import JavaClient
 from tests.interop.remoting.test_go import PROJECT
 from tests.interop.workshop import go_program, java_classpath
 from tests.patience import until
@@ -38,10 +40,10 @@ def at(*nodes: Node | int) -> str:
     return ";".join(f"127.0.0.1:{each if isinstance(each, int) else each.port('nameserver')}" for each in nodes)
 
 
-def broker(folder: Path, nameservers: str, *options: str, **environment: str) -> Node:
+def broker(folder: Path, nameservers: str, *options: str, verb: str = "up", **environment: str) -> Node:
     """A node that registers at name servers."""
     listed = ", ".join(f'"{each}"' for each in nameservers.split(";"))
-    return Node(folder, *options, environment={"HEADGATE_REGISTRATION_NAMESERVERS": f"[{listed}]", **environment})
+    return Node(folder, *options, environment={"HEADGATE_REGISTRATION_NAMESERVERS": f"[{listed}]", **environment}, verb=verb)
 
 
 def await_route(nameservers: str, topic: str) -> None:
@@ -165,6 +167,30 @@ def test_the_go_client_sends_and_receives_through_two_name_servers_one_of_which_
         assert scene(go, "push", at(second), node, tmp_path).startswith("0 OK push")
         first.start()
         await_route(at(first), "Gopush")
+
+
+def test_the_java_client_finds_a_store_through_a_name_server_alone_and_a_gateway_serves_the_rest(
+    java: JavaClient, tmp_path: Path
+) -> None:
+    """A process for each role: what the Java client sends is received at the gateway, and pulled by the Java client."""
+    with nameserver(tmp_path / "ns") as names, broker(tmp_path / "store", at(names), ROLES, "store", verb="run") as store:
+        gateway = Node(tmp_path / "gateway", ROLES, "gateway", "--store", f"127.0.0.1:{store.port('remoting')}", verb="run")
+        with gateway:
+            await_route(at(names), "TBW102")
+            java.scenario("send", at(names), "JavaApart")
+            with Client(at(names)) as client:
+                ends = client.bounds(list(client.route("JavaApart").queues))
+                assert set(client.route("JavaApart").addresses.values()) == {f"127.0.0.1:{store.port('remoting')}"}
+            count = sum(bound.after for bound in ends.values())
+            assert count
+            seen = 0
+            while seen < count:
+                path = "/v1/groups/by-http/topics/JavaApart:receive?max=32&wait_ms=20000&invisible_ms=60000&from=first"
+                found = post(gateway, path)
+                assert found
+                seen += len(found["messages"])
+            java.scenario("push", at(names), "JavaApartPush")
+            assert "headgate_nameserver_brokers 1.0" in names.admin("/metrics")
 
 
 @pytest.fixture(scope="module")

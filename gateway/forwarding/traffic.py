@@ -1,0 +1,72 @@
+"""Traffic on the ports of gateways, as the store's node adds it up for `$SYS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+LIVES_MAX: Final = 4_096
+"""Gateways whose counts are remembered; the one that said nothing for the longest time is forgotten."""
+
+
+class Traffic(NamedTuple):
+    """Messages and bytes from and to clients."""
+
+    messages_in: int = 0
+    messages_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def less(self, other: Traffic) -> Traffic:
+        """What is more than in `other`; 0 where nothing is."""
+        return Traffic(*(max(0, mine - its) for mine, its in zip(self, other, strict=True)))
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Both together."""
+        return Traffic(*(mine + its for mine, its in zip(self, other, strict=True)))
+
+
+@final
+class OwnTraffic:
+    """Of a gateway, since the store's process began.
+
+    life      16 bytes that name the gateway's process
+    counted   what its ports have counted since its own beginning
+    """
+
+    def __init__(self, life: bytes) -> None:
+        self.life = life
+        self.counted: Callable[[], Traffic] = Traffic
+        self._before = Traffic()
+        self._store_life = ""
+
+    def with_store(self, store_life: str) -> None:
+        """There is a connection to this life of the store's process."""
+        if self._store_life not in ("", store_life):
+            self._before = self.counted()
+        self._store_life = store_life
+
+    def now(self) -> Traffic:
+        """What to tell the store."""
+        return self.counted().less(self._before)
+
+
+@final
+class GatewaysTraffic:
+    """Of all gateways together, at the store's node. What a gateway says twice, over several connections, counts once.
+
+    total   since this process began, also of gateways that have gone
+    """
+
+    def __init__(self) -> None:
+        self.total = Traffic()
+        self._known: dict[bytes, Traffic] = {}
+
+    def told(self, life: bytes, traffic: Traffic) -> None:
+        """A gateway has told what it has counted so far."""
+        known = self._known.pop(life, Traffic())
+        more = traffic.less(known)
+        self.total = self.total.plus(more)
+        self._known[life] = known.plus(more)
+        if len(self._known) > LIVES_MAX:
+            del self._known[next(iter(self._known))]
