@@ -172,9 +172,6 @@ func sendRequest(o *Options, id int, payload []byte) []byte {
 func grpcSend(o *Options, id, count int) Result {
 	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
 	request := sendRequest(o, id, body(o.Size))
-	if o.Rate > 0 {
-		return openGRPC(o, client, count, request)
-	}
 	return workers(o.Window, count, func() (int, error) {
 		answer, err := client.call("SendMessage", request)
 		if err != nil {
@@ -222,13 +219,18 @@ func grpcPrime(o *Options, id, _ int) Result {
 		return Result{Errors: 1, Note: err.Error()}
 	}
 	defer stream.Close()
-	if _, err := client.call("ReceiveMessage", receiveRequest(o)); err != nil {
+	if _, err := client.call("ReceiveMessage", receiveRequest(o, primeWait)); err != nil {
 		return Result{Errors: 1, Note: err.Error()}
 	}
 	return Result{Messages: 1}
 }
 
-func receiveRequest(o *Options) []byte {
+const (
+	receiveWait = 5 * time.Second
+	primeWait   = 50 * time.Millisecond // nothing will come, and a server whose instructions are counted has a slow clock
+)
+
+func receiveRequest(o *Options, wait time.Duration) []byte {
 	queue := pbBytes(nil, 1, resource(o.Topic))
 	queue = pbInt(queue, 2, 1<<64-1)
 	queue = pbBytes(queue, 4, pbBytes(nil, 1, []byte("broker-a")))
@@ -237,7 +239,7 @@ func receiveRequest(o *Options) []byte {
 	receive = pbBytes(receive, 3, pbBytes(pbInt(nil, 1, 1), 2, []byte("*")))
 	receive = pbInt(receive, 4, 32)
 	receive = pbBytes(receive, 5, pbInt(nil, 1, 60))
-	return pbBytes(receive, 7, pbInt(nil, 1, 5))
+	return pbBytes(receive, 7, pbInt(pbInt(nil, 1, uint64(wait/time.Second)), 2, uint64(wait%time.Second)))
 }
 
 // delivered calls f with the message id, the receipt handle and the body of each message in a ReceiveMessage answer.
@@ -291,7 +293,7 @@ func grpcLatency(o *Options, id, count int) Result {
 	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
 	result := Result{}
 	for empty := 0; result.Messages < count && empty < 2; empty++ {
-		answer, err := client.call("ReceiveMessage", receiveRequest(o))
+		answer, err := client.call("ReceiveMessage", receiveRequest(o, receiveWait))
 		if err != nil {
 			result.Note = err.Error()
 			break
@@ -317,7 +319,7 @@ func grpcReceive(o *Options, id, count int) Result {
 		return Result{Errors: count, Note: err.Error()}
 	}
 	defer stream.Close()
-	receive := receiveRequest(o)
+	receive := receiveRequest(o, receiveWait)
 	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
 	var again atomic.Int64
 	result := workers(o.Window, count, func() (int, error) {

@@ -72,6 +72,7 @@ var modes = map[string]worker{
 	"coap-post":             coapPost,
 	"http-ce":               httpEvents,
 	"grpc-send":             grpcSend,
+	"grpc-frames":           grpcFrames,
 	"grpc-prime":            grpcPrime,
 	"grpc-receive":          grpcReceive,
 	"grpc-e2e":              grpcLatency,

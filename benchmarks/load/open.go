@@ -7,12 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
-
-// patience is the time after which a call without an answer is lost: that of the SDKs is 3 s, but a call may wait in the client.
-const patience = 30 * time.Second
 
 // open sends `count` requests of one connection at its share of o.Rate, whatever comes back: the load of senders who do not wait.
 // `answer` reads one answer and says whether the server took the message; it fails when nothing comes for `silence`.
@@ -86,42 +82,4 @@ func openCoAP(o *Options, conn net.Conn, count int, out []byte, id int) Result {
 		n, err := conn.Read(in)
 		return n >= 4 && in[1]>>5 == 2, err
 	})
-}
-
-// openGRPC makes a call for each message, however many are under way. Beyond the streams that the server allows on the
-// connection, calls wait in the client, as they do in every SDK. Those without an answer after `patience` are lost.
-func openGRPC(o *Options, client *grpcClient, count int, request []byte) Result {
-	var lock sync.Mutex
-	var group sync.WaitGroup
-	result := Result{}
-	client.http.Timeout = patience
-	begin := time.Now()
-	one := func() {
-		defer group.Done()
-		answer, err := client.call("SendMessage", request)
-		lock.Lock()
-		defer lock.Unlock()
-		switch {
-		case err != nil:
-			result.Lost++
-			result.Note = err.Error()
-		case len(answer) == 0 || statusOf(answer[0]) != 20000:
-			result.Errors++
-		default:
-			result.Messages++
-			result.Took = time.Since(begin)
-		}
-	}
-	gap := time.Second * time.Duration(o.Conns) / time.Duration(o.Rate)
-	group.Add(count)
-	for sent := 0; sent < count; {
-		if wait := time.Until(begin.Add(gap * time.Duration(sent))); wait > 0 {
-			time.Sleep(wait)
-		}
-		for ; sent < count && time.Since(begin) >= gap*time.Duration(sent); sent++ {
-			go one()
-		}
-	}
-	group.Wait()
-	return result
 }
