@@ -12,12 +12,13 @@ from typing import Self
 
 from benchmarks.brokers import mochi, mosquitto, nats
 from benchmarks.generator import Figures, Held, load
-from benchmarks.servers import Server, apache, apache_proxy, gateway_and_store, headgate
+from benchmarks.servers import Server, apache, apache_proxy, gateway_and_apache, gateway_and_store, headgate
 from benchmarks.shapes import HALF, SHAPES, Shape
 
 SIDES: dict[str, Callable[[Path, str], Server]] = {
     "headgate": headgate, "apache": apache, "mosquitto": mosquitto, "mochi": mochi, "nats": nats,
     "gateway and store": gateway_and_store, "apache proxy": apache_proxy,
+    "gateway and apache": gateway_and_apache,
 }  # fmt: skip
 STEADY = 0.95
 """A JVM is warm when a run costs more CPU than this share of the run before it."""

@@ -1,4 +1,5 @@
-"""Processor time of a message by role: one process, a gateway before a store, and Apache's proxy before its broker.
+"""Processor time of a message by role: one process, a gateway before a store, and two gateways before Apache's broker:
+Apache's proxy, and ours.
 
     python -m benchmarks.roles
     python -m benchmarks.roles grpc-send --scale 0.2 --rounds 3 --only "gateway and store"
@@ -21,16 +22,18 @@ from benchmarks.shapes import SHAPES, Shape
 NAMES = ("remoting-send", "grpc-send", "grpc-receive", "mqtt-qos1")
 OURS = ("headgate", "gateway and store")
 PROXY = "apache proxy"
+BEFORE_APACHE = (PROXY, "gateway and apache")
+"""Gateways before Apache's name server and broker."""
 
 
 def sides_of(shape: Shape) -> tuple[str, ...]:
     """Who is compared: Apache's proxy has no MQTT."""
-    return OURS if shape.port == "mqtt" else (*OURS, PROXY)
+    return OURS if shape.port == "mqtt" else (*OURS, *BEFORE_APACHE)
 
 
 def seen_by(side: str, shape: Shape) -> Shape:
     """The shape at the port of the gateway."""
-    return replace(shape, port="proxy") if side == PROXY and shape.port == "remoting" else shape
+    return replace(shape, port="proxy") if side in BEFORE_APACHE and shape.port == "remoting" else shape
 
 
 def row(name: str, side: str, found: Figures) -> str:

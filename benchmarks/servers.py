@@ -129,7 +129,25 @@ def apache_proxy(folder: Path, durability: str) -> Server:
     return _apache(folder, durability, apart=True)
 
 
-def _apache(folder: Path, durability: str, *, apart: bool) -> Server:
+def gateway_and_apache(folder: Path, durability: str) -> Server:
+    """Start Apache's name server and broker, and a gateway of Headgate before them.
+
+    `remoting` is the broker's port, as in `apache_proxy`; `proxy` is the port of the gateway at which the broker is served.
+    """
+    server = _apache(folder / "apache", durability, apart=True, proxy=False)
+    ports = {name: free_port() for name in installed().ports}
+    own = folder / "gateway"
+    where = f"rocketmq://127.0.0.1:{server.ports['nameserver']}"
+    command = [sys.executable, "-m", "gateway", "run", "--roles", "gateway", "--store", where, "--durability", durability]
+    told = {"PYTHONPATH": str(ROOT), "HEADGATE_STORE_BROKER_PORTS": str(server.ports["proxy"])}
+    gateway = Process([*command, "--data", str(own / "data"), *_ports(ports)], own, told)
+    server.processes.append(gateway)
+    server.roles = {"store": server.processes[1], "gateway": gateway}
+    server.ports = {**ports, "remoting": server.ports["remoting"], "proxy": server.ports["proxy"]}
+    return _up(server, gateway, "grpc", "proxy")
+
+
+def _apache(folder: Path, durability: str, *, apart: bool, proxy: bool = True) -> Server:
     if not APACHE_JARS.is_dir():
         raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
                      "-DoutputDirectory=../../.deps/apache")  # fmt: skip
@@ -170,6 +188,8 @@ def _apache(folder: Path, durability: str, *, apart: bool) -> Server:
         return _up(server, server.processes[1], "remoting", "grpc")
     server.processes.append(Process([*java, f"{start}broker.BrokerStartup", "-c", f"{folder}/bk.conf", *where], folder / "bk"))
     _up(server, server.processes[1], "remoting")
+    if not proxy:
+        return server
     server.processes.append(Process([*java, f"{start}proxy.ProxyStartup", "-pm", "cluster", *where], folder / "px", home))
     server.roles = {"store": server.processes[1], "gateway": server.processes[2]}
     return _up(server, server.processes[2], "grpc", "proxy")
