@@ -1,7 +1,7 @@
 """A node of the tests as a cluster: a store, gateways on other loopback addresses with the same ports, and a balancer.
 
 127.0.0.1   balancer, and the admin port of the store
-127.0.0.2…  gateways; they advertise the balancer
+127.0.0.2…  gateways; they advertise the balancer, and have 1, 2, 3, … connections to the store
 127.0.0.99  the store's remoting port
 """
 
@@ -56,10 +56,11 @@ class Spread:
             key = data.parent / "gateway-key"
             key.write_text(f"{user}\n")
             options += ["--access-key-file", str(key)]
-        for host in self._hosts:
+        for number, host in enumerate(self._hosts, 1):
             where = ["--host", host, "--admin-host", host, "--advertise", BALANCER, "--data", str(data)]
             command = [sys.executable, "-m", "gateway", "run", "--roles", "gateway", *where, *options]
-            self._gateways.append(self._start(command, environment, log))
+            own = {**environment, "HEADGATE_GATEWAY_CONNECTIONS": str(number)}
+            self._gateways.append(self._start(command, own, log))
         wanted = [
             f"{'udp' if listener.datagrams else 'tcp'}:{ports[name]}"
             for name, listener in installed().listeners.items()

@@ -106,6 +106,22 @@ def publish(node: Node, topic: str, payload: bytes) -> None:
     one.leave()
 
 
+def test_bytes_and_messages_of_all_gateways_are_in_the_sums_of_the_store(cluster: Cluster) -> None:
+    first, second = cluster.gateways
+    listener = Listener("statistics", second, "$SYS/broker/+/received")
+
+    def told(what: str) -> int:
+        return int([value for topic, value in listener.got if topic == f"$SYS/broker/{what}/received"][-1])
+
+    until(lambda: len({topic for topic, _ in listener.got}) == 2, WAIT_S)
+    before = told("bytes"), told("messages")
+    for number in range(4):
+        publish(first, f"counted/{number}", bytes(100_000))
+    until(lambda: told("bytes") - before[0] > 400_000 and told("messages") - before[1] >= 4, WAIT_S)
+    assert told("bytes") - before[0] < 800_000, "what goes between gateway and store does not count"
+    listener.leave()
+
+
 def test_mqtt_published_at_one_gateway_is_received_at_another(cluster: Cluster) -> None:
     first, second = cluster.gateways
     listener = Listener("across", second, "across/#")
