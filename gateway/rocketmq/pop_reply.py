@@ -32,32 +32,54 @@ def read(frame: Frame, broker: str, topic: str, ordered: bool) -> list[Leased]:
     revive = _number(fields, "reviveQid")
     starts = _segments(fields.get("startOffsetInfo", ""))
     counts = _segments(fields.get("orderCountInfo", "")) if ordered else {}
+    wanted = topic.encode()
+    first: dict[int, int] = {}
     found: list[Leased] = []
     for record in _records(frame.body):
-        data, stored, name = record.data, record.properties, _topic(record)
-        receipt = None
-        if properties.has(stored, properties.POP_CK_START):
-            receipt = receipts.parse(properties.text(stored, properties.POP_CK))
-            stored = properties.without(stored, (properties.POP_CK,))
-            data = with_properties(data, stored)
-        if receipt is None:
-            retry = _flag(name)
-            queue_id = record.queue_id
-            offset = record.queue_offset
-            start = starts.setdefault(f"{retry} {queue_id}", offset)
-            receipt = Receipt(start, pop_ms, invisible_ms, revive, retry, broker, queue_id, offset)
-        receipt.physical_offset = record.physical_offset
-        attempt = record.reconsume_times + 1
-        if counts:
-            place = f"{receipt.retry} qo{receipt.queue_id}%{receipt.queue_offset}"
-            again = counts.get(place) or counts.get(f"{receipt.retry} {receipt.queue_id}") or 0
-            if again > 0:
-                attempt = again + 1
-                data = with_reconsume_times(data, again)
-        if name != topic:
-            data = renamed(data, topic, stored)
-        found.append(Leased(data, receipt, attempt))
+        data = record.data
+        at = record.properties_at
+        plain = at - record.topic_at == 3 + len(wanted) and data.startswith(wanted, record.topic_at + 1)
+        if counts or not plain or data.find(properties.POP_CK_START, at) >= 0:
+            found.append(_seldom(record, broker, topic, (pop_ms, invisible_ms, revive), starts, counts))
+            continue
+        queue_id = record.queue_id
+        offset = record.queue_offset
+        start = first.get(queue_id, -1)
+        if start < 0:
+            start = first[queue_id] = starts.get(f"0 {queue_id}", offset)
+        receipt = Receipt(start, pop_ms, invisible_ms, revive, 0, broker, queue_id, offset, record.physical_offset)
+        found.append(Leased(data, receipt, record.reconsume_times + 1))
     return found
+
+
+def _seldom(
+    record: Record,
+    broker: str,
+    topic: str,
+    lease: tuple[int, int, int],
+    starts: dict[str, int],
+    counts: Mapping[str, int],
+) -> Leased:
+    """A message that is ordered, or of a retry topic. `lease`: pop time, invisible time and revive queue of the answer."""
+    data, stored, name = record.data, record.properties, _topic(record)
+    receipt = None
+    if properties.has(stored, properties.POP_CK_START):
+        receipt = receipts.parse(properties.text(stored, properties.POP_CK))
+        stored = properties.without(stored, (properties.POP_CK,))
+        data = with_properties(data, stored)
+    if receipt is None:
+        retry = _flag(name)
+        start = starts.setdefault(f"{retry} {record.queue_id}", record.queue_offset)
+        receipt = Receipt(start, *lease, retry, broker, record.queue_id, record.queue_offset)
+    receipt.physical_offset = record.physical_offset
+    attempt = record.reconsume_times + 1
+    if counts:
+        place = f"{receipt.retry} qo{receipt.queue_id}%{receipt.queue_offset}"
+        again = counts.get(place) or counts.get(f"{receipt.retry} {receipt.queue_id}") or 0
+        if again > 0:
+            attempt = again + 1
+            data = with_reconsume_times(data, again)
+    return Leased(renamed(data, topic, stored) if name != topic else data, receipt, attempt)
 
 
 def rest(frame: Frame) -> int:

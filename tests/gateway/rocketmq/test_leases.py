@@ -11,6 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.filter import expression
 from domain.filter.filter import SQL92, TAG
 from domain.receipt import Receipt
+from domain.record import Record, renamed
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from gateway.rocketmq.brokers import Brokers
@@ -147,6 +148,18 @@ def test_a_redelivered_message_is_settled_in_the_retry_topic_that_it_is_of(world
     assert world.a.changed[0]["topic"] == topic
     [changed] = outcomes[1]
     assert changed.text() == f"7 {changed.pop_ms} 5000 5 {retry} broker-a 0 7 1000"
+
+
+def test_a_broker_that_tells_the_retry_topic_itself_is_understood(world: World) -> None:
+    """With `popResponseReturnActualRetryTopic` records keep their topic and bring no receipt."""
+    world.a.put(1)
+    stored = world.a.stored[0]
+    stored.record = renamed(stored.record, "%RETRY%g_T", Record(stored.record).properties)
+    stored.retry = 1
+    result = world.lease()
+    assert isinstance(result, LeaseResult)
+    [message] = result.messages
+    assert (Record(message.record).topic, message.receipt.retry) == ("T", 1)
 
 
 def test_the_groups_retry_topic_is_left_to_the_brokers(world: World) -> None:

@@ -3,7 +3,7 @@
 with ApacheCluster(folder) as cluster:
     cluster.nameserver, cluster.brokers["broker-a"].port
     cluster.make_topic("orders", "NORMAL")
-    cluster.brokers["broker-b"].kill(); cluster.brokers["broker-b"].start()
+    cluster.brokers["broker-b"].kill(); cluster.restart("broker-b")
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ JVM = (
 CLUSTER = "DefaultCluster"
 _GET_ROUTE = 105
 _GET_MAX_OFFSET = 30
+_GET_RUNTIME_INFO = 28
 _CHANCE = random.SystemRandom()
 
 
@@ -79,11 +80,6 @@ class JavaServer:
                 return
             time.sleep(0.1)
         raise AssertionError(f"{self.name} does not listen:\n{self.text()}")
-
-    def start(self) -> None:
-        """Start it again, with the same data."""
-        self.spawn()
-        self.ready()
 
     def text(self) -> str:
         """What it has printed."""
@@ -141,12 +137,22 @@ class ApacheCluster:
 
     def start(self) -> None:
         """Start all of it, and wait until the name server knows both brokers."""
-        self.nameserver.start()
+        self.nameserver.spawn()
+        self.nameserver.ready()
         for each in self.brokers.values():
             each.spawn()
         for each in self.brokers.values():
             each.ready()
         self.until_route(CLUSTER, len(self.brokers))
+
+    def restart(self, name: str) -> None:
+        """Start a broker again, with the same data, and wait until it serves."""
+        broker = self.brokers[name]
+        broker.spawn()
+        broker.ready()
+        self.until_route(CLUSTER, len(self.brokers))
+        # It listens some time before it answers.
+        _until(lambda: _answers(broker.address), f"{name} answers nothing")
 
     def stop(self) -> None:
         """Stop all of it; what is stored is not needed any more."""
@@ -214,6 +220,13 @@ def ask(address: str, code: int, fields: dict[str, str], body: bytes = b"") -> d
         return dict(reply.fields() or {})
     finally:
         link.close()
+
+
+def _answers(address: str) -> bool:
+    with suppress(OSError):
+        ask(address, _GET_RUNTIME_INFO, {"bname": ""})
+        return True
+    return False
 
 
 def _until(true: Callable[[], bool], text: str) -> None:
