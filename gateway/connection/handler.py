@@ -17,3 +17,12 @@ class Handler(Protocol):
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command. The answer goes to `connection.answer`, at once or later."""
+
+
+class CommandEntry(Protocol):
+    """A place at which commands of clients enter.
+
+    handler   carries them out; it may be replaced while clients are connected
+    """
+
+    handler: Handler

@@ -47,7 +47,7 @@ class Pump:
 
     __slots__ = (
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_end_waits",
-        "_expiring", "_finished", "_handler", "_input_stopped", "_intake", "_labels", "_lost", "_now", "_queued",
+        "_expiring", "_finished", "_input_stopped", "_intake", "_labels", "_lost", "_now", "_queued",
         "_recognition", "_refused", "_reset", "_socket", "_throttle_timer", "_turn_flush", "_unread", "client", "host", "sends",
     )  # fmt: skip
 
@@ -59,7 +59,6 @@ class Pump:
         labels: Mapping[str, str] | None = None,
     ) -> None:
         self._context = context
-        self._handler = context.handler
         self._turn_flush = context.turn_flush
         self._now = context.clock.monotonic_ns
         self._counters: ProtocolCounters = context.counter_registry.of(protocol)
@@ -369,7 +368,7 @@ class Pump:
             self._finished = True
             self._counters.disconnected(command.reason, self._refused)
         try:
-            self._handler.handle(self.client, command)
+            self._context.handler.handle(self.client, command)
             if self._finished:
                 self.client.end()
         except Exception:  # a bug of a use case ends the connection, like one of an adapter

@@ -116,13 +116,13 @@ class _Gateway:
     stalled      True: it does not read its events
     """
 
-    def __init__(self, greeting: Greeting, clock: Clock, handler: Handler, traffic: GatewaysTraffic) -> None:
+    def __init__(self, greeting: Greeting, clock: Clock, clients: ForwardedClients, traffic: GatewaysTraffic) -> None:
         self._traffic = traffic
         self.name = greeting.node
         self.life = greeting.life
         self.copies = greeting.copies
         self._clock = clock
-        self._handler = handler
+        self._all = clients
         self.stream = NodeStream(clock)
         self.connection: ClientConnection | None = None
         self.away_ns = clock.monotonic_ns()
@@ -190,7 +190,7 @@ class _Gateway:
             asked: Any = command
             asked.ticket = ticket
         try:
-            self._handler.handle(client.connection, command)
+            self._all.handler.handle(client.connection, command)
         except Exception:  # a bug of the gateway's or of this node's ends one client, not all of a gateway
             log.exception("%s: a command of a client of gateway %s failed", type(command).__name__, self.name)
             if client.connection.shared:
@@ -216,7 +216,7 @@ class _Gateway:
             return
         failure = Failure(ErrorCode.INTERNAL, f"the store's node could not read the request: {error}")
         if not client.fail(ticket, failure):
-            self._handler.handle(client.connection, Disconnected("lost"))
+            self._all.handler.handle(client.connection, Disconnected("lost"))
             self._end(client)
 
     def _end(self, client: _Client) -> None:
@@ -242,7 +242,7 @@ class _Gateway:
         """The gateway is lost: so are its clients."""
         self.stream.lost()
         for client in list(self.clients.values()):
-            self._handler.handle(client.connection, Disconnected("lost"))
+            self._all.handler.handle(client.connection, Disconnected("lost"))
             client.connection.end()
         self.clients.clear()
 
@@ -330,7 +330,7 @@ class ForwardedClients:
             if greeting.store_life == mine.life:
                 return replace(mine, resumed=True, received=known.stream.received, version=version), known
             self._drop(known, "it has begun anew")
-        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self.handler, self._traffic)
+        gateway = self._gateways[greeting.life] = _Gateway(greeting, self._clock, self, self._traffic)
         log.info("gateway %s at %s is connected, with frames of version %d", greeting.node, connection.host, version)
         return replace(mine, version=version), gateway
 

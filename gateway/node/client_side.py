@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry, Handler
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.protocols import Adapters
@@ -28,6 +29,7 @@ class ClientSide:
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
+    entries           places besides connections at which commands enter `gate`
     forwards          True: another node carries out the commands, which keeps users and limits rates of messages
     """
 
@@ -40,6 +42,7 @@ class ClientSide:
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
+    entries: Sequence[CommandEntry] = ()
     forwards: bool = False
 
     def lost(self) -> dict[str, int]:

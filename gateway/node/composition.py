@@ -203,6 +203,7 @@ def compose(
         counter_registry=counters,
         uploads=setting.uploads,
         unread=setting.unread,
+        entries=(channels, forwarded),
     )
 
 

@@ -42,6 +42,7 @@ class Renewal:
         self._records = side.access_records
         self._access = side.access
         self._throttle = side.throttle
+        self._entries = side.entries
         self._forwards = side.forwards
         self._connection_context = connection_context
 
@@ -76,17 +77,15 @@ class Renewal:
         self.config = dataclasses.replace(self.config, **kept)
 
     def _limit(self, limits: LimitsConfig) -> None:
-        """Apply the limits.
-
-        Rates change for open connections too when messages were limited before; otherwise for later connections only.
-        """
+        """Apply the limits, also to open connections."""
         self._connection_context.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
             self._throttle.apply(limits)
         elif limits.limits_messages and not self._forwards:
-            self._throttle = self._connection_context.handler = Throttle(
-                limits, self._connection_context.handler, self._connection_context.clock
-            )
+            context = self._connection_context
+            self._throttle = Throttle(limits, context.handler, context.clock)
+            for entry in (context, *self._entries):
+                entry.handler = self._throttle
         admission_check = self._connection_context.admission_check
         if isinstance(admission_check, Admission):
             admission_check.apply(limits)

@@ -61,7 +61,7 @@ class DatagramPump:
         self._endpoint = endpoint
         self._counters = context.counter_registry.of(protocol)
         self._counters.dropped = endpoint.counts
-        self._handler = context.handler
+        self._context = context
         self._intake = context.intake
         self._clock = context.clock
         self._turn_flush = context.turn_flush
@@ -118,7 +118,7 @@ class DatagramPump:
             self._loop.remove_writer(self._sender)
         if self._deadline_timer is not None:
             self._deadline_timer.cancel()
-        self._handler.handle(self.client, Disconnected("closed-by-node"))
+        self._context.handler.handle(self.client, Disconnected("closed-by-node"))
         self.client.end()
         self._close_sockets()
 
@@ -243,7 +243,7 @@ class DatagramPump:
         elif type(command) is Disconnected:
             self._counters.disconnected(command.reason)
             return
-        self._handler.handle(self.client, command)
+        self._context.handler.handle(self.client, command)
 
     def _peer(self, address: tuple[str, int]) -> Peer:
         peer = self._peers.get(address)

@@ -59,8 +59,10 @@ class Port:
         self.endpoint = Posts()
         self.arrived: list[tuple[bytes, tuple[str, int]]] = []
         self.read: Callable[[], None] = lambda: None
-        context = ConnectionContext(self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=self.unfinished_bytes)
-        pump = DatagramPump(context, [cast(Any, self)], cast(Any, self.endpoint), "coap", cast(Any, self))
+        self.context = ConnectionContext(
+            self.handler, self.clock, CounterRegistry(), 100, unfinished_bytes=self.unfinished_bytes
+        )  # fmt: skip
+        pump = DatagramPump(self.context, [cast(Any, self)], cast(Any, self.endpoint), "coap", cast(Any, self))
         pump.open()
 
     def unfinished_bytes(self) -> int:
@@ -103,6 +105,14 @@ def test_the_store_is_asked_once_for_many_messages_of_one_host() -> None:
     port.asked = 0
     port.take(10, "10.0.0.1", "10.0.0.2")
     assert port.asked == 10, "what is believed of one host says nothing about another"
+
+
+def test_a_handler_that_is_replaced_gets_the_next_command() -> None:
+    port, throttle = Port(), RecordingHandler()
+    port.take(1, "10.0.0.1")
+    port.context.handler = throttle
+    port.take(2, "10.0.0.1")
+    assert (len(port.handler.commands), len(throttle.commands)) == (1, 2)
 
 
 def test_a_flood_of_one_host_is_refused_and_another_host_is_not() -> None:
