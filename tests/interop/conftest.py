@@ -1,10 +1,24 @@
-"""Fixtures of the tests with foreign clients."""
+"""Fixtures of the tests with foreign clients, and which of them are left out over several gateways."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from tests.interop.cluster.one_process import ONE_PROCESS
+from tests.interop.cluster.spread import VARIABLE
 from tests.interop.remoting.java import JavaClient, build
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Over several gateways, skip what is about one process, with the reason; the last line of the run names it."""
+    if not int(os.environ.get(VARIABLE, "0")):
+        return
+    for item in items:
+        reason = ONE_PROCESS.get(item.nodeid.partition("[")[0])
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=f"one process only: {reason}"))
 
 
 @pytest.fixture(scope="module")

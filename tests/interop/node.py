@@ -37,6 +37,8 @@ READY_S = 300.0
 STOP_S = 45.0
 ATTEMPTS = 5
 RANGE = (12_000, 32_000)
+GATEWAYS_USER = "gateways:of-the-tests"
+"""The Super user of a store that has none of its own: gateways have to be one."""
 _CHANCE = random.SystemRandom()
 _CLAIMS = Path(tempfile.gettempdir()) / f"headgate-test-ports-{os.getuid()}"
 _claims: list[int] = []
@@ -106,6 +108,16 @@ class Node:
             raise AssertionError("the node is not running")
         return self._process.pid
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the server: one, or those of the store and the gateways."""
+        return [self.pid, *([] if self._spread is None else self._spread.pids)]
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all processes of the server."""
+        for pid in self.pids:
+            os.kill(pid, number)
+
     def port(self, name: str) -> int:
         """The port of one listener: nameserver remoting grpc http mqtt mqtts websocket coap admin."""
         return self._ports[name]
@@ -131,6 +143,23 @@ class Node:
             return Path(self.options[self.options.index("--admin-file") + 1]).read_text().splitlines()[0]
         return self.environment.get("HEADGATE_ADMIN", "")
 
+    def _controlled(self) -> bool:
+        """Whether the configuration file controls access."""
+        if "--config" not in self.options:
+            return False
+        return "[access]" in Path(self.options[self.options.index("--config") + 1]).read_text().splitlines()
+
+    def _key(self) -> Path | None:
+        """A file with the Super user that gateways are for their store; None: access is not controlled."""
+        if "--admin-file" in self.options:
+            return Path(self.options[self.options.index("--admin-file") + 1])
+        user = self._super_user()
+        if not user:
+            return None
+        file = self.folder / "gateway-key"
+        file.write_text(f"{user}\n")
+        return file
+
     def text(self) -> str:
         """The server's output since the first start."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -141,13 +170,15 @@ class Node:
         ports = [f"--port={name}={port}" for name, port in self._ports.items()]
         options = [*ports, *self.options]
         verb = [self._verb, "--data", str(self.data)] if self._spread is None else self._spread.store(self.data)
+        if self._spread is not None and not self._super_user() and self._controlled():
+            self.environment["HEADGATE_ADMIN"] = GATEWAYS_USER
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gateway", *verb, *options],
                 cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
             )  # fmt: skip
             if self._spread is not None:
-                self._spread.spawn(self.data, self._ports, options, self.environment, output, self._super_user())
+                self._spread.spawn(self.data, self._ports, options, self.environment, output, self._key())
 
     def ready(self) -> bool:
         """Wait until it serves. False: it has ended, or takes too long and is killed."""

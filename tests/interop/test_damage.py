@@ -42,10 +42,10 @@ def received(node: Node, group: str) -> set[bytes]:
 
 
 def refused(node: Node) -> str:
-    """Start the node, which has to refuse; the last line of its log."""
+    """Start the node, which has to refuse; the last line of its log about its data."""
     with pytest.raises(AssertionError, match="did not become ready"):
         node.start()
-    return node.text().strip().splitlines()[-1]
+    return [line for line in node.text().splitlines() if str(node.data) in line][-1]
 
 
 def repair(node: Node) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import subprocess
@@ -36,7 +35,7 @@ def revoke(tmp_path: Path, node: Node) -> Callable[[], float]:
     def take() -> float:
         """Revoke the right to topic `t`. Returns the time."""
         (tmp_path / "headgate.toml").write_text(LESS)
-        os.kill(node.pid, signal.SIGHUP)
+        node.signal(signal.SIGHUP)
         return time.monotonic()
 
     return take

@@ -2,7 +2,8 @@
 
     python -m tests.interop.cluster.balancer HOST TARGET,TARGET tcp:PORT udp:PORT ...
 
-The gateways listen on other loopback addresses, on the same ports. A gateway that does not accept is passed over.
+The gateways listen on other loopback addresses, on the same ports. A gateway that does not accept is passed over. Gateways see
+the loopback address that a client connects from.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ class Balancer:
         return self._targets[at:] + self._targets[:at]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+        peer = writer.get_extra_info("peername")[0]
         for target in self.order():
             try:
-                far_reader, far_writer = await asyncio.open_connection(target, port)
+                far_reader, far_writer = await asyncio.open_connection(target, port, local_addr=(peer, 0))
             except OSError:
                 continue
             await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
@@ -80,7 +82,9 @@ class Datagrams(asyncio.DatagramProtocol):
     async def _reached(self, address: tuple[str, int]) -> asyncio.DatagramTransport:
         target = self._balancer.order()[0]
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(lambda: Back(self, address), remote_addr=(target, self._port))
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: Back(self, address), remote_addr=(target, self._port), local_addr=(address[0], 0)
+        )
         return transport
 
 

@@ -40,6 +40,11 @@ class Spread:
         count = int(os.environ.get(VARIABLE, "0"))
         return cls(count) if count else None
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the gateways."""
+        return [process.pid for process in self._gateways]
+
     def store(self, data: Path) -> list[str]:
         """The arguments of the store."""
         return [
@@ -48,13 +53,17 @@ class Spread:
         ]  # fmt: skip
 
     def spawn(
-        self, data: Path, ports: dict[str, int], options: list[str], environment: dict[str, str], log: IO[bytes], user: str
+        self,
+        data: Path,
+        ports: dict[str, int],
+        options: list[str],
+        environment: dict[str, str],
+        log: IO[bytes],
+        key: Path | None,
     ) -> None:
-        """Start gateways and balancer. `user`: NAME:PASSWORD of a Super user of the store, "": access is not controlled."""
+        """Start gateways and balancer. `key`: a file with NAME:PASSWORD of a Super user of the store."""
         options = [*options, "--store", f"{STORE}:{ports['remoting']}"]
-        if user:
-            key = data.parent / "gateway-key"
-            key.write_text(f"{user}\n")
+        if key is not None:
             options += ["--access-key-file", str(key)]
         for number, host in enumerate(self._hosts, 1):
             where = ["--host", host, "--admin-host", host, "--advertise", BALANCER, "--data", str(data)]
