@@ -10,8 +10,7 @@ up:            ; ./up
 test:          ; ./test
 compile:       ; $(PREPARE) up && compile
 sim:           ; $(COMPILED) && $(PYTHON) -m pytest tests/simulation
-soak:          ; $(COMPILED) && SOAK=1 $(PYTHON) -m pytest -s tests/store/faults tests/simulation/test_faults.py tests/soak tests/interop/cluster \
-                   && TEST_GATEWAYS=3 $(PYTHON) -m pytest tests/interop --ignore=tests/interop/cluster
+soak:          ; $(COMPILED) && $(PYTHON) scripts/soak $(PARTS)
 bench:         ; $(COMPILED) && $(PYTHON) -m benchmarks.run --all
 weather:       ; $(COMPILED) && $(PYTHON) -m examples.weather
 
