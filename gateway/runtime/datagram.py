@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -16,8 +16,8 @@ from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
-from gateway.runtime.datagram_group import let_in, shut_out
-from gateway.runtime.inbox import DATAGRAMS_MAX, Inbox
+from gateway.runtime.datagram_group import Floodgate
+from gateway.runtime.inbox import Inbox
 from protocols.adapter import Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 64
@@ -69,7 +69,7 @@ class DatagramPump:
         self._local: tuple[str, int] = bound[0].getsockname()[:2]
         self._peers: dict[tuple[str, int], Peer] = {}
         self._inbox = Inbox()
-        self._shut: set[socket.socket] = set()  # sockets for which the kernel drops what one host sends
+        self._floodgate = Floodgate()
         self._direct = 0  # datagrams of this turn that were handled without the inbox
         self._working = False  # `_work` will run in the next turn
         self._believed_host = ""
@@ -182,29 +182,18 @@ class DatagramPump:
         dropped = inbox.add_all(read)
         for _ in range(dropped):
             self._counters.refused("datagram-flood")
-        if 2 * dropped > most and bound not in self._shut:
-            self._shut_out(bound, read)
+        if dropped:
+            self._floodgate.shut(bound, read, inbox.full or 2 * dropped > most)
         if not self._working:
             self._work()
-
-    def _shut_out(self, bound: socket.socket, read: list[tuple[bytes, tuple[str, int]]]) -> None:
-        """There is no room for what one host sends: let the kernel drop it until there is, instead of reading it."""
-        ((host, count),) = Counter([address[0] for _, address in read]).most_common(1)
-        if 2 * count > len(read) and shut_out(bound, network_of_host(host)):
-            self._shut.add(bound)
-
-    def _let_in(self) -> None:
-        for bound in self._shut:
-            let_in(bound)
-        self._shut.clear()
 
     def _work(self) -> None:
         """Handle the next datagrams of the inbox, and go on in the next turn of the loop."""
         self._working = False
         inbox = self._inbox
-        self._receive(inbox.take_some(DATAGRAMS_PER_TURN))
-        if self._shut and 2 * inbox.count < DATAGRAMS_MAX:
-            self._let_in()
+        taken = inbox.take_some(DATAGRAMS_PER_TURN)
+        self._floodgate.let_in(inbox)
+        self._receive(taken)
         if inbox.count and self._open:
             self._working = True
             self._clock.call_at(self._clock.monotonic_ns(), self._work)

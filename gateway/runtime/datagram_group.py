@@ -10,8 +10,12 @@ import ctypes
 import ipaddress
 import socket
 import struct
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, final
+
+from domain.address import network_of_host
+from gateway.runtime.inbox import Address, Inbox
 
 SOCKETS: Final = 16
 """Sockets of one port, a power of two: so many groups of hosts have a buffer of their own."""
@@ -23,7 +27,8 @@ _NETWORK_HEADER: Final = 0xFFF00000
 """SKF_NET_OFF of linux/filter.h: offsets from here on count from the IP header."""
 _GOLDEN: Final = 0x9E3779B1
 """2^32 divided by the golden ratio: its multiples spread neighbouring addresses over the highest bits."""
-_LOAD_BYTE, _LOAD_WORD, _SHIFT, _IS, _TO_X, _XOR_X, _TIMES, _RETURN = 0x30, 0x20, 0x74, 0x15, 0x07, 0xAC, 0x24, 0x16
+_LOAD_BYTE, _LOAD_HALF, _LOAD_WORD = 0x30, 0x28, 0x20
+_SHIFT, _IS, _TO_X, _XOR_X, _TIMES, _RETURN = 0x74, 0x15, 0x07, 0xAC, 0x24, 0x16
 _JUMP: Final = 0x05
 _RETURN_K: Final = 0x06
 _PROGRAM: Final = (
@@ -70,13 +75,51 @@ def _divide(bound: socket.socket) -> None:
     _attach(bound, SO_ATTACH_REUSEPORT_CBPF, _PROGRAM)
 
 
-def shut_out(bound: socket.socket, network: str) -> bool:
-    """Have the kernel drop what comes from one host (`domain.address.network_of_host`). False: it cannot do that here.
+@final
+class Floodgate:
+    """Has the kernel drop what one sender of a socket sends, from when there is no room for it until nothing of it waits.
 
-    It costs the process nothing then; before, each datagram was read to find out whose it was.
+    A sender is one address, or a host (`network_of_host`) with all its addresses. Without this, a node that is offered twice
+    what it can do reads each datagram that it drops, only to find out whose it was.
+
+    _shut   socket -> who is shut out: the host, and its address or None for all of them
+    """
+
+    def __init__(self) -> None:
+        self._shut: dict[socket.socket, tuple[str, Address | None]] = {}
+
+    def shut(self, bound: socket.socket, read: Sequence[tuple[bytes, Address]], hosts: bool) -> None:
+        """Some of what was `read` found no room: shut out who has sent most of it, if anybody has.
+
+        hosts   False: a single address only; its host has room for its other addresses
+        """
+        if bound in self._shut:
+            return
+        ((sender, count),) = Counter([address for _, address in read]).most_common(1)
+        only: Address | None = sender
+        host = sender[0]
+        if 2 * count <= len(read) and hosts:
+            only = None
+            ((host, count),) = Counter([address[0] for _, address in read]).most_common(1)
+        network = network_of_host(host)
+        if 2 * count > len(read) and shut_out(bound, network, sender[1] if only is not None else None):
+            self._shut[bound] = network, only
+
+    def let_in(self, inbox: Inbox) -> None:
+        """Let in those of whom nothing waits any more."""
+        for bound, (host, address) in list(self._shut.items()):
+            if not inbox.waits(host, address):
+                let_in(bound)
+                del self._shut[bound]
+
+
+def shut_out(bound: socket.socket, network: str, port: int | None = None) -> bool:
+    """Have the kernel drop what comes from one host (`domain.address.network_of_host`), from all its ports or from one.
+
+    False: it cannot do that here.
     """
     try:
-        _attach(bound, SO_ATTACH_FILTER, _without(network))
+        _attach(bound, SO_ATTACH_FILTER, _without(network, port))
     except (OSError, ValueError):
         return False
     return True
@@ -87,15 +130,18 @@ def let_in(bound: socket.socket) -> None:
     bound.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
 
 
-def _without(network: str) -> Sequence[tuple[int, int, int, int]]:
-    """The program that takes all datagrams but those of one host. Raises ValueError for a network that is no address."""
+def _without(network: str, port: int | None) -> Sequence[tuple[int, int, int, int]]:
+    """The program that takes all datagrams but those of one host and port. Raises ValueError for what is no address."""
     address = ipaddress.ip_address(network.partition("/")[0])
     words = struct.unpack(">I" if address.version == 4 else ">II8x", address.packed)
-    first = 12 if address.version == 4 else 8
+    first = _NETWORK_HEADER + (12 if address.version == 4 else 8)
+    checks = [(_LOAD_WORD, first + 4 * number, word) for number, word in enumerate(words)]
+    if port is not None:
+        checks.append((_LOAD_HALF, 0, port))  # a socket's program sees a datagram from its UDP header on
     tests: list[tuple[int, int, int, int]] = []
-    for number, word in enumerate(words):
-        others = 2 * (len(words) - number) - 1
-        tests += [(_LOAD_WORD, 0, 0, _NETWORK_HEADER + first + 4 * number), (_IS, 0, others, word)]
+    for number, (load, at, value) in enumerate(checks):
+        others = 2 * (len(checks) - number) - 1
+        tests += [(load, 0, 0, at), (_IS, 0, others, value)]
     version = [(_LOAD_BYTE, 0, 0, _NETWORK_HEADER), (_SHIFT, 0, 0, 4), (_IS, 0, len(tests) + 1, address.version)]
     return [*version, *tests, (_RETURN_K, 0, 0, 0), (_RETURN_K, 0, 0, 0xFFFFFFFF)]
 

@@ -35,6 +35,16 @@ class Inbox:
         self.bytes = 0
         self.count = 0
 
+    @property
+    def full(self) -> bool:
+        """True when there is room for hosts only of which nothing waits."""
+        return self.count >= DATAGRAMS_MAX or self.bytes >= BYTES_MAX
+
+    def waits(self, host: str, address: Address | None) -> bool:
+        """True while a datagram of the host waits, or of one of its addresses."""
+        ports = self._hosts.get(host)
+        return ports is not None and (address is None or address in ports)
+
     def add(self, data: bytes, address: Address) -> bool:
         """Append a datagram to those of its address. False: there is no room for it."""
         return self._add(data, address, network_of_host(address[0]))

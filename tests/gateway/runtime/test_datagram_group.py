@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from domain.address import network_of_host
 from domain.errors import ConfigError
 from gateway.runtime.address import bind
 from gateway.runtime.datagram_group import SOCKETS, let_in, share_by_host, shut_out
@@ -112,3 +113,22 @@ def test_the_kernel_drops_what_one_host_sends(bound_to: str, shut: str, other: s
 
 def test_what_is_no_network_is_not_shut_out(group: list[socket.socket]) -> None:
     assert not shut_out(group[0], "somewhere")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_kernel_drops_what_one_port_of_a_host_sends(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with (
+        socket.socket(family, socket.SOCK_DGRAM) as bound,
+        socket.socket(family, socket.SOCK_DGRAM) as loud,
+        socket.socket(family, socket.SOCK_DGRAM) as quiet,
+    ):
+        for each in (bound, loud, quiet):
+            each.bind((host, 0))
+        bound.setblocking(False)
+        assert shut_out(bound, network_of_host(host), loud.getsockname()[1])
+        loud.sendto(b"flood", bound.getsockname())
+        quiet.sendto(b"small", bound.getsockname())
+        let_in(bound)
+        loud.sendto(b"later", bound.getsockname())
+        assert [data for data, _ in arrived(bound)] == [b"small", b"later"]
