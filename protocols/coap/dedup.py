@@ -158,6 +158,9 @@ class RecentRequests:
             if not whole:
                 self._reducible.append(key)
                 self._age_answers(2)
+            for _ in range(2):  # here too: a request that begins finds room though many were answered since the last one began
+                if self._reducible and self._short(network):
+                    self._reduce()
 
     def expire(self, now: int) -> bool:
         """Forget requests older than `lifetime_s`, and responses older than `protected_s`, in slices. True: more are left."""
@@ -185,17 +188,26 @@ class RecentRequests:
     def _free(self, network: int, second: int) -> bool:
         """Make room for a request of the network, of which there is none. False: there is none to make."""
         for _ in range(FREED_MAX):
-            crowded = self.bytes >= self._crowded_bytes and self.networks.get(network, 0) >= self._share_bytes
-            if not crowded and self.bytes < self.bytes_max:
+            if not self._short(network):
                 return True
             if self._reducible:
-                key = self._reducible.popleft()
-                if key in self.answers:
-                    self.reduced += 1
-                    self._forget_answer(key, network_of(key))
+                self._reduce()
             elif not self._drop(second - self.protected_s, 1):
                 return False
         return False
+
+    def _short(self, network: int) -> bool:
+        """True when there is no room for more of the network."""
+        if self.bytes < self._crowded_bytes:
+            return False
+        return self.bytes >= self.bytes_max or self.networks.get(network, 0) >= self._share_bytes
+
+    def _reduce(self) -> None:
+        """Remove the oldest response that may go."""
+        key = self._reducible.popleft()
+        if key in self.answers:
+            self.reduced += 1
+            self._forget_answer(key, network_of(key))
 
     def _drop(self, last: int, most: int) -> int:
         """Remove pages without an entry younger than the second `last`, at most `most`. Returns the number of pages handled."""

@@ -176,6 +176,20 @@ def test_a_request_takes_five_bytes_and_its_response_goes_before_it_is_refused()
     assert table.answer(of_network(1, 0), b"other") == b"", "another request, which was not executed, gets no success"
 
 
+@pytest.mark.parametrize("at_once", [256, 2_000])
+def test_requests_that_are_answered_together_leave_room_for_the_next(at_once: int) -> None:
+    """Requests in execution have no response yet: those of many at once are the table's bytes only when all have begun."""
+    table = RecentRequests(247, 4 * 1024 * 1024)
+    for first in range(0, 60_000, at_once):
+        keys = [of_network(1, number) for number in range(first, first + at_once)]
+        assert all(table.begin(key, b"tk", 0) for key in keys)
+        for key in keys:
+            table.settle(key, message.CREATED, b"x" * 60, False)
+        assert table.bytes <= 4 * 1024 * 1024 * CROWDED + LONE_BYTES + ANSWER_BYTES + 60
+    assert table.reduced > 0
+    assert table.evicted == 0
+
+
 def test_a_message_is_stored_once_though_its_response_was_dropped() -> None:
     stage = Stage()
     stage.endpoint.replier.recent_con = RecentRequests(247, 4_096)
