@@ -96,7 +96,14 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "gateway.rocketmq.relay",
-        ("domain", "protocols.remoting", "gateway.rocketmq.relay", "gateway.connection.transport", *CONNECTION),
+        (
+            "domain",
+            "protocols.remoting",
+            "protocols.host_shares",
+            "gateway.rocketmq.relay",
+            "gateway.connection.transport",
+            *CONNECTION,
+        ),
     ),
     ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.rocketmq", *CONNECTION)),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),

@@ -17,10 +17,13 @@ from gateway.rocketmq.relay.cluster_look import ClusterLook
 from gateway.rocketmq.relay.session import NAMESERVER, RelaySession
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.relay.uplink import Address, Dial, Uplink, UplinkUser, shown
+from protocols.host_shares import HostShares
 from protocols.remoting import codes
 from protocols.remoting.relayed.exchange import RelayFrames
 from protocols.remoting.relayed.frame_slice import FrameSlice
 
+HELD_BYTES_MAX: Final = 48 * 1024 * 1024
+"""Bytes of all clients that wait for servers which take nothing now."""
 REST_NS: Final = 250 * MILLISECOND_NS
 """Time in which no client tries a server again that has just refused a connection."""
 LOG_NS: Final = 10 * SECOND_NS
@@ -34,6 +37,7 @@ class Relay:
     """Takes RelayFrames of all connections.
 
     brokers    what is known of the cluster
+    held       bounds the bytes that wait for servers which are not connected yet, or do not read
     losses     connections to servers that have ended, or could not be made
     _resting   address -> monotonic time until which it is not tried, and why
     _told      address -> when the log was last told of it
@@ -53,6 +57,7 @@ class Relay:
         self.brokers = brokers
         self.clock = clock
         self.unanswered_bytes_max = settings.unanswered_bytes
+        self.held = HostShares(HELD_BYTES_MAX)
         self.losses = 0
         self._nameservers = list(nameservers)
         self._ports = ports

@@ -17,7 +17,8 @@ from gateway.rocketmq.relay.target import (
     named_broker,
     names_brokers,
 )
-from gateway.rocketmq.relay.uplink import Uplink, UplinkUser, shown
+from gateway.rocketmq.relay.uplink import FULL_BYTES, Uplink, UplinkUser, shown
+from protocols.host_shares import HostShare, HostShares
 from protocols.remoting import codes
 from protocols.remoting.frame import encode
 from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE
@@ -44,6 +45,7 @@ class RelayPart(Protocol):
 
     clock: Clock
     unanswered_bytes_max: int
+    held: HostShares
 
     def link(self, key: str, user: UplinkUser) -> Uplink | str:
         """A new connection: to a name server for the key NAMESERVER, else to an address -> it, or why there is none."""
@@ -82,6 +84,7 @@ class RelaySession:
     _fans      number of a request that goes to several servers -> what they have answered
     _asked     number that the client was given with a request of a server -> the server, and its own number
     _direct    numbers of route requests of clients that do not name the broker in their requests
+    _held      what waits for servers that take nothing now, of the bound that all clients share
     _heartbeat the client's last heartbeat, which a new connection to a broker begins with where requests say where they go
     """
 
@@ -98,6 +101,7 @@ class RelaySession:
         self._out: list[bytes] = []
         self._reading = True
         self._forgetting = False
+        self._held = HostShare(part.held, client.host)
         self._ended = False
         client.on_close.append(self.end)
         client.on_stalled = self._stalled
@@ -143,6 +147,9 @@ class RelaySession:
             return None
         uplink = self._uplinks.get(key) or self._linked(key, frame)
         if uplink is None:
+            return None
+        if (uplink.full or not uplink.open) and not self._held.take(frame.size):
+            self._refuse(frame, codes.SYSTEM_BUSY, f"{uplink.name} does not take what waits for it: send later, or elsewhere")
             return None
         if uplink.full and not pin:
             self._refuse(
@@ -338,11 +345,14 @@ class RelaySession:
         if self._ended:
             return
         size = count = 0
-        full = False
+        full = waits = False
         for each in self._uplinks.values():
             size += each.waiting_bytes + each.queued_bytes
             count += len(each.waiting)
-            full = full or each.full
+            full = full or each.full or each.queued_bytes > FULL_BYTES
+            waits = waits or each.full or not each.open
+        if not waits and self._held.held:
+            self._held.release()
         beyond = size > self._part.unanswered_bytes_max or count > WAITING_MAX
         reading = not beyond and not (full and self.pin != "")
         if beyond and not self._forgetting:
@@ -381,3 +391,4 @@ class RelaySession:
         self._uplinks.clear()
         self._fans.clear()
         self._asked.clear()
+        self._held.release()

@@ -275,6 +275,41 @@ def test_what_waits_for_a_connection_is_bounded() -> None:
     assert [frame.opaque for frame in server.got()] == [50, 51]
 
 
+def test_what_all_clients_have_waiting_is_bounded() -> None:
+    """A host gets at most half of the bound; what is beyond is refused, and other hosts go on."""
+    bench = RelayBench().start()
+    bench.relay.held.bytes_max = 48 * 1024
+    frame = encode(310, 50, fields={"n": "broker-a"}, body=b"x" * 8 * 1024)
+    clients = [bench.client(PORT_A) for _ in range(6)]
+    for each in clients:
+        each.send(frame)
+        bench.second()
+    refused = [each for each in clients if [one.code for one in each.got()] == [codes.SYSTEM_BUSY]]
+    assert clients[2:] == refused
+    assert bench.relay.held.bytes_held == 2 * len(frame)
+    neighbour = bench.client(PORT_A, "10.9.9.9")
+    neighbour.send(frame)
+    bench.second()
+    assert neighbour.got() == []
+    for server in bench.servers[1:]:
+        server.accept()
+    assert bench.relay.held.bytes_held == 0
+
+
+def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads() -> None:
+    bench = RelayBench().start()
+    client, server = at_a(bench)
+    server.uplink.pause_writing()
+    client.ask(310, b"x" * 500, n="broker-a")
+    assert bench.relay.held.bytes_held > 500
+    server.uplink.resume_writing()
+    assert bench.relay.held.bytes_held == 0
+    server.uplink.pause_writing()
+    client.ask(310, b"x" * 500, n="broker-a")
+    client.pump.connection_lost(None)
+    assert bench.relay.held.bytes_held == 0
+
+
 # At the port of the name server
 
 

@@ -125,7 +125,8 @@ class ApacheCluster:
             "autoCreateTopicEnable": "true", "enablePropertyFilter": "true", "recallMessageEnable": "true",
             "mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 300_000, "maxIndexNum": 100_000,
             "maxHashSlotNum": 50_000, "timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20,
-            "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99, **settings,
+            "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99,
+            "brokerFastFailureEnable": "false", **settings,
         }  # fmt: skip
 
     def __enter__(self) -> ApacheCluster:
