@@ -56,6 +56,7 @@ FOLDERS = {
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
     "protocols/remoting/calls": ("octets", "values"),
     "protocols/remoting/forwarding": ("item", "kind", "shape", "stream"),
+    "protocols/remoting/relayed": ("frame_slice",),
     "store": (
         "append", "columns", "compaction", "effects", "held", "hot", "listeners", "readable", "reading",
         "recovery", "snapshot", "sorted_set", "write_admission", "writer",
