@@ -77,8 +77,8 @@ class RelayBrokers:
 
     def master(self, name: str) -> str:
         """The address of a broker's master, or of who acts as such; "" for a broker that is not known."""
-        found = self._sets.get(name)
-        return found[min(found)] if found else ""
+        found = self._sets.get(name, {})
+        return min(((each, where) for each, where in found.items() if each >= MASTER), default=(0, ""))[1]
 
     def masters(self) -> list[str]:
         """The addresses of all masters, in the order of their names."""

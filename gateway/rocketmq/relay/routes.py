@@ -37,7 +37,7 @@ class RoutedBroker:
         self.cluster = cluster if isinstance(cluster, str) else ""
         self.addresses: dict[int, str] = {}
         for each, where in addresses.items():
-            if not str(each).isdecimal() or not isinstance(where, str):
+            if not str(each).removeprefix("-").isdecimal() or not isinstance(where, str):
                 raise RouteError(f"the addresses of {name[:80]} are not broker ids with addresses")
             self.addresses[int(each)] = where
 

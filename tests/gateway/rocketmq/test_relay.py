@@ -383,6 +383,16 @@ def test_a_route_that_cannot_be_read_is_a_refusal(body: bytes, caplog: pytest.Lo
     assert not client.closed
 
 
+def test_slaves_and_replicas_without_a_role_have_ports_too() -> None:
+    bench = RelayBench().start()
+    client, server = nameserver(bench)
+    [asked] = server.got()
+    several = b'"0":"%s","1":"10.0.0.3:10911","-1":"10.0.0.4:10911"' % A.encode()
+    server.answer(asked, body=route("broker-a").replace(b'"0":"%s"' % A.encode(), several))
+    assert b'"brokerAddrs":{"-1":"gw:10924","0":"gw:10921","1":"gw:10923"}' in client.got()[0].body
+    assert bench.brokers.master("broker-a") == A
+
+
 def test_an_address_that_is_none_stays_as_it_is() -> None:
     bench = RelayBench().start()
     client, server = nameserver(bench)
