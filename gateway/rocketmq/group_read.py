@@ -116,7 +116,8 @@ class _Side:
 class GroupRead:
     """One group, topic, queue, filter and order. Its calls are served first come, first served.
 
-    At first one POP is under way at a time; each that is filled doubles their number, one that finds nothing makes it one.
+    At first one POP is under way at a time; each that leaves messages at its broker doubles their number, and one that finds
+    nothing makes it one.
     Calls that are parked above are woken by `freed`; while they are, a call that finds no room is answered at once without
     messages, so that its place in the line is kept, and is woken again when there is more.
 
@@ -289,7 +290,8 @@ class GroupRead:
     def _finish(self, call: PopCall, messages: list[Leased], more: int) -> None:
         self._under_way -= 1
         call.is_over = True
-        if len(messages) >= call.request.limit:
+        has_more = more > 0 or len(messages) >= call.request.limit
+        if has_more:
             self._window = min(2 * self._window, WINDOW_MAX)
         elif not messages and not call.filtered:
             self._window = 1
@@ -307,7 +309,7 @@ class GroupRead:
                 self._start(self._calls.popleft())
             self._is_begun = False
         if self._wakes_more and messages and not self._is_waking:
-            if more > 0 or len(messages) >= call.request.limit:
+            if has_more:
                 self._wake()
             else:
                 self._wait_for_more()

@@ -237,6 +237,26 @@ def test_parked_calls_get_all_messages_of_a_burst(world: World) -> None:
     )
 
 
+def test_calls_are_carried_out_together_while_a_broker_has_more(world: World) -> None:
+    """Large messages: a broker gives two at a time, whatever it is asked for."""
+    answer = world.a._pop
+    most: list[int] = []
+
+    def two(frame: Frame) -> Reply:
+        fields = dict(frame.fields() or {})
+        frame.set_fields({**fields, "maxMsgNums": "2"})
+        most.append(world.brokers.in_flight("broker-a"))
+        return answer(frame)
+
+    world.a.server.on(codes.POP, two)
+    world.a.put(200)
+    for _ in range(100):
+        world.wait(32)
+    world.clock.run_for(100)
+    assert len(world.messages()) == 200
+    assert max(most) > 4
+
+
 def test_what_a_notification_forgot_is_found(world: World) -> None:
     world.wait()
     world.clock.run_for(100)
