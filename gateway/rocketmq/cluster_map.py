@@ -66,6 +66,7 @@ class ClusterMap:
     """Brokers, topics and queues, answered from memory.
 
     brokers   by name, as last told
+    clusters  the names of their clusters
     told      True once a name server has told its brokers
     _missing  brokers that are told no more, and that answer
     """
@@ -73,6 +74,7 @@ class ClusterMap:
     def __init__(self, servers: Brokers, clock: Clock, state: State) -> None:
         """`state` keeps the places of queues (gateway.rocketmq.catalog.places)."""
         self.brokers: dict[str, BrokerAddresses] = {}
+        self.clusters: frozenset[str] = frozenset()
         self.told = False
         self._servers = servers
         self._clock = clock
@@ -308,6 +310,7 @@ class ClusterMap:
         self._fault = ""
         self.told = True
         before, self.brokers = self.brokers, {each.broker: each for each in found}
+        self.clusters = frozenset(each.cluster for each in found)
         for each in found:
             self._locate(each)
         self._missing = {name for name in (*before, *self._missing) if name not in self.brokers}

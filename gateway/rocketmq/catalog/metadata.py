@@ -14,12 +14,12 @@ from domain.ports import Clock
 from domain.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.catalog.configuration import attributes_from, group_from, group_request, refused, topic_request, type_of
+from gateway.rocketmq.catalog.configuration import attributes_from, group_request, refused, topic_request, type_of
+from gateway.rocketmq.catalog.group_question import GroupQuestion
 from gateway.rocketmq.catalog.route import names_from
 from gateway.rocketmq.cluster_map import ClusterMap, Known
 from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.messages.positions import ask_all
-from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
@@ -138,32 +138,16 @@ class RocketmqMetadata:
             return
         else:
             self._asking[name] = [done]
-        brokers = [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
-        if not brokers:
-            self._asked(name, Failure(ErrorCode.STORE_UNAVAILABLE, "no broker of the cluster answers"))
-            return
-        request = BrokerRequest(codes.GET_GROUP, {"group": name, "bname": brokers[0]})
-        self._servers.ask(brokers[0], request, lambda answer: self._grouped(name, brokers[0], answer))
+        GroupQuestion(self._servers, name, self._answering(), lambda result: self._grouped(name, result)).ask()
 
-    def _grouped(self, name: str, broker: str, answer: Frame | Failure) -> None:
-        now = self._clock.monotonic_ns()
-        if isinstance(answer, Failure):
-            self._asked(name, answer)
-        elif answer.code == codes.GROUP_NOT_EXIST:
-            self._groups[name] = KnownGroup(None, now)
-            self._asked(name, None)
-        elif answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
-            # A broker before 5.0, or one that does not tell: groups are made on first use there.
-            self._groups[name] = KnownGroup(Group(name), now)
-            self._asked(name, None)
-        elif answer.code != codes.SUCCESS:
-            self._asked(name, refusal(broker, answer))
+    def _answering(self) -> list[str]:
+        return [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
+
+    def _grouped(self, name: str, result: Group | None | Failure) -> None:
+        if isinstance(result, Failure):
+            self._asked(name, result)
         else:
-            try:
-                self._groups[name] = KnownGroup(group_from(name, answer.body), now)
-            except BrokerAnswerError as error:
-                self._asked(name, Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} told group {name} with {error}"))
-                return
+            self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
             self._asked(name, None)
 
     def _asked(self, name: str, failure: Failure | None) -> None:
@@ -193,7 +177,9 @@ class RocketmqMetadata:
 
     def _is_own(self, name: str) -> bool:
         """True for topics that the cluster has for itself."""
-        return name in self._own or (is_system_topic(name) and not is_derived_topic(name))
+        if name in self._own or name in self._cluster.brokers or name in self._cluster.clusters:
+            return True
+        return is_system_topic(name) and not is_derived_topic(name)
 
     # Topics
 
@@ -277,7 +263,7 @@ class RocketmqMetadata:
             done(failure)
             return
         known = self._cluster.route(topic.name)
-        brokers = [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
+        brokers = self._answering()
         if known is not None:
             brokers = [broker for broker in brokers if broker in {each.broker for each in known.queues}] or brokers
         if not brokers:
@@ -357,7 +343,7 @@ class RocketmqMetadata:
 
     def put_group(self, group: Group, done: Done) -> None:
         """Metadata.put_group: at all brokers that answer."""
-        brokers = [broker for broker in self._cluster.brokers if not self._servers.waits(broker)]
+        brokers = self._answering()
         if not brokers:
             done(
                 Failure(ErrorCode.STORE_UNAVAILABLE, f"group {group.name} cannot be created: no broker of the cluster answers")
