@@ -17,7 +17,9 @@ from gateway.guard.proxies import Proxies
 from gateway.node.composition import access_of
 from gateway.node.config import SETTINGS, Config, Known, Port
 from gateway.node.settings import declared, rows_of, wanted
-from gateway.node.storage import DEFAULT_ENGINE, ENGINE, HOT_BYTES, settings_of
+from gateway.node.storage import DEFAULT_ENGINE, ENGINE, HOT_BYTES, KIND, LOCAL, ROCKETMQ, STATE, is_rocketmq, settings_of
+from gateway.rocketmq.relay.settings import RelaySettings
+from gateway.rocketmq.settings import RocketmqSettings
 
 BY_MEMORY: Final = "by memory"
 ABOUT_ENGINE: Final = "entry point of `gateway.stores`; the other settings here are those of the engine, as shown for `log`"
@@ -38,7 +40,10 @@ def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, st
     """(setting, value, "default") of the settings of tables that were not given. Raises ConfigError."""
     store = settings_of(config, hot_bytes)
     rows = [] if ENGINE in config.table("store") else [(f"store.{ENGINE}", DEFAULT_ENGINE, "default")]
+    beside = is_rocketmq(config)
     for table, kind in parts.tables.items():
+        if table == "store" and beside:
+            continue
         given: object = store if table == "store" else config.part(kind, table)
         for name in declared(type(given), GIVEN_FIELDS if table == "store" else ()):
             if name not in config.table(table):
@@ -51,7 +56,27 @@ def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, st
 def page(parts: Known) -> str:
     """The page of all settings, in Markdown."""
     tables = {"": Config, **parts.tables}
-    return "\n".join([HEAD, *(line for table, kind in tables.items() for line in _section(table, kind, parts.ports))])
+    lines = [HEAD]
+    for table, kind in tables.items():
+        lines += _section(table, kind, parts.ports)
+        if table == "store":
+            lines += _cluster_section()
+    return "\n".join(lines)
+
+
+def _cluster_section() -> Iterator[str]:
+    """What `[store]` takes in a gateway before an Apache RocketMQ cluster."""
+    yield f'## `[store]` with `{KIND} = "{ROCKETMQ}"`\n'
+    yield f"A gateway before an Apache RocketMQ cluster; `[store.{STATE}]` has the settings above then.\n"
+    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
+    yield f"| `{KIND}` | `{LOCAL}` | one of {LOCAL}, {ROCKETMQ} | where messages are: in the data directory, or in a cluster |"
+    for kind in (RocketmqSettings, RelaySettings):
+        defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+        words = explained(kind)
+        for name, hint in declared(kind).items():
+            value = text(defaults[name]) or '""'
+            yield f"| `{name}` | {_cell(value)} | {wanted(hint)} | {_escaped(words[name])} |"
+    yield ""
 
 
 def explained(kind: type) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from domain.backup import Backups
 from domain.errors import ConfigError, Failure
-from domain.limits import REMOTING_FRAME_BYTES_MAX
+from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.ports import Clock
 from domain.store_ports import StateChange
 from gateway.client.answer import KeyPlaceError
@@ -223,10 +223,11 @@ class RocketmqRole:
         registry = self._inner.parts.handler.registry
         self._store.begin(lambda group: bool(registry.producers(group)))
         self._relay.start(lambda port: open_port("remoting", port))
-        self._cluster.follow(self._look)
+        self._look()
 
-    def _look(self, _topic: str) -> None:
-        """The cluster has changed: say why clients should go elsewhere, if they should."""
+    def _look(self) -> None:
+        """Say why clients should go elsewhere, if they should; again each second."""
+        self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, self._look)
         away = [broker for broker in self._cluster.brokers if self._servers.waits(broker)]
         gone = away and len(away) == len(self._cluster.brokers)
         self._health.waits = "no broker of the cluster answers" if gone else ""

@@ -47,13 +47,14 @@ class Brokers:
         self._sign = sign
         self._links: dict[str, RemotingLink] = {}
         self._addresses: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
         self._nameservers = [self._link("name server", host, port) for host, port in nameservers]
         self._nameserver = 0
         self._closed = False
 
     def locate(self, broker: str, address: str) -> None:
         """The master of `broker` is at `address` (`host:port`), "": it is not known where. A connection elsewhere is ended."""
-        if self._addresses.get(broker, "") == address or self._closed:
+        if self._addresses.get(broker, "") == address or self._closed or broker in self._refused:
             return
         link = self._links.pop(broker, None)
         found = endpoint_of(address)
@@ -64,6 +65,11 @@ class Brokers:
             self._links[broker] = self._link(broker, *found)
         if link is not None:
             link.close("it is no longer there" if found is None else f"it is at {address} now")
+
+    def refuse(self, broker: str, reason: str) -> None:
+        """Never ask this broker again: it is not what the name servers say."""
+        self.locate(broker, "")
+        self._refused[broker] = reason
 
     def address(self, broker: str) -> str:
         """`host:port` of the master of a broker, "" when it is not known."""
@@ -77,7 +83,7 @@ class Brokers:
         """
         link = self._links.get(broker)
         if link is None:
-            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"the name servers know no master of broker {broker}"))
+            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} is not asked: {self.waits(broker)}"))
             return
         link.ask(request, done, timeout_ms)
 
@@ -122,7 +128,9 @@ class Brokers:
     def waits(self, broker: str) -> str:
         """Why requests to `broker` fail at once; "": they do not."""
         link = self._links.get(broker)
-        return "the name servers know no master of it" if link is None else link.waits
+        if link is not None:
+            return link.waits
+        return self._refused.get(broker, "the name servers know no master of it")
 
     def in_flight(self, broker: str) -> int:
         """Requests that `broker` has not answered yet."""

@@ -16,8 +16,8 @@ class RocketmqSettings:
                       requests; read again for each connection; "": see `access_key_env`
     access_key_env    environment variable with the same text; "": requests are not signed
     ca                PEM file of the authorities of the cluster's certificates: connections use TLS; "": plain text
-    send              strategy for messages without an ordering key: `round-robin`, `latency`, `same-zone`, or an entry point
-                      of `gateway.rocketmq.choices`
+    send              strategy for messages without an ordering key: `round-robin`, `latency`, `same-zone`, or the name of an
+                      installed entry point (docs/rocketmq-cluster.md)
     zone              where this gateway is, for `same-zone`
     """
 

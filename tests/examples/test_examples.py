@@ -12,6 +12,7 @@ import pytest
 from examples.weather import check
 from examples.weather.reading import SEATTLE, readings
 from tests.interop.node import ROOT, Node
+from tests.interop.workshop import java_classpath
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -67,6 +68,14 @@ def test_the_cluster_example_outlives_a_gateway() -> None:
     assert "published at gateway 1, received at gateway 2: hall/telephone: hello" in said
     assert "acknowledged at gateway 3" in said
     assert "gateway 1 has nothing left to deliver" in said
+
+
+def test_the_example_of_an_apache_cluster_goes_both_ways() -> None:
+    java_classpath(ROOT / "benchmarks" / "apache", "Apache RocketMQ")
+    said = run(sys.executable, "-m", "examples.rocketmq_cluster")
+    assert "by MQTT: rooms/kitchen: 21.5" in said
+    assert "Apache's brokers have 1 message of topic rooms" in said
+    assert "by MQTT: rooms: sent at Apache's own side" in said
 
 
 def test_the_weather_example_notices_a_wrong_table() -> None:

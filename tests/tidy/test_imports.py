@@ -62,7 +62,16 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         "gateway.node.protocols",
         ("domain", "gateway.node.config", *SHELL, "protocols.registry", "protocols.http2.application"),
     ),
-    ("gateway.node.reference", ("domain", "gateway.node", "gateway.guard")),
+    (
+        "gateway.node.reference",
+        (
+            "domain",
+            "gateway.node",
+            "gateway.guard",
+            "gateway.rocketmq.relay.settings",
+            "gateway.rocketmq.settings",
+        ),
+    ),
     ("gateway.node.cli", ("gateway", "domain")),
     ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline")),
     ("gateway.node.backup", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.plan_source", "store.offline")),

@@ -132,7 +132,7 @@ class FactFinding:
             said = settings.get(name, "")
             if said and wanted and said != wanted:
                 fault = f"it says that its {name} is {said}, and the name servers say {wanted}"
-                self._servers.locate(broker, "")
+                self._servers.refuse(broker, fault)
         self._end(BrokerFacts(broker, version, settings, fault))
 
     def _end(self, facts: BrokerFacts) -> None:

@@ -238,9 +238,12 @@ def _until(true: Callable[[], bool], text: str) -> None:
 
 
 def _free_run() -> int:
-    """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above."""
+    """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above.
+
+    It is below those that the system gives to connections, one of which may begin before the server listens.
+    """
     while True:
-        port = _CHANCE.randrange(33_000, 60_000)
+        port = _CHANCE.randrange(20_000, 32_000)
         held: list[socket.socket] = []
         try:
             for near in range(port - 2, port + 2):

@@ -1,0 +1,1 @@
+"""A gateway before an Apache RocketMQ cluster."""

@@ -1,0 +1,91 @@
+"""`[store]` with `kind = "rocketmq"`, and `--store rocketmq://…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.errors import ConfigError
+from gateway.node.cli import OPTIONS, _load
+from gateway.node.composition import known
+from gateway.node.config import Config, load
+from gateway.node.rocketmq_role import _strategy
+from gateway.node.storage import is_rocketmq, of_cluster, settings_of
+from gateway.rocketmq.relay.settings import RelaySettings
+from gateway.rocketmq.settings import RocketmqSettings
+
+
+def config(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> Config:
+    """The configuration in a file."""
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    return load({}, environment or {}, known(), str(file))
+
+
+def options(**given: Any) -> Config:
+    """The configuration that options give."""
+    return _load({**dict.fromkeys(OPTIONS), **given})
+
+
+def test_the_option_names_a_name_server() -> None:
+    found = options(store="rocketmq://10.0.0.5:9876,10.0.0.6:9876", access_key_file="/key", store_ca="/ca")
+    assert is_rocketmq(found)
+    settings = of_cluster(found, RocketmqSettings)
+    assert settings.endpoints == [("10.0.0.5", 9876), ("10.0.0.6", 9876)]
+    assert (settings.access_key_file, settings.ca) == ("/key", "/ca")
+    assert found.table("gateway") == {}
+
+
+def test_an_address_without_that_scheme_is_a_store_of_ours() -> None:
+    found = options(store="10.0.0.5:10911")
+    assert not is_rocketmq(found)
+    assert found.table("gateway") == {"store": "10.0.0.5:10911"}
+
+
+def test_the_table_has_settings_of_the_cluster_the_relay_and_the_engine_beside_it(tmp_path: Path) -> None:
+    found = config(
+        '[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\nsend = "latency"\nbroker_ports = 0\n'
+        "[store.state]\nretention_ms = 5\n",
+        tmp_path,
+    )
+    assert of_cluster(found, RocketmqSettings).send == "latency"
+    assert of_cluster(found, RelaySettings).broker_ports == 0
+    assert settings_of(found, 1).retention_ms == 5
+
+
+def test_variables_name_name_servers(tmp_path: Path) -> None:
+    environment = {"HEADGATE_STORE_KIND": "rocketmq", "HEADGATE_STORE_NAMESERVERS": "a:1;b:2"}
+    assert of_cluster(config("", tmp_path, environment), RocketmqSettings).nameservers == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('kind = "kafka"', "kafka"),
+        ('kind = "rocketmq"\nnameservers = ["nowhere"]', "nowhere"),
+        ('kind = "rocketmq"\nnameservers = ["a:1"]\nsegment_bytes = 5', "segment_bytes"),
+        ('kind = "rocketmq"\nnameservers = ["a:1"]\naccess_key_file = "a"\naccess_key_env = "b"', "one of them"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, text: str, wrong: str) -> None:
+    found = config(f"[store]\n{text}\n", tmp_path)
+    with pytest.raises(ConfigError, match=wrong):
+        settings_read(found)
+
+
+def settings_read(found: Config) -> None:
+    """As the start reads them."""
+    if is_rocketmq(found):
+        of_cluster(found, RocketmqSettings)
+
+
+def test_settings_of_a_cluster_are_unknown_without_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nameservers"):
+        settings_of(config('[store]\nnameservers = ["a:1"]\n', tmp_path), 1)
+
+
+def test_a_strategy_that_nobody_has_is_refused() -> None:
+    with pytest.raises(ConfigError, match="round-robin, latency, same-zone"):
+        _strategy("random")

@@ -1,0 +1,251 @@
+"""A gateway in a process before a real Apache cluster: every protocol in, Apache's own side out, and the reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import aiocoap
+import paho.mqtt.client as mqtt
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from domain.record import Record
+from gateway.client.client import Client
+from gateway.rocketmq.messages.pull_reply import split
+from tests.interop.node import Node
+from tests.interop.rocketmq.apache import ApacheCluster
+from tests.patience import until
+
+WAIT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def gateway(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A gateway before the cluster."""
+    folder = tmp_path_factory.mktemp("gateway")
+    options = ("--roles", "gateway", "--store", f"rocketmq://{apache.nameserver.address}")
+    node = Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": "0"}, verb="run")
+    node.start()
+    try:
+        yield node
+    finally:
+        node.kill()
+
+
+@pytest.fixture
+def near(apache: ApacheCluster) -> Iterator[Client]:
+    """A client at Apache's own side."""
+    with Client(apache.nameserver.address) as client:
+        yield client
+
+
+def http(node: Node, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    """One HTTP request."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, fields, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=40) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def bodies(near: Client, topic: str) -> list[bytes]:
+    """The bodies of all messages of a topic, read from Apache's brokers."""
+    route = near.route(topic)
+    found: list[bytes] = []
+    for queue, edges in near.bounds(route.queues).items():
+        if edges.after > edges.first:
+            for reply in near.scan(queue, edges.first, edges.after):
+                found += [Record(data).body for data in split(reply.body)]
+    return found
+
+
+class Subscriber:
+    """A paho client, whose session outlives its connections."""
+
+    def __init__(self, node: Node, name: str, *filters: str, clean: bool = False) -> None:
+        self.got: list[tuple[str, bytes]] = []
+        self._subscribed: list[object] = []
+        self._connected: list[object] = []
+        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTProtocolVersion.MQTTv5)
+        self.client.on_message = lambda _client, _data, message: self.got.append((message.topic, bytes(message.payload)))
+        self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self._subscribed.append(codes)
+        self.client.on_connect = lambda *_: self._connected.append(1)
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = 3_600
+        self.client.connect("127.0.0.1", node.port("mqtt"), clean_start=clean, properties=properties)
+        self.client.loop_start()
+        until(lambda: bool(self._connected), WAIT_S)
+        if filters:
+            self.client.subscribe([(each, 1) for each in filters])
+            until(lambda: bool(self._subscribed), WAIT_S)
+            assert all(not code.is_failure for code in self._subscribed[0])  # type: ignore[attr-defined]
+
+    def publish(self, topic: str, body: bytes, qos: int) -> None:
+        sent = self.client.publish(topic, body, qos)
+        sent.wait_for_publish(WAIT_S)
+        assert sent.is_published()
+
+    def until(self, *wanted: bytes) -> None:
+        """Wait until it has these bodies, in any order."""
+        until(lambda: set(wanted) <= {body for _, body in self.got}, WAIT_S, lambda: str(self.got))
+
+    def leave(self) -> None:
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+def test_what_every_protocol_sends_is_at_apaches_own_side(apache: ApacheCluster, gateway: Node, near: Client) -> None:
+    apache.make_topic("inbound", "NORMAL")
+    assert http(gateway, "POST", "/v1/topics/inbound/messages", b"http")[0] == 201
+    event = {"ce_id": "1", "ce_source": "/here", "ce_type": "made", "ce_specversion": "1.0", "content_type": "text/plain"}
+    assert http(gateway, "POST", "/ce/inbound", b"cloudevent", **event)[0] == 204
+    publisher = Subscriber(gateway, "publisher")
+    for qos in range(3):
+        publisher.publish("inbound/of/mqtt", b"qos%d" % qos, qos)
+    publisher.leave()
+
+    async def coap() -> None:
+        context = await aiocoap.Context.create_client_context()
+        uri = f"coap://127.0.0.1:{gateway.port('coap')}/mq/inbound/of/coap"
+        answer = await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=b"coap")).response
+        assert answer.code == aiocoap.CREATED
+        await context.shutdown()
+
+    asyncio.run(coap())
+    wanted = [b"cloudevent", b"coap", b"http", b"qos0", b"qos1", b"qos2"]
+    until(lambda: sorted(bodies(near, "inbound")) == wanted, WAIT_S, lambda: str(bodies(near, "inbound")))
+
+
+def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(
+    apache: ApacheCluster, gateway: Node, near: Client
+) -> None:
+    apache.make_topic("outbound", "NORMAL")
+    for number in range(10):
+        near.send("outbound", b"m%d" % number)
+    found: set[bytes] = set()
+    path = "/v1/groups/readers/topics/outbound"
+
+    def receive() -> bool:
+        code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=1000&invisible_ms=60000")
+        if code != 200:
+            return False
+        messages = json.loads(answer)["messages"]
+        found.update(base64.b64decode(each["body"]) for each in messages)
+        receipts = json.dumps({"receipts": [each["receipt"] for each in messages]}).encode()
+        assert all(each["ok"] for each in json.loads(http(gateway, "POST", f"{path}:ack", receipts)[1])["results"])
+        return len(found) == 10
+
+    until(receive, WAIT_S, lambda: str(found))
+
+
+def test_mqtt_gets_what_apaches_side_sends_live_and_while_it_was_away(
+    apache: ApacheCluster, gateway: Node, near: Client
+) -> None:
+    apache.make_topic("watched", "NORMAL")
+    subscriber = Subscriber(gateway, "watcher", "watched/#", clean=True)
+    near.send("watched", b"live")
+    subscriber.until(b"live")
+    subscriber.leave()
+    for number in range(20):
+        near.send("watched", b"away%d" % number)
+    back = Subscriber(gateway, "watcher")
+    back.until(*(b"away%d" % number for number in range(20)))
+    near.send("watched", b"live again")
+    back.until(b"live again")
+    assert len(back.got) == 21
+    back.leave()
+
+
+def test_an_offline_session_gets_its_messages_after_the_gateway_was_killed(
+    apache: ApacheCluster, gateway: Node, near: Client
+) -> None:
+    apache.make_topic("killed", "NORMAL")
+    subscriber = Subscriber(gateway, "survivor", "killed/#", clean=True)
+    near.send("killed", b"before")
+    subscriber.until(b"before")
+    subscriber.leave()
+    for number in range(10):
+        near.send("killed", b"a%d" % number)
+    gateway.kill()
+    for number in range(10):
+        near.send("killed", b"b%d" % number)
+    gateway.start()
+    back = Subscriber(gateway, "survivor")
+    back.until(*(b"a%d" % number for number in range(10)), *(b"b%d" % number for number in range(10)))
+    near.send("killed", b"after")
+    back.until(b"after")
+    back.leave()
+
+
+def test_members_of_a_shared_subscription_share_what_apaches_side_sends(
+    apache: ApacheCluster, gateway: Node, near: Client
+) -> None:
+    apache.make_topic("divided", "NORMAL")
+    members = [Subscriber(gateway, f"member-{number}", "$share/crew/divided/#", clean=True) for number in range(2)]
+    sent = [b"s%d" % number for number in range(20)]
+    for body in sent:
+        near.send("divided", body)
+    until(lambda: sum(len(each.got) for each in members) >= 20, WAIT_S)
+    assert sorted(body for each in members for _, body in each.got) == sorted(sent)
+    for each in members:
+        each.leave()
+
+
+def test_an_observer_gets_what_apaches_side_sends(apache: ApacheCluster, gateway: Node, near: Client) -> None:
+    apache.make_topic("observed", "NORMAL")
+
+    async def observe() -> bytes:
+        context = await aiocoap.Context.create_client_context()
+        uri = f"coap://127.0.0.1:{gateway.port('coap')}/mq/observed"
+        request = context.request(aiocoap.Message(code=aiocoap.GET, uri=uri, observe=0))
+        assert (await request.response).code == aiocoap.CONTENT
+        assert request.observation is not None
+        notifications = aiter(request.observation)
+        await asyncio.to_thread(near.send, "observed", b"seen")
+        found = bytes((await asyncio.wait_for(anext(notifications), WAIT_S)).payload)
+        await context.shutdown()
+        return found
+
+    assert asyncio.run(observe()) == b"seen"
+
+
+def test_a_dead_broker_delays_nobody_and_is_used_again_when_it_is_back(
+    apache: ApacheCluster, gateway: Node, near: Client
+) -> None:
+    apache.make_topic("failing", "NORMAL")
+    broker = apache.brokers["broker-b"]
+    broker.kill()
+    try:
+        for number in range(12):
+            code, answer = http(gateway, "POST", "/v1/topics/failing/messages", b"f%d" % number)
+            assert code == 201, answer
+    finally:
+        apache.restart("broker-b")
+    route = near.route("failing")
+
+    def is_used() -> bool:
+        http(gateway, "POST", "/v1/topics/failing/messages", b"again")
+        return any(queue.broker == "broker-b" and edges.after for queue, edges in near.bounds(route.queues).items())
+
+    until(is_used, WAIT_S * 2)
+    assert {b"f%d" % number for number in range(12)} <= set(bodies(near, "failing"))
+
+
+def test_what_the_cluster_has_no_place_for_is_refused_by_name(gateway: Node) -> None:
+    code, answer = http(gateway, "PUT", "/v1/topics/short", b'{"retention_ms":1000}', content_type="application/json")
+    assert (code, b"retention_ms" in answer) == (501, True)
+    code, answer = http(gateway, "PUT", "/v1/topics/lites", b'{"type":"LITE"}', content_type="application/json")
+    assert (code, b"LITE" in answer) == (501, True)
+    text = gateway.text()
+    assert "not to be had" in text
+    assert "ASYNC_FLUSH" in text
+    assert json.loads(gateway.admin("/readyz"))["ready"] is True
