@@ -13,7 +13,7 @@ Connect = Callable[[str, str], Server]
 """(host:port, what it is) -> the server."""
 
 
-class Broker(NamedTuple):
+class SourceBroker(NamedTuple):
     """The master of one broker name.
 
     name      broker name
@@ -36,7 +36,7 @@ class Broker(NamedTuple):
     closed: str
 
 
-def read_cluster(nameservers: Sequence[str], cluster: str, connect: Connect) -> tuple[str, list[Broker]]:
+def read_cluster(nameservers: Sequence[str], cluster: str, connect: Connect) -> tuple[str, list[SourceBroker]]:
     """(name of the cluster, its brokers in the order of their names). Raises ConfigError.
 
     nameservers   host:port of each; the first one that answers is asked
@@ -54,7 +54,7 @@ def read_cluster(nameservers: Sequence[str], cluster: str, connect: Connect) -> 
     if not isinstance(names, list):
         raise ConfigError(f"the name server knows no cluster {cluster!r}, but {', '.join(sorted(known)) or 'none'}")
     addresses = objects(found.get("brokerAddrTable"))
-    brokers: list[Broker] = []
+    brokers: list[SourceBroker] = []
     for name in sorted(map(str, names)):
         of_ids = addresses.get(name, {}).get("brokerAddrs")
         master = of_ids.get("0") if isinstance(of_ids, dict) else None
@@ -77,7 +77,7 @@ def _told_by_any(nameservers: Sequence[str], connect: Connect) -> dict[str, obje
     raise failed or ConfigError("no name server is given")
 
 
-def _read_broker(name: str, server: Server) -> Broker:
+def _read_broker(name: str, server: Server) -> SourceBroker:
     topics = objects(server.table(codes.GET_ALL_TOPICS).get("topicConfigTable"))
     groups = objects(server.table(codes.GET_ALL_GROUPS).get("subscriptionGroupTable"))
     offsets: dict[tuple[str, str], dict[int, int]] = {}
@@ -88,7 +88,7 @@ def _read_broker(name: str, server: Server) -> Broker:
     refused = next((frame for frame in listed if frame.code != 0), None)
     closed = "" if refused is None else f"{server} does not tell its users: {refused.remark or f'code {refused.code}'}"
     users, policies = ([] if closed else _list(frame.body) for frame in listed)
-    return Broker(name, server, topics, groups, offsets, users, policies, closed)
+    return SourceBroker(name, server, topics, groups, offsets, users, policies, closed)
 
 
 def _list(body: bytes) -> list[dict[str, object]]:

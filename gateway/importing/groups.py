@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from domain import address
-from gateway.importing.cluster import Broker
+from gateway.importing.cluster import SourceBroker
 from gateway.importing.row import Outcome, Row
 from gateway.importing.server import Server, objects
 from gateway.importing.topics import done
@@ -22,7 +22,7 @@ COPIED: Final = (
 """Fields of a SubscriptionGroupConfig that the node has too. The others concern brokers with slaves."""
 
 
-def copy_groups(brokers: Sequence[Broker], node: Server, dry: bool) -> Iterator[Row]:
+def copy_groups(brokers: Sequence[SourceBroker], node: Server, dry: bool) -> Iterator[Row]:
     """Make the groups at the node. A group that is there keeps its configuration."""
     there = objects(node.table(codes.GET_ALL_GROUPS).get("subscriptionGroupTable"))
     asked: list[tuple[str, Mapping[str, object], str]] = []
@@ -43,7 +43,7 @@ def copy_groups(brokers: Sequence[Broker], node: Server, dry: bool) -> Iterator[
         yield done(KIND, name, Outcome.MADE, detail, answer)
 
 
-def _wanted(brokers: Sequence[Broker]) -> Iterator[tuple[str, dict[str, object], str]]:
+def _wanted(brokers: Sequence[SourceBroker]) -> Iterator[tuple[str, dict[str, object], str]]:
     """(name, configuration, what there is to know) of each group of users."""
     names = sorted({name for broker in brokers for name in broker.groups if not address.is_system_group(name)})
     for name in names:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.client.security import KeyPlace, Tls
-from gateway.importing.cluster import Broker, read_cluster
+from gateway.importing.cluster import SourceBroker, read_cluster
 from gateway.importing.groups import copy_groups
 from gateway.importing.positions import copy_positions
 from gateway.importing.rights import copy_rights
@@ -42,7 +42,7 @@ def run(
     dry           only tell what would be done
     """
     target = Server(node, "node", node_tls, node_key)
-    brokers: list[Broker] = []
+    brokers: list[SourceBroker] = []
     try:
         name, brokers = read_cluster(nameservers, cluster, lambda address, what: Server(address, what, tls, key))
         rows = [

@@ -7,7 +7,7 @@ from typing import Final
 
 from domain import address
 from domain.errors import ConfigError
-from gateway.importing.cluster import Broker
+from gateway.importing.cluster import SourceBroker
 from gateway.importing.row import Outcome, Row
 from gateway.importing.server import Server, number, objects
 from gateway.importing.topics import done, wanted
@@ -17,7 +17,7 @@ from protocols.remoting.frame import Frame
 KIND: Final = "position"
 
 
-def copy_positions(brokers: Sequence[Broker], node: Server, dry: bool) -> Iterator[Row]:
+def copy_positions(brokers: Sequence[SourceBroker], node: Server, dry: bool) -> Iterator[Row]:
     """Give each group of the cluster a position at the end of each queue of the node, unless it has one there.
 
     A group with a position gets all that is sent to the node from now on, also what comes before its first member does.
@@ -57,7 +57,7 @@ def _begun(node: Server, topic: str, group: str, queues: int) -> Frame:
     return next((answer for answer in answers if answer.code != 0), answers[-1])
 
 
-def _unconsumed(brokers: Sequence[Broker], topic: str, group: str) -> int:
+def _unconsumed(brokers: Sequence[SourceBroker], topic: str, group: str) -> int:
     """Messages of the topic that the brokers have and the group has not committed."""
     count = 0
     for broker in brokers:

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from gateway.importing.cluster import Broker
+from gateway.importing.cluster import SourceBroker
 from gateway.importing.row import Outcome, Row
 from gateway.importing.server import Server, json_of
 from gateway.importing.topics import done
@@ -17,7 +17,7 @@ USER: Final = "user"
 POLICY: Final = "policy"
 
 
-def copy_rights(brokers: Sequence[Broker], node: Server, dry: bool) -> Iterator[Row]:
+def copy_rights(brokers: Sequence[SourceBroker], node: Server, dry: bool) -> Iterator[Row]:
     """Make the users and policies of all brokers at the node."""
     for broker in brokers:
         if broker.closed:

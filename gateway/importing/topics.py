@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from domain import address, limits
-from gateway.importing.cluster import Broker
+from gateway.importing.cluster import SourceBroker
 from gateway.importing.row import Outcome, Row
 from gateway.importing.server import Server, number, objects
 from protocols.remoting import codes
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
     notes: list[str]
 
 
-def wanted(brokers: Sequence[Broker]) -> dict[str, Wanted]:
+def wanted(brokers: Sequence[SourceBroker]) -> dict[str, Wanted]:
     """The topics of users, by name: not those of the system, of brokers and clusters, nor retry and dead-letter topics."""
     found: dict[str, Wanted] = {}
     own = {broker.name for broker in brokers}
@@ -48,7 +48,7 @@ def wanted(brokers: Sequence[Broker]) -> dict[str, Wanted]:
     return dict(sorted(found.items()))
 
 
-def _joined(before: Wanted | None, broker: Broker, name: str, config: Mapping[str, object]) -> Wanted:
+def _joined(before: Wanted | None, broker: SourceBroker, name: str, config: Mapping[str, object]) -> Wanted:
     attributes = config.get("attributes")
     given = {str(key): str(value) for key, value in attributes.items()} if isinstance(attributes, dict) else {}
     kind = given.pop(TYPE, PLAIN_TYPE) or PLAIN_TYPE
@@ -65,7 +65,7 @@ def _joined(before: Wanted | None, broker: Broker, name: str, config: Mapping[st
     return Wanted(name, before.read + read, before.write + write, before.perm | perm, before.order or order, before.kind, notes)
 
 
-def copy_topics(brokers: Sequence[Broker], cluster: str, node: Server, dry: bool) -> Iterator[Row]:
+def copy_topics(brokers: Sequence[SourceBroker], cluster: str, node: Server, dry: bool) -> Iterator[Row]:
     """Make the topics at the node. A topic that is there keeps its queues and gets more when the cluster has more."""
     there = objects(node.table(codes.GET_ALL_TOPICS).get("topicConfigTable"))
     asked: list[tuple[Wanted, Outcome, str]] = []
