@@ -32,7 +32,8 @@ GRPC = Path(__file__).parents[1] / "grpc"
 def gateways(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
     """Two gateways before the cluster, with nothing in common besides it."""
     store = f"rocketmq://{apache.nameserver.address}"
-    nodes = [Node(tmp_path_factory.mktemp(f"gateway{at}"), "--store", store) for at in range(2)]
+    apart = {"HEADGATE_STORE_BROKER_PORTS": "0"}
+    nodes = [Node(tmp_path_factory.mktemp(f"gateway{at}"), "--store", store, environment=apart) for at in range(2)]
     try:
         for node in nodes:
             node.start()
