@@ -18,6 +18,7 @@ ALWAYS_MISSING: Final = (
     "lite topics and priority topics",
     "retention, durability and deduplication by topic",
     "static topics",
+    "latest values of delayed and transactional messages",
     "pulls of members through a gateway's own use cases: a group is POP there",
 )
 """What no cluster has behind this gateway."""

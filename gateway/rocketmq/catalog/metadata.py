@@ -27,6 +27,8 @@ NAMES_NS: Final = 10 * SECOND_NS
 """Time between two looks at the names of all topics."""
 NAMES_PER_LOOK: Final = 500
 """Topics whose routes are asked for at one look at all names."""
+GROUPS_MAX: Final = 100_000
+"""Groups that are remembered, before those that no broker knows are forgotten."""
 GROUP_NS: Final = 30 * SECOND_NS
 """Time after which a group that is used is asked for again."""
 UNKNOWN_NS: Final = SECOND_NS
@@ -147,6 +149,8 @@ class RocketmqMetadata:
         if isinstance(result, Failure):
             self._asked(name, result)
         else:
+            if result is None and len(self._groups) >= GROUPS_MAX:
+                self._groups = {each: known for each, known in self._groups.items() if known.group is not None}
             self._groups[name] = KnownGroup(result, self._clock.monotonic_ns())
             self._asked(name, None)
 

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.message import SYS_PREPARED, Message, Placed
+from domain.message import RETAIN_NONE, SYS_PREPARED, Message, Placed
 from domain.octets import uint64
 from domain.once import OnceKey
 from domain.ports import Clock
@@ -88,7 +88,11 @@ class RocketmqLog:
     def append(self, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange] = ()) -> None:
         """MessageLog.append. Messages of one append that no batch can hold together are stored or refused each on its own."""
         if messages:
-            _Append(self, messages, done, changes).start()
+            failure = _refused(messages)
+            if failure is None:
+                _Append(self, messages, done, changes).start()
+            elif done is not None:
+                done(failure)
         elif changes:
             self._local.append((), done, changes)
         else:
@@ -367,6 +371,15 @@ def ask_number(
 
     fields = {"topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker, **more}
     servers.ask(queue.broker, BrokerRequest(code, fields), answered)
+
+
+def _refused(messages: Sequence[Message]) -> Failure | None:
+    """NOT_SUPPORTED for a latest value that would be set later: brokers tell nobody when they deliver a delayed message."""
+    for message in messages:
+        if message.retain != RETAIN_NONE and properties.message_type(message.properties) in ("DELAY", "TRANSACTION"):
+            text = "a delayed or transactional message cannot set the latest value of its path at an Apache RocketMQ cluster"
+            return Failure(ErrorCode.NOT_SUPPORTED, text)
+    return None
 
 
 def _is_keyed(message: Message) -> bool:

@@ -54,7 +54,7 @@ class OnceKeys:
         waiting = self._under_way.get(name)
         if waiting is not None:
             if key.digest != waiting[0]:
-                answer(_reused(key))
+                answer(_reused())
             else:
                 waiting[1].append(answer)
             return
@@ -69,7 +69,7 @@ class OnceKeys:
         else:
             known = orjson.loads(value)
             if known["digest"] != key.digest.hex():
-                self._answer(key, _reused(key))
+                self._answer(key, _reused())
             else:
                 self._answer(key, [Placed(*each) for each in known["placed"]])
 
@@ -133,8 +133,8 @@ class _Remembering:
         self._state.put(changes, lambda failure: self._done(result if failure is None else failure))
 
 
-def _reused(key: OnceKey) -> Failure:
-    return Failure(ErrorCode.KEY_REUSED, f"key {key.key!r} was used for another message")
+def _reused() -> Failure:
+    return Failure(ErrorCode.KEY_REUSED, "this key was used for another request: take a new key for every request")
 
 
 def _nobody(_: list[Placed] | Failure) -> None:

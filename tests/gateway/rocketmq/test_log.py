@@ -9,7 +9,7 @@ import pytest
 from domain import property as properties
 from domain import record
 from domain.errors import ErrorCode, Failure
-from domain.message import SYS_PREPARED, Message, Placed
+from domain.message import RETAIN_SET, SYS_PREPARED, Message, Placed
 from domain.once import OnceKey
 from domain.record import Record
 from domain.store_ports import ReadResult, StateChange
@@ -207,6 +207,12 @@ def test_an_append_without_messages_waits_for_those_before(world: World) -> None
 def test_an_answer_without_a_place_is_unsure(world: World) -> None:
     world.cluster.brokers["broker-a"].on(codes.SEND_V2, lambda frame: (0, {"msgId": "x"}, b""))
     assert world.failure(world.append(world.message())) is ErrorCode.FLUSH_TIMEOUT
+
+
+def test_a_latest_value_of_a_delayed_message_is_refused_by_name(world: World) -> None:
+    delayed = world.message(props=b"TIMER_DELAY_MS\x015000\x02", retain=RETAIN_SET)
+    assert world.failure(world.append(delayed)) is ErrorCode.NOT_SUPPORTED
+    sure(world.append(world.message(retain=RETAIN_SET)))
 
 
 def test_a_key_is_carried_out_once(world: World) -> None:
