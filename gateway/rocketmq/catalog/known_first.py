@@ -6,15 +6,19 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, final
 
+from domain.admin.client import QueryProducers
 from domain.command import Command, Disconnected, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.mqtt_session import SendOnce, Subscribe
+from domain.transaction import EndTransaction
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from gateway.rocketmq.messages.tail import Tail, topic_of_pattern
 
+OF_PRODUCERS: Final = (EndTransaction, QueryProducers)
+"""Commands whose group is one of producers, which brokers do not configure."""
 HELD_MAX: Final = 10_000
 """Commands of one connection that are held."""
 
@@ -57,8 +61,8 @@ class KnownFirst:
         for name in _topics(command):
             if topic(name) is None:
                 return False
-        group = getattr(command, "group", "")
-        return not isinstance(group, str) or not group or self._metadata.group(group) is not None
+        known = self._metadata.group
+        return all(known(group) is not None for group in _groups(command))
 
     def _ask(self, connection: ClientConnection, command: Command) -> None:
         """Ask for all that the command names; then carry it out, and what has waited behind it."""
@@ -125,7 +129,7 @@ def _topics(command: Command) -> Iterator[str]:
 def _groups(command: Command) -> set[str]:
     if isinstance(command, Subscribe):
         return {each.group for each in command.subscriptions if each.group}
-    group = getattr(command, "group", "")
+    group = "" if isinstance(command, OF_PRODUCERS) else getattr(command, "group", "")
     return {group} if isinstance(group, str) and group else set()
 
 

@@ -10,6 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import Message
 from domain.topic import Durability, Group, Topic
+from domain.transaction import COMMIT, EndTransaction
 from gateway.connection.client_connection import ClientConnection
 from gateway.rocketmq.catalog.facts import ClusterFacts, FactFinding
 from gateway.rocketmq.catalog.known_first import KnownFirst
@@ -128,6 +129,13 @@ def test_a_group_that_one_broker_knows_is_made_at_the_others(world: World) -> No
     assert group is not None
     assert (group.retry_max, group.orderly) == (3, True)
     assert world.groups["broker-b"]["g"]["retryMaxTimes"] == 3
+
+
+def test_a_group_of_producers_is_not_asked_for(world: World) -> None:
+    world.front.handle(world.connection, EndTransaction(1, "producers", "ID", COMMIT))
+    world.clock.run_for(100)
+    assert len(world.handled) == 1
+    assert codes.GET_GROUP not in world.cluster.brokers["broker-a"].codes()
 
 
 def test_a_watch_is_carried_out_when_its_tail_has_begun(world: World) -> None:
