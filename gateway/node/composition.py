@@ -158,7 +158,7 @@ def compose(
         Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
         Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions, handler.reads),
         TopicChanging(store.metadata, handler.topics),
-        Recalling(store.timers, handler.topics, config.broker, clock),
+        Recalling(store.timers, handler.topics, "" if beyond else config.broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(

@@ -39,6 +39,8 @@ NOTIFICATION_MARGIN_MS: Final = 5_000
 FRUITLESS_MS: Final = 20
 """Pause after a NOTIFICATION whose messages were not for this group; it doubles up to FRUITLESS_MS_MAX."""
 FRUITLESS_MS_MAX: Final = 1_000
+KEPT_MS: Final = 1_000
+"""Time for which messages of a broker that was passed over are kept for the next call."""
 AGAIN_MS: Final = 1_000
 """Pause before a quiet broker is asked again that cannot tell, or that holds as many NOTIFICATIONs as it may."""
 WINDOW_MAX: Final = 64
@@ -125,8 +127,8 @@ class GroupRead:
     """
 
     __slots__ = (
-        "_broker", "_calls", "_is_begun", "_is_waking", "_leases", "_queue_id", "_sides", "_stock", "_turn", "_under_way",
-        "_wakes_more", "_wanted", "_window", "expression", "from_first", "group", "ordered", "topic", "used_ns",
+        "_broker", "_calls", "_is_begun", "_is_waking", "_leases", "_queue_id", "_sides", "_stock", "_stocks", "_turn",
+        "_under_way", "_wakes_more", "_wanted", "_window", "expression", "from_first", "group", "ordered", "topic", "used_ns",
     )  # fmt: skip
 
     def __init__(self, leases: RocketmqLeases, request: LeaseRequest, broker: str, queue_id: int) -> None:
@@ -146,6 +148,7 @@ class GroupRead:
         self._sides: dict[str, _Side] = {}
         self._calls: deque[PopCall] = deque()
         self._stock: list[Leased] = []
+        self._stocks = 0
         self._turn = 0
         self._under_way = 0
         self._window = 1
@@ -162,7 +165,7 @@ class GroupRead:
         """Serve a call now, or when those before it are served."""
         self.used_ns = self._leases.clock.monotonic_ns()
         call = PopCall(request, done)
-        if self._stock:
+        if self._stock and self._stock[0].receipt.invisible_ms == request.invisible_ms:
             given, self._stock = self._stock[: request.limit], self._stock[request.limit :]
             call.is_over = True
             done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
@@ -273,7 +276,8 @@ class GroupRead:
         return [each for each in messages if id(each) not in dropped]
 
     def _give_late(self, messages: list[Leased]) -> None:
-        """Messages of a broker that was passed over: for calls that wait now; the others are given back."""
+        """Messages of a broker that was passed over: for calls that wait now, or come soon; the others are given back."""
+        self._give_back(self._stocks)
         self._stock = messages
         while self._stock and self._calls:
             call = self._calls.popleft()
@@ -283,6 +287,15 @@ class GroupRead:
             call.done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
         if self._stock:
             self._wake()
+        if self._stock:
+            self._stocks += 1
+            kept_ms = min(KEPT_MS, self._stock[0].receipt.invisible_ms // 10)
+            self._leases.after(kept_ms, partial(self._give_back, self._stocks))
+
+    def _give_back(self, stock: int) -> None:
+        """End the leases of late messages that nobody came for. `stock`: of which of them."""
+        if stock != self._stocks:
+            return
         rest, self._stock = self._stock, []
         if rest:
             self._leases.withdraw(self.group, self.topic, [each.receipt for each in rest])

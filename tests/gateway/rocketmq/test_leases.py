@@ -341,7 +341,7 @@ def test_what_a_late_broker_gives_goes_to_a_call_that_waits(world: World) -> Non
     assert not world.b.changed
 
 
-def test_what_a_late_broker_gives_when_nobody_waits_is_given_back(world: World) -> None:
+def test_what_a_late_broker_gives_is_kept_a_moment_and_then_given_back(world: World) -> None:
     held: list[Frame] = []
 
     def hold(frame: Frame) -> Reply:
@@ -358,7 +358,10 @@ def test_what_a_late_broker_gives_when_nobody_waits_is_given_back(world: World) 
     assert found is not None
     world.b.server.connections[-1].tell(reply_to(held[0], *found))
     world.clock.run_for(50)
-    assert [(each["offset"], each["invisibleTime"]) for each in world.b.changed] == [("0", "0"), ("1", "0")]
+    assert not world.b.changed
+    assert given(world.lease(1)) == ["broker-b-0-0"]
+    world.clock.run_for(1_500)
+    assert [(each["offset"], each["invisibleTime"]) for each in world.b.changed] == [("1", "0")]
 
 
 def test_all_brokers_away_is_a_failure(world: World) -> None:

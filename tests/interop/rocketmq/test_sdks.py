@@ -211,7 +211,7 @@ def post(node: Node, path: str, content: dict[str, Any] | None = None) -> dict[s
     data = b"" if content is None else json.dumps(content).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", data=data, method="POST")
     with urllib.request.urlopen(request, timeout=60) as answer:
-        found: dict[str, Any] = json.loads(answer.read())
+        found: dict[str, Any] = json.loads(answer.read() or b"{}")
     return found
 
 
