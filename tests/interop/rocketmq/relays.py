@@ -1,0 +1,49 @@
+"""Gateways before an Apache cluster, as remoting clients and tools see them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import TracebackType
+
+from tests.interop.node import Node
+from tests.interop.rocketmq.apache import _free_run
+from tests.patience import until
+
+HOST = "127.0.0.1"
+
+
+class RelayNode:
+    """One gateway, from `with` to the end of the block. `by_name`: brokers have no ports of their own."""
+
+    def __init__(self, folder: Path, before: str, by_name: bool = False) -> None:
+        self._first_port = 0 if by_name else _free_run()
+        options = ("--roles", "gateway", "--store", f"rocketmq://{before}", "--durability", "page")
+        self.node = Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": str(self._first_port)}, verb="run")
+
+    @property
+    def nameserver(self) -> str:
+        """host:port for clients."""
+        return f"{HOST}:{self.node.port('nameserver')}"
+
+    def at(self, number: int) -> str:
+        """The address of a broker, in the order of their names. A broker gets another port when one is taken."""
+        [*_, port] = re.findall(rf"broker broker-{'ab'[number]} at \S+ is served at port (\d+)", self.node.text())
+        return f"{HOST}:{port}"
+
+    def __enter__(self) -> RelayNode:
+        self.node.start()
+        if self._first_port:
+            until(self._served, 60, self.text)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.node.kill()
+
+    def _served(self) -> bool:
+        """True when both brokers have their ports."""
+        return self.node.text().count(" is served at port ") >= 2
+
+    def text(self) -> str:
+        """What it has logged."""
+        return self.node.text()[-4000:]
