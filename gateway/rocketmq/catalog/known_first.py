@@ -10,6 +10,7 @@ from domain.admin.client import QueryProducers
 from domain.command import Command, Disconnected, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
+from domain.membership import Heartbeat
 from domain.mqtt_session import SendOnce, Subscribe
 from domain.transaction import EndTransaction
 from gateway.connection.client_connection import ClientConnection
@@ -129,6 +130,9 @@ def _topics(command: Command) -> Iterator[str]:
 def _groups(command: Command) -> set[str]:
     if isinstance(command, Subscribe):
         return {each.group for each in command.subscriptions if each.group}
+    if isinstance(command, Heartbeat):
+        # A group that is not known would be made with the defaults, over what the brokers have of it.
+        return {each.group for each in command.consumers}
     group = "" if isinstance(command, OF_PRODUCERS) else getattr(command, "group", "")
     return {group} if isinstance(group, str) and group else set()
 
