@@ -17,6 +17,7 @@ from tests.interop.rocketmq.relays import RelayNode
 from tests.interop.test_java_scenes import run
 from tests.interop.workshop import CLIENTS, go_program
 from tests.patience import until
+from tests.store.faults.soak import SOAK
 
 pytestmark = pytest.mark.interop
 RUN_S = 200
@@ -257,6 +258,7 @@ def test_our_own_client(relays: tuple[RelayNode, RelayNode], apache: ApacheClust
     assert [number for number in range(20) if b"body %d" % number not in found] == []
 
 
+@pytest.mark.skipif(not SOAK, reason="two minutes of scenes of an old client: make soak runs them")
 def test_the_java_client_4_9_8(relays: tuple[RelayNode, RelayNode], tmp_path: Path) -> None:
     """It does not name the broker in its requests: the port does."""
     java = build(tmp_path, PROJECT.parent / "remoting4")
