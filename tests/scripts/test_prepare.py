@@ -36,7 +36,7 @@ def test_server_starts_and_ends_while_the_compilation_is_under_way(tree: Tree) -
     status, out, err = tree.run("./up")
     assert (status, out.split()[0]) == (0, "serving")
     assert "compilation goes on beside the server" in err
-    assert under_way(tree.root)
+    until(lambda: under_way(tree.root), PATIENCE_S)
     tree.go()
     until(lambda: compiled(tree), PATIENCE_S)
     assert not (tree.root / ".compiled.log").exists()
@@ -68,7 +68,7 @@ def test_up_becomes_the_server_and_ctrl_c_ends_the_server_alone(tree: Tree) -> N
     assert process.stdout.readline().split()[:2] == ["serving", str(process.pid)]
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=PATIENCE_S) == -signal.SIGINT
-    assert under_way(tree.root)
+    until(lambda: under_way(tree.root), PATIENCE_S)
     tree.go()
     until(lambda: compiled(tree), PATIENCE_S)
 

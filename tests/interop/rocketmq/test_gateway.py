@@ -168,20 +168,20 @@ def test_mqtt_gets_what_apaches_side_sends_live_and_while_it_was_away(
 def test_an_offline_session_gets_its_messages_after_the_gateway_was_killed(
     apache: ApacheCluster, gateway: Node, near: Client
 ) -> None:
-    apache.make_topic("killed", "NORMAL")
-    subscriber = Subscriber(gateway, "survivor", "killed/#", clean=True)
-    near.send("killed", b"before")
+    apache.make_topic("survived", "NORMAL")
+    subscriber = Subscriber(gateway, "survivor", "survived/#", clean=True)
+    near.send("survived", b"before")
     subscriber.until(b"before")
     subscriber.leave()
     for number in range(10):
-        near.send("killed", b"a%d" % number)
+        near.send("survived", b"a%d" % number)
     gateway.kill()
     for number in range(10):
-        near.send("killed", b"b%d" % number)
+        near.send("survived", b"b%d" % number)
     gateway.start()
     back = Subscriber(gateway, "survivor")
     back.until(*(b"a%d" % number for number in range(10)), *(b"b%d" % number for number in range(10)))
-    near.send("killed", b"after")
+    near.send("survived", b"after")
     back.until(b"after")
     back.leave()
 
