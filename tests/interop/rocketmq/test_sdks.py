@@ -262,7 +262,7 @@ def test_messages_of_one_broker_go_on_while_the_other_is_killed(apache: ApacheCl
 def test_members_are_shown_by_apaches_tools(apache: ApacheCluster, gateways: list[Node]) -> None:
     apache.make_topic("waited")
     apache.make_group("waited-group")
-    post(gateways[0], "/v1/groups/watched-group/topics/watched:receive?max=1&wait_ms=0")
+    post(gateways[0], "/v1/groups/waited-group/topics/waited:receive?max=1&wait_ms=0")
     shown = found_in(90, lambda: _online(apache.mqadmin("consumerConnection", "-g", "waited-group")))
     assert "@headgate" in shown
 
