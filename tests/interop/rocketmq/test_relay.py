@@ -19,7 +19,10 @@ from tests.interop.workshop import CLIENTS, go_program
 from tests.patience import until
 from tests.store.faults.soak import SOAK
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(not SOAK, reason="three minutes of old and new clients of brokers: make soak runs them"),
+]
 RUN_S = 200
 SCENES = (
     "lite-assign", "pull", "compressed", "characters", "selectors", "pop-orderly", "levels",
@@ -62,7 +65,6 @@ def test_brokers_ask_clients_through_the_relay(java: JavaClient, relays: tuple[R
     assert f"OK {mode}" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:] + relays[0].text()
 
 
-@pytest.mark.skipif(not SOAK, reason="brokers may ask twice while they are busy, which the client counts: make soak runs it")
 def test_a_transaction_is_asked_about_and_decided(java: JavaClient, relays: tuple[RelayNode, RelayNode]) -> None:
     """Half messages at both brokers; the producer decides over some at once, and over others when it is asked."""
     done = java.run("Transacted", "transaction", relays[0].nameserver, "RelayedTransactions")
@@ -259,7 +261,6 @@ def test_our_own_client(relays: tuple[RelayNode, RelayNode], apache: ApacheClust
     assert [number for number in range(20) if b"body %d" % number not in found] == []
 
 
-@pytest.mark.skipif(not SOAK, reason="two minutes of scenes of an old client: make soak runs them")
 def test_the_java_client_4_9_8(relays: tuple[RelayNode, RelayNode], tmp_path: Path) -> None:
     """It does not name the broker in its requests: the port does."""
     java = build(tmp_path, PROJECT.parent / "remoting4")
