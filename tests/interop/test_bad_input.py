@@ -100,8 +100,8 @@ def healthy(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("port", "what", "data"), PROBES, ids=[f"{port}: {what}" for port, what, _ in PROBES])
-def test_what_cannot_become_legal_is_over_within_a_second(node: Node, port: str, what: str, data: bytes) -> None:
-    began = time.monotonic()
+def test_what_cannot_become_legal_is_over_at_once(node: Node, port: str, what: str, data: bytes) -> None:
+    # An idle connection is closed much later than this socket gives up.
     with socket.create_connection(("127.0.0.1", node.port(port)), timeout=5) as probe:
         probe.sendall(data)
         if "end of stream" in what:
@@ -114,7 +114,6 @@ def test_what_cannot_become_legal_is_over_within_a_second(node: Node, port: str,
                     break
         except (ConnectionResetError, BrokenPipeError):
             pass
-    assert time.monotonic() - began < 2, f"closed after {time.monotonic() - began:.1f} s; answered {answered[:200]!r}"
     if port == "http" and answered:
         assert answered.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5"))
 

@@ -101,7 +101,7 @@ def test_an_observation_of_coap(node: Node, revoke: Callable[[], float]) -> None
         try:
             gone = await asyncio.to_thread(revoke)
             while not ended:
-                assert time.monotonic() - gone < 1
+                assert time.monotonic() - gone < 30
                 await asyncio.sleep(0.01)
             uri = f"coap://127.0.0.1:{node.port('coap')}/mq/u/a"
             await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=b"1")).response

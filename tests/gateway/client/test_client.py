@@ -11,6 +11,7 @@ import pytest
 from domain.record import Record
 from gateway.client.answer import ClientError, GarbledError, QueueRoute, RejectedError, UnknownTopicError, UnreachableError
 from gateway.client.client import Client
+from gateway.client.request import ROUTE
 from protocols.remoting.frame import encode
 from tests.gateway.client.fake_broker import BROKER, FakeBroker, Liar, frame_of
 
@@ -45,11 +46,10 @@ def test_topics_and_route_name_what_there_is(broker: FakeBroker, client: Client)
     assert client.route("orders").addresses == {BROKER: broker.address}
 
 
-def test_an_unknown_topic_is_an_error_at_once(client: Client) -> None:
-    began = time.monotonic()
+def test_an_unknown_topic_is_an_error_at_once(broker: FakeBroker, client: Client) -> None:
     with pytest.raises(UnknownTopicError, match="'orders' is not known to nameserver"):
         client.route("orders")
-    assert time.monotonic() - began < 1
+    assert [code for code, _ in broker.seen].count(ROUTE) == 1
 
 
 def test_bounds_of_many_queues_take_two_exchanges(broker: FakeBroker, client: Client) -> None:
@@ -167,11 +167,9 @@ def test_other_refusals_are_raised_as_they_came(broker: FakeBroker, client: Clie
 
 def test_a_server_that_does_not_answer_is_an_error_after_the_timeout(broker: FakeBroker) -> None:
     broker.silent = True
-    with Client(broker.address, timeout_s=0.2, retry_s=0.5) as client:
-        began = time.monotonic()
-        with pytest.raises(UnreachableError, match=f"no answer within 0.5 s.*{broker.address} did not answer within 0.2 s"):
-            client.topics()
-        assert time.monotonic() - began < 3
+    expected = f"no answer within 0.5 s.*{broker.address} did not answer within 0.2 s"
+    with Client(broker.address, timeout_s=0.2, retry_s=0.5) as client, pytest.raises(UnreachableError, match=expected):
+        client.topics()
 
 
 def test_a_closed_port_is_unreachable() -> None:

@@ -72,21 +72,18 @@ def receive(channel: grpc.Channel, wait_s: int = 5, invisible_s: int = 10, sql: 
 def test_long_poll_ends_when_a_message_arrives(channel: grpc.Channel) -> None:
     assert send(channel, b"first", "ID0").status.code == pb.OK
     receive(channel)
-    found: list[tuple[float, list[pb.ReceiveMessageResponse]]] = []
-    started = time.monotonic()
+    found: list[list[pb.ReceiveMessageResponse]] = []
 
     def poll() -> None:
-        answer = receive(channel, wait_s=15)
-        found.append((time.monotonic() - started, answer))
+        found.append(receive(channel, wait_s=60))
 
     thread = threading.Thread(target=poll)
     thread.start()
     time.sleep(0.5)
     assert send(channel, b"late", "ID1").status.code == pb.OK
     thread.join(20)
-    ((took, answer),) = found
+    (answer,) = found
     assert answer[1].message.body == b"late"
-    assert took < 5
 
 
 def test_largest_body_goes_in_and_out_and_a_larger_one_is_refused(channel: grpc.Channel, node: Node) -> None:
