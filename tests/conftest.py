@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from gateway.runtime.compiled import activate
 
@@ -16,7 +18,7 @@ INTEROP = TESTS / "interop"
 WAITING = ("interop", "scenarios", "examples", "soak")
 """Folders whose tests mostly wait for other processes. Several workers run them first, and tests that compute later."""
 LONGEST = (
-    "interop/spark/test_truth.py", "interop/spark/test_exactly_once.py",
+    "interop/rocketmq/test_sdks.py", "interop/spark/test_truth.py", "interop/spark/test_exactly_once.py",
     "scenarios/test_one_group.py", "examples/test_examples.py", "interop/remoting/test_apache_suite.py",
     "interop/test_java_scenes.py", "interop/remoting/test_apache_proxy.py", "interop/grpc/test_corners.py",
     "interop/test_kill.py", "interop/test_lite.py", "interop/grpc/test_transaction.py", "interop/grpc/test_rust.py",
@@ -26,6 +28,8 @@ LONGEST = (
     "gateway/connectors/spark/test_session.py",
 )  # fmt: skip
 """Files that take a minute or more. They are started early: started last, they would run alone at the end."""
+SHARED = "tests/interop/rocketmq/"
+"""Tests that share one cluster of Apache's servers, which takes all of a machine to start: one worker's, like a file."""
 RUNNING = activate()
 """The compiled modules in use; selected before any module under test is imported."""
 
@@ -49,6 +53,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.interop)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_turn)
+
+
+class Scheduling(LoadFileScheduling):
+    """A file is one worker's, and so is the folder `SHARED`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SHARED if nodeid.startswith(SHARED) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Share the tests out by files (--dist loadfile) with one exception."""
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:
