@@ -55,11 +55,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=_turn)
 
 
-class Scheduling(LoadFileScheduling):
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # a class without types
     """A file is one worker's, and so is the folder `SHARED`."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return SHARED if nodeid.startswith(SHARED) else super()._split_scope(nodeid)
+        return SHARED if nodeid.startswith(SHARED) else str(super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
