@@ -6,7 +6,7 @@ and entropy as arguments and opens no socket, so the simulation uses it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,14 +20,14 @@ from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.gate import Gate
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
-from gateway.connection.handler import Handler
+from gateway.connection.handler import CommandEntry, Handler
 from gateway.forwarding.forwarded import ForwardedClients
 from gateway.guard.config import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.node.protocols import Adapters, Protocols, installed
+from gateway.node.protocols import Protocols, installed
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.node.store_address import StoreAddress
 from gateway.observe.counters import CounterRegistry
@@ -54,21 +54,23 @@ from protocols.setting import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beyond:
-    """A store that is no engine of this node, and what goes with it.
+class StoreSide:
+    """The store of a node, and how it wants the use cases wired. The defaults are right for a store in the data directory.
 
-    store      the store
-    front      makes what stands in front of the use cases
-    first      makes what takes the commands of clients first
-    interest   called when a filter of a connected client begins (True) or ends (False)
-    streams    adapters in place of those of the same name
+    store          the store
+    recall_broker  the only broker whose recall handles are taken; "": the store knows several, and refuses handles of others
+    front          dispatcher -> what the access gate passes commands to
+    first          access gate or throttle -> what takes the commands of clients first
+    interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
+    streams        adapters in place of those of the same name
     """
 
     store: MessageStore
-    front: Callable[[Handler], Handler]
-    first: Callable[[Handler], Handler]
-    interest: Callable[[str, bool], None]
-    streams: Callable[[Config, Setting], Mapping[str, Adapter]]
+    recall_broker: str = ""
+    front: Callable[[Handler], Handler] = lambda handler: handler
+    first: Callable[[Handler], Handler] = lambda handler: handler
+    interest: Callable[[str, bool], None] = lambda pattern, begins: None
+    streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
 
 
 PARTS: Final[Mapping[str, type]] = {
@@ -132,7 +134,7 @@ def compose(
     hot_bytes: int,
     protocols: Protocols | None = None,
     report: Report = log_store_event,
-    beyond: Beyond | None = None,
+    side: StoreSide | None = None,
 ) -> Parts:
     """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
@@ -141,24 +143,84 @@ def compose(
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
     report      gets the events of the store
-    beyond      the store, when it is open already; None: it is in the data directory
+    side        the store, when it is open already; None: it is in the data directory
     """
     protocols = protocols or installed()
-    host_bytes = protocols.store_host(host, ports)
-    store = beyond.store if beyond else open_store(config, host_bytes, disk, clock, entropy, hot_bytes, report)
+    if side is None:
+        store_host = protocols.store_host(host, ports)
+        opened = open_store(config, store_host, disk, clock, entropy, hot_bytes, report)
+        side = StoreSide(store=opened, recall_broker=config.broker)
+    store = side.store
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
+    counters = CounterRegistry(protocols.words, clock.wall_ms)
+    added = _added(config, policy, side, handler, counters, clock, entropy)
+    table = access_of(config)
+    access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
+    handler.add(Administration(access_records))
+    gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
+    entry = side.first(throttle or gate)
+    for each in added.entries:
+        each.handler = entry
+    setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
+    adapters = protocols.adapters(config, setting)
+    return Parts(
+        store=store,
+        handler=handler,
+        policy=policy,
+        forwarded=added.forwarded,
+        access=access,
+        gate=entry,
+        protocols=protocols,
+        adapters=replace(adapters, streams={**adapters.streams, **side.streams(config, setting)}),
+        watches=added.watches,
+        sessions=added.sessions,
+        latest_values=added.latest_values,
+        limits=limits,
+        throttle=throttle,
+        access_records=access_records,
+        counter_registry=counters,
+        uploads=setting.uploads,
+        unread=setting.unread,
+        entries=added.entries,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """Use cases that are named after they were added to the dispatcher.
+
+    entries   those at which commands of clients enter; their handlers are still to be set
+    """
+
+    watches: Watches
+    sessions: Sessions
+    latest_values: LatestValues
+    forwarded: ForwardedClients
+    entries: Sequence[CommandEntry]
+
+
+def _added(
+    config: Config,
+    policy: NodePolicy,
+    side: StoreSide,
+    handler: Dispatcher,
+    counters: CounterRegistry,
+    clock: Clock,
+    entropy: Entropy,
+) -> _Added:
+    """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
+    store, metadata = side.store, side.store.metadata
     routes = RouteTable(config.part(NameserverConfig, "nameserver").routes_max)
+    own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy)
+    versions = config.part(StoreAddress, "gateway").versions
     handler.add(
-        NameServer(
-            routes, StoredSettings(store.state), clock, handler.questions,
-            OwnRoutes(config.cluster, config.broker, store.metadata, policy),
-        ),
-        Modes(handler.groups, store.metadata, routes, store.state),
-        Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
-        Querying(store.log, store.positions, store.metadata, handler.registry, handler.questions, handler.reads),
-        TopicChanging(store.metadata, handler.topics),
-        Recalling(store.timers, handler.topics, "" if beyond else config.broker, clock),
+        NameServer(routes, StoredSettings(store.state), clock, handler.questions, own_routes),
+        Modes(handler.groups, metadata, routes, store.state),
+        Inspecting(store.log, store.outlook, metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
+        Querying(store.log, store.positions, metadata, handler.registry, handler.questions, handler.reads),
+        TopicChanging(metadata, handler.topics),
+        Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(
@@ -169,42 +231,16 @@ def compose(
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
         forwarded := ForwardedClients(
-            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled,
-            config.part(StoreAddress, "gateway").versions,
+            clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
         ),
-        channels := Channels((counters := CounterRegistry(protocols.words, clock.wall_ms)).of(CHANNELS)),
+        channels := Channels(counters.of(CHANNELS)),
     )  # fmt: skip
     store.log.listen(watches)
     store.transactions.listen(deciding)
     store.log.listen(sessions)
-    table = access_of(config)
-    access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
-    handler.add(Administration(access_records))
-    inner = handler if beyond is None else _within(beyond, handler, watches, sessions)
-    gate, limits, throttle = _gate(config, handler, inner, access, sessions, store, clock)
-    entry = channels.handler = forwarded.handler = _first(throttle or gate, beyond)
-    setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
-    adapters = _adapters(protocols, config, setting, beyond)
-    return Parts(
-        store=store,
-        handler=handler,
-        policy=policy,
-        forwarded=forwarded,
-        access=access,
-        gate=entry,
-        protocols=protocols,
-        adapters=adapters,
-        watches=watches,
-        sessions=sessions,
-        latest_values=latest_values,
-        limits=limits,
-        throttle=throttle,
-        access_records=access_records,
-        counter_registry=counters,
-        uploads=setting.uploads,
-        unread=setting.unread,
-        entries=(channels, forwarded),
-    )
+    watches.interest = side.interest
+    sessions.follow_interest(side.interest)
+    return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))
 
 
 def open_store(
@@ -213,25 +249,6 @@ def open_store(
     """Open the store in the data directory, as `compose` does. Raises ConfigError and StoreError."""
     given = given_to_store(config, store_host, entropy)
     return engine_of(config).open(disk, clock, settings_of(config, hot_bytes, given), report)
-
-
-def _within(beyond: Beyond, handler: Handler, watches: Watches, sessions: Sessions) -> Handler:
-    """What the access gate passes commands to, for a store beyond this node."""
-    watches.interest = beyond.interest
-    sessions.follow_interest(beyond.interest)
-    return beyond.front(handler)
-
-
-def _adapters(protocols: Protocols, config: Config, setting: Setting, beyond: Beyond | None) -> Adapters:
-    adapters = protocols.adapters(config, setting)
-    if beyond is None:
-        return adapters
-    return replace(adapters, streams={**adapters.streams, **beyond.streams(config, setting)})
-
-
-def _first(gate: Handler, beyond: Beyond | None) -> Handler:
-    """What takes the commands of clients."""
-    return gate if beyond is None else beyond.first(gate)
 
 
 def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[str, object]:

@@ -20,7 +20,7 @@ from domain.store_ports import StateChange
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import AccessKey, KeyPlace
 from gateway.node.client_side import ClientSide
-from gateway.node.composition import Beyond, open_store
+from gateway.node.composition import StoreSide, open_store
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore
 from gateway.node.protocols import Protocols
@@ -80,7 +80,7 @@ class RocketmqRole:
         self._servers = Brokers(
             self._settings.endpoints, SocketDialer(self._tls), clock, self._entropy, self._signed if self._key() else None
         )
-        self._inner = StoreRole(config, clock, health, protocols, self._beyond)
+        self._inner = StoreRole(config, clock, health, protocols, self._store_side)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
@@ -124,7 +124,7 @@ class RocketmqRole:
         """Wait for the cluster, for ever; then serve. Raises ConfigError and StoreError."""
         await self._inner.open(ports, host)
 
-    async def _beyond(self, local: LocalStore, ports: Mapping[str, int], host: str) -> Beyond:
+    async def _store_side(self, local: LocalStore, ports: Mapping[str, int], host: str) -> StoreSide:
         config, clock = self._config, self._clock
         host_bytes = self._protocols.store_host(host, ports)
         store = local.opened(
@@ -143,7 +143,7 @@ class RocketmqRole:
             self._servers, self._cluster, metadata, store, choice, facts, clock, client_id
         )  # fmt: skip
         self._relay = await self._relayed(ports, host)
-        return Beyond(
+        return StoreSide(
             store=self._store,
             front=self._store.before,
             first=self._relay.before,

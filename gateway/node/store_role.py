@@ -13,7 +13,7 @@ from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.forwarding.traffic import Traffic
 from gateway.node.client_side import ClientSide
-from gateway.node.composition import Beyond, Parts, compose
+from gateway.node.composition import Parts, StoreSide, compose
 from gateway.node.config import Config
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.registering import registration_of
@@ -29,7 +29,7 @@ from gateway.runtime.outgoing.registration import NodeRegistration
 
 SETTLE_NS: Final = 10 * SECOND_NS
 
-MakeBeyond = Callable[[LocalStore, Mapping[str, int], str], Awaitable[Beyond]]
+MakeStoreSide = Callable[[LocalStore, Mapping[str, int], str], Awaitable[StoreSide]]
 """(data directory, ports in use, host that routes carry) -> the store that the use cases work over."""
 
 
@@ -41,17 +41,17 @@ class StoreRole:
     """
 
     def __init__(
-        self, config: Config, clock: Clock, health: Health, protocols: Protocols, beyond: MakeBeyond | None = None
+        self, config: Config, clock: Clock, health: Health, protocols: Protocols, make: MakeStoreSide | None = None
     ) -> None:
         """Lock the data directory. Raises StoreError when another process uses it.
 
-        `beyond` makes the store that the use cases work over; None: it is the one in the data directory.
+        `make` makes the store that the use cases work over; None: it is the one in the data directory.
         """
         self.parts: Parts
         self._config = config
         self._clock = clock
         self._protocols = protocols
-        self._beyond = beyond
+        self._make = make
         self._local = LocalStore(config.data, health)
         self.folder = self._local.disk.path
         self._lags: Lags
@@ -70,18 +70,18 @@ class StoreRole:
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        beyond = None if self._beyond is None else await self._beyond(self._local, ports, host)
-        self.parts = self._composed(ports, host, beyond)
+        side = None if self._make is None else await self._make(self._local, ports, host)
+        self.parts = self._composed(ports, host, side)
         await self._prepared()
         self._lags = Lags(self.parts.store.outlook, self._clock)
         self._registration = registration_of(self._config, ports, host, self.parts, self._clock, SystemEntropy())
 
-    def _composed(self, ports: Mapping[str, int], host: str, beyond: Beyond | None) -> Parts:
+    def _composed(self, ports: Mapping[str, int], host: str, side: StoreSide | None) -> Parts:
         local = self._local
         return local.opened(
             lambda: compose(
                 self._config, ports, host, local.disk, self._clock, SystemEntropy(), hot_bytes(), self._protocols,
-                local.report, beyond,
+                local.report, side,
             )
         )  # fmt: skip
 
