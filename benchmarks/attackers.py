@@ -66,6 +66,10 @@ def _publish(topic: str, size: int, qos: int = 0, retain: bool = False) -> bytes
     return _mqtt(Publish(topic.encode(), b"x" * size, qos, retain, False, qos, NONE))
 
 
+def _event(text: bytes) -> bytes:
+    return _mqtt(Publish(b"flood/a", text, 0, False, False, 0, NONE))
+
+
 def _h2(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
     """One frame (RFC 9113, 4.1)."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream_id.to_bytes(4, "big") + payload
@@ -184,6 +188,10 @@ _PULL_FIELDS = {
 }  # fmt: skip
 _PULLS = remoting(PULL, 9, fields=_PULL_FIELDS, serialize=JSON) * 300
 _VAST = json.dumps({**_EVENT, "data_base64": base64.b64encode(bytes(4 << 20)).decode()}).encode()
+_SPACES = b" " * (512 << 10)
+_REPEATED = (
+    b'{"datacontenttype":"text/plain","data":"%sa%s"%s,' % (_SPACES, _SPACES, _SPACES * 4) + json.dumps(_EVENT).encode()[1:]
+)
 _FAT = _post("/v1/topics/fat/messages", b"x" * 100_000, "mq-queue: 0")
 _ZEROS = gzip.compress(bytes(4 << 20))
 
@@ -226,6 +234,8 @@ ATTACKS: dict[str, Attack] = {
         [_mqtt(Subscribe(1, [(f"s/{number}/+/#", 1)]), Unsubscribe(2, [f"s/{number}/+/#"])) for number in range(2_000)])),
     "MQTT: deliveries never read": Attack(
         "mqtt", _CONNECT_UNNAMED + _mqtt(Subscribe(1, [("fat/#", 1)])), _publish("fat/a", 60_000), 100, reads=False),
+    "MQTT: large events": Attack("mqtt", _CONNECT, _event(_VAST), 4),
+    "MQTT: events that repeat themselves": Attack("mqtt", _CONNECT, _event(_REPEATED), 4),
     "MQTT: half a CONNECT": Attack("mqtt", _CONNECT[:9], b"", 1_000),
     "MQTT: a byte at a time": Attack("mqtt", b"", _CONNECT + _publish("a/b", 60) * 9, 50, dribbles=True),
     "MQTT: messages over a WebSocket": Attack("websocket", _UPGRADE, b"\x89\x80\0\0\0\0" * 10_000),

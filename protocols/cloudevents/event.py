@@ -73,14 +73,18 @@ class CloudEvent:
     attributes   name -> value in its canonical string form, UTF-8; with `datacontenttype` when the sender gave one
     data         the data, b"" for none; for JSON data of a structured event the text of the member `data`, unchanged
     is_json      True when `data` is JSON text: by its media type, or as the JSON member `data` of a structured event
+    data_at      where the value of `data` or `data_base64` begins in the text of a structured event; 0 without such a text
+    data_end     where it ends
     """
 
-    __slots__ = ("attributes", "data", "is_json")
+    __slots__ = ("attributes", "data", "data_at", "data_end", "is_json")
 
-    def __init__(self, attributes: dict[bytes, bytes], data: bytes, is_json: bool) -> None:
+    def __init__(self, attributes: dict[bytes, bytes], data: bytes, is_json: bool, data_at: int = 0, data_end: int = 0) -> None:
         self.attributes = attributes
         self.data = data
         self.is_json = is_json
+        self.data_at = data_at
+        self.data_end = data_end
 
 
 def is_json_type(media_type: bytes) -> bool:

@@ -89,8 +89,8 @@ def _envelope(text: bytes) -> Any:
         return None
 
 
-def members(data: bytes) -> tuple[dict[str, bytes], bool]:
-    """(names and raw values of one JSON object, True when its text is valid).
+def members(data: bytes) -> tuple[dict[str, bytes], bool, int]:
+    """(names and raw values of one JSON object, True when its text is valid, where the value of the data begins; 0: no data).
 
     Raises CloudEventError for other JSON, for a duplicate name, and for an object or array that is not `data`.
     """
@@ -99,6 +99,7 @@ def members(data: bytes) -> tuple[dict[str, bytes], bool]:
         raise CloudEventError("", "a JSON object is wanted")
     envelope = _envelope(data)
     found: dict[str, bytes] = {}
+    data_at = 0
     at = _skip(data, at + 1)
     more = data[at : at + 1] != b"}"
     while more:
@@ -113,7 +114,9 @@ def members(data: bytes) -> tuple[dict[str, bytes], bool]:
             raise CloudEventError(name, f"member {name!r} is given twice")
         at = _skip(data, at + 1)
         end = _value_end(data, at, name, envelope)
-        found[name] = data[at:end]
+        raw = found[name] = data[at:end]
+        if name == "data" or (name == "data_base64" and raw != b"null"):
+            data_at = at
         if len(found) > MEMBERS_MAX:
             raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
         at = _skip(data, end)
@@ -124,7 +127,7 @@ def members(data: bytes) -> tuple[dict[str, bytes], bool]:
             raise CloudEventError("", f"no comma or closing brace at byte {at}")
     if _skip(data, at + 1) != len(data):
         raise CloudEventError("", "there is more after the JSON object")
-    return found, envelope is not None
+    return found, envelope is not None, data_at
 
 
 def elements(data: bytes, most: int, found: list[bytes]) -> Iterator[None]:
@@ -266,7 +269,9 @@ def _attributes(found: dict[str, bytes]) -> dict[bytes, bytes]:
     return attributes
 
 
-def _event(attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: bytes | None, valid: bool) -> CloudEvent:
+def _event(
+    attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: bytes | None, valid: bool, data_at: int
+) -> CloudEvent:
     """The event; `decoded` is what `data_base64` has, None without it."""
     content_type = attributes.get(b"datacontenttype")
     if decoded is None:
@@ -275,20 +280,22 @@ def _event(attributes: dict[bytes, bytes], found: dict[str, bytes], decoded: byt
         data, as_json = decoded, content_type is not None and is_json_type(content_type)
     if not valid:
         raise CloudEventError("", "the JSON text is not valid")
-    return CloudEvent(attributes, data, as_json)
+    if not data_at:
+        return CloudEvent(attributes, data, as_json)
+    return CloudEvent(attributes, data, as_json, data_at, data_at + len(found["data" if decoded is None else "data_base64"]))
 
 
 def decode(text: bytes) -> CloudEvent:
     """One JSON event -> CloudEvent. Raises CloudEventError."""
-    found, valid = members(text)
+    found, valid, data_at = members(text)
     attributes = _attributes(found)
     encoded = _base64(found)
-    return _event(attributes, found, None if encoded is None else _bytes_of(encoded), valid)
+    return _event(attributes, found, None if encoded is None else _bytes_of(encoded), valid, data_at)
 
 
 def decode_in_slices(text: bytes) -> Generator[None, None, CloudEvent]:
     """`decode` of a large event: yields where a slice ends, each of which is one pass over the text or a part of it."""
-    found, valid = members(text)
+    found, valid, data_at = members(text)
     attributes = _attributes(found)
     yield
     encoded = _base64(found)
@@ -300,7 +307,7 @@ def decode_in_slices(text: bytes) -> Generator[None, None, CloudEvent]:
             parts.append(_bytes_of(encoded[at : at + SLICE_CHARACTERS]))
         yield
         decoded = b"".join(parts)
-    return _event(attributes, found, decoded, valid)
+    return _event(attributes, found, decoded, valid, data_at)
 
 
 def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
