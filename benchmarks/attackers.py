@@ -188,6 +188,9 @@ _PULL_FIELDS = {
 }  # fmt: skip
 _PULLS = remoting(PULL, 9, fields=_PULL_FIELDS, serialize=JSON) * 300
 _VAST = json.dumps({**_EVENT, "data_base64": base64.b64encode(bytes(4 << 20)).decode()}).encode()
+_LARGEST = json.dumps({**_EVENT, "data_base64": base64.b64encode(bytes(3 << 20)).decode()}).encode()
+"""The largest event that fits a packet of MQTT."""
+_FOUR = bytes(4 << 20)
 _SPACES = b" " * (512 << 10)
 _REPEATED = (
     b'{"datacontenttype":"text/plain","data":"%sa%s"%s,' % (_SPACES, _SPACES, _SPACES * 4) + json.dumps(_EVENT).encode()[1:]
@@ -202,6 +205,7 @@ ATTACKS: dict[str, Attack] = {
     "remoting: large answers never read": Attack("remoting", _LARGE, _PULLS, 100, reads=False),
     "remoting: connections that break": Attack("remoting", _SEND * 300, b"", 100, reads=False, breaks=True),
     "remoting: half frames": Attack("remoting", b"\0\xff\xff\0\0\0\0\x60" + b"x" * 60, b"", 1_000),
+    "remoting: large half frames": Attack("remoting", remoting(SEND_V2, 8, fields=_SEND_FIELDS, body=_FOUR)[:-9], b"", 100),
     "remoting: a byte at a time": Attack("remoting", b"", _ASK, 50, dribbles=True),
     "gRPC: streams": Attack("grpc", _HELLO + _heads(3_000, True, *_GRPC), renews=True),
     "gRPC: streams reset at once": Attack("grpc", _HELLO + _heads(10_000, True, *_GRPC, reset=True), renews=True),
@@ -234,9 +238,10 @@ ATTACKS: dict[str, Attack] = {
         [_mqtt(Subscribe(1, [(f"s/{number}/+/#", 1)]), Unsubscribe(2, [f"s/{number}/+/#"])) for number in range(2_000)])),
     "MQTT: deliveries never read": Attack(
         "mqtt", _CONNECT_UNNAMED + _mqtt(Subscribe(1, [("fat/#", 1)])), _publish("fat/a", 60_000), 100, reads=False),
-    "MQTT: large events": Attack("mqtt", _CONNECT, _event(_VAST), 4),
+    "MQTT: large events": Attack("mqtt", _CONNECT, _event(_LARGEST), 4),
     "MQTT: events that repeat themselves": Attack("mqtt", _CONNECT, _event(_REPEATED), 4),
     "MQTT: half a CONNECT": Attack("mqtt", _CONNECT[:9], b"", 1_000),
+    "MQTT: large half packets": Attack("mqtt", _CONNECT_UNNAMED + _publish("flood/a", len(_FOUR))[:-9], b"", 100),
     "MQTT: a byte at a time": Attack("mqtt", b"", _CONNECT + _publish("a/b", 60) * 9, 50, dribbles=True),
     "MQTT: messages over a WebSocket": Attack("websocket", _UPGRADE, b"\x89\x80\0\0\0\0" * 10_000),
     "CoAP: requests": Attack("coap", b"", _coap(coap.GET, 0, ".well-known/core")),

@@ -91,6 +91,11 @@ class Decoder:
         """True while an incomplete packet is kept."""
         return self._held_bytes > 0
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that the incomplete packet has in all, as far as its first bytes tell; 0 without one."""
+        return self._need if self._held_bytes else 0
+
     def feed(self, data: bytes) -> list[Packet]:
         """The packets that `data` completes, in order. Never raises: an error sets `fault`."""
         out: list[Packet] = []

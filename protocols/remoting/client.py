@@ -33,6 +33,7 @@ class NodeInfo:
     store_host   host and port of the broker as a record has them
     host_hex     `store_host` in upper-case hexadecimal digits: the first part of an offset message id
     unread       bounds the bytes of answers that clients have not read
+    uploads      bounds the bytes of unfinished requests
     wall_ms      the node's wall clock, epoch milliseconds
     config       settings of this adapter
     expressions  compiled filter expressions
@@ -40,7 +41,7 @@ class NodeInfo:
 
     __slots__ = (
         "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
-        "refused", "store_host", "unread", "wall_ms",
+        "refused", "store_host", "unread", "uploads", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
@@ -57,6 +58,7 @@ class NodeInfo:
         self.host_hex = self.store_host.hex().upper().encode()
         self.wall_ms = setting.wall_ms
         self.unread = setting.unread
+        self.uploads = setting.uploads
         self.config = config
         self.expressions = Expressions()
 

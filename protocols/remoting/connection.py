@@ -27,6 +27,7 @@ from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
+from protocols.upload import Upload
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
@@ -76,6 +77,7 @@ class RemotingConnection:
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
     _unwritten          bytes in `_out`
+    _upload             room for the incomplete frame, when it is large
     """
 
     __slots__ = (
@@ -98,6 +100,7 @@ class RemotingConnection:
         "_steps",
         "_unanswered",
         "_unwritten",
+        "_upload",
         "closed",
         "reading",
     )
@@ -115,6 +118,7 @@ class RemotingConnection:
         self._listing = False
         self._unwritten = 0
         self._answers = HostShare(node.unread, peer.host)
+        self._upload: Upload | None = None
         self._unanswered = 0
         self._opaque = 0
         self._inquiries: dict[int, Inquiry] = {}
@@ -137,6 +141,8 @@ class RemotingConnection:
         frames = decoder.feed(data)
         if begun or frames:
             self._frame_began_ns = now
+        if self._upload is not None or decoder.unfinished > UNCOUNTED_BYTES_MAX:
+            self._await_room(now)
         commands: list[Command] = []
         for frame in frames:
             if frame.flag & 1 == 0:
@@ -149,6 +155,25 @@ class RemotingConnection:
         elif self._later or self._steps or self._listing or self._unanswered >= self._node.config.requests_max:
             self.reading = False
         return commands
+
+    def _await_room(self, now: int) -> None:
+        """Count the incomplete frame with the unfinished requests. Nothing is read while there is no room for it."""
+        upload = self._upload
+        if upload is None:
+            upload = self._upload = Upload(self._node.uploads, self._client.peer.host)
+        waited = upload.retry_ns > 0
+        size = 0 if self._decoder.fault else self._decoder.unfinished
+        if not upload.begin(size, now):
+            self.reading = False
+            return
+        if size <= UNCOUNTED_BYTES_MAX:
+            self._upload = None
+        if waited:  # its silence was not the client's
+            self._active_ns = self._frame_began_ns = now
+            self._read_on()
+
+    def _waits_for_room(self) -> bool:
+        return self._upload is not None and self._upload.retry_ns > 0
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
@@ -340,7 +365,7 @@ class RemotingConnection:
 
     def _read_on(self) -> None:
         """Read again if nothing forbids it."""
-        waits = self._later or self._steps or self._listing
+        waits = self._later or self._steps or self._listing or self._waits_for_room()
         if not waits and not self.closed and self._unanswered < self._node.config.requests_max:
             self.reading = True
 
@@ -365,6 +390,8 @@ class RemotingConnection:
             return None
         if self._rendering is not None or self._steps or self._lease_returns or (self._later and self._may_go_on()):
             return 0
+        if self._upload is not None and self._upload.retry_ns:
+            return self._upload.retry_ns
         idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
             return min(idle, self._frame_began_ns + self._node.config.frame_seconds * SECOND_NS)
@@ -387,6 +414,9 @@ class RemotingConnection:
             return self._go_on()
         if self._steps:
             return self._step()
+        if self._waits_for_room():
+            self._await_room(now)
+            return ()
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
 
     def _may_go_on(self) -> bool:
@@ -423,6 +453,7 @@ class RemotingConnection:
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
+        self._upload = None
         self._later.clear()
         self._steps.clear()
         self._rendering = None

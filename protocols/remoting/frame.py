@@ -70,6 +70,11 @@ class FrameDecoder:
         """Bytes received of an incomplete frame; 0 when there is none."""
         return self._held
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that the incomplete frame has in all, as far as its first bytes tell; 0 without one."""
+        return self._need if self._held else 0
+
     def feed(self, data: bytes) -> list[Frame]:
         """Decode a chunk. Returns the frames that it completes, possibly none."""
         if self.fault:

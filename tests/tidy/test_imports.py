@@ -6,7 +6,10 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.host_shares", "protocols.hosts")
+SHELL = (
+    "protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.host_shares", "protocols.hosts",
+    "protocols.upload",
+)  # fmt: skip
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -124,6 +127,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.adapter", ("domain",)),
     ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application", "protocols.host_shares")),
     ("protocols.host_shares", ("domain.address",)),
+    ("protocols.upload", ("domain.limits", "protocols.host_shares")),
     ("protocols.hosts", ()),
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
