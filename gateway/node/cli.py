@@ -32,6 +32,10 @@ OPTIONS: Final[Mapping[str, object]] = {
         str | None,
         typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store, or rocketmq://HOST:PORT of a name server."),
     ],
+    "state": Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Before an Apache cluster: remoting port of the node that keeps the state."),
+    ],
     "access_key_file": Annotated[
         str | None, typer.Option(help="File whose first line is NAME:PASSWORD of a Super user at that store.")
     ],
@@ -55,7 +59,8 @@ OPTIONS: Final[Mapping[str, object]] = {
 """The options of `up`, `run` and `config show`. The value None means that the option was not given."""
 
 
-OF_TABLES: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
+OF_GATEWAY: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
+OF_TABLES: Final[Mapping[str, str]] = {**OF_GATEWAY, "state": "store.state.address"}
 """Options that are settings of a table."""
 CLUSTER: Final = "rocketmq://"
 """Begins the address of a name server of an Apache RocketMQ cluster in `--store`."""
@@ -266,7 +271,7 @@ def _load(given: Mapping[str, Any]) -> Config:
 def _of_cluster(given: Mapping[str, Any]) -> dict[str, object]:
     """`--store rocketmq://HOST:PORT` and what goes with it, as settings of the table `[store]`."""
     return {
-        **dict.fromkeys(OF_TABLES.values()),
+        **dict.fromkeys(OF_GATEWAY.values()),
         "store.kind": "rocketmq",
         "store.nameservers": [each for each in given["store"].removeprefix(CLUSTER).rstrip("/").split(",") if each],
         "store.access_key_file": given["access_key_file"],

@@ -30,7 +30,8 @@ class ClientSide:
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
     entries           places besides connections at which commands enter `gate`
-    forwards          True: another node carries out the commands, which keeps users and limits rates of messages
+    forwards          True: another node carries out the commands, and limits rates of messages
+    users_elsewhere   True: another node keeps the users, and this one a copy of them
     """
 
     gate: Handler
@@ -44,6 +45,7 @@ class ClientSide:
     unread: HostShares
     entries: Sequence[CommandEntry] = ()
     forwards: bool = False
+    users_elsewhere: bool = False
 
     def lost(self) -> dict[str, int]:
         """Reason -> number of messages that adapters have dropped instead of delivering them."""

@@ -18,6 +18,7 @@ from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
 from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.gate import Gate
+from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
@@ -28,8 +29,8 @@ from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
 from gateway.node.nameserver.registration_settings import RegistrationSettings
 from gateway.node.protocols import Protocols, installed
+from gateway.node.remote.store_address import StoreAddress
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
-from gateway.node.store_address import StoreAddress
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
 from gateway.usecase.catalog.modes import Modes
@@ -63,6 +64,7 @@ class StoreSide:
     first          access gate or throttle -> what takes the commands of clients first
     interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
     streams        adapters in place of those of the same name
+    access         users and policies of another node, and the authority over them; None: this node keeps its own
     """
 
     store: MessageStore
@@ -71,6 +73,7 @@ class StoreSide:
     first: Callable[[Handler], Handler] = lambda handler: handler
     interest: Callable[[str, bool], None] = lambda pattern, begins: None
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
+    access: tuple[AccessRecords, Access | None] | None = None
 
 
 PARTS: Final[Mapping[str, type]] = {
@@ -155,8 +158,9 @@ def compose(
     handler = _dispatcher(config, policy, store, clock, entropy)
     counters = CounterRegistry(protocols.words, clock.wall_ms)
     added = _added(config, policy, side, handler, counters, clock, entropy)
-    table = access_of(config)
-    access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
+    access_records, access = side.access or open_access(
+        access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
+    )
     handler.add(Administration(access_records))
     gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
     entry = side.first(throttle or gate)
@@ -183,6 +187,7 @@ def compose(
         uploads=setting.uploads,
         unread=setting.unread,
         entries=added.entries,
+        users_elsewhere=side.access is not None,
     )
 
 

@@ -26,8 +26,12 @@ ENVIRONMENT: Final = "environment"
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 C = TypeVar("C")
-CLUSTER_OPTIONS: Final = frozenset({"store.kind", "store.nameservers", "store.access_key_file", "store.ca"})
+CLUSTER_OPTIONS: Final = frozenset(
+    {"store.kind", "store.nameservers", "store.access_key_file", "store.ca", "store.state.address"}
+)
 """Settings of the table `[store]` that `--store rocketmq://HOST:PORT` and the options beside it give."""
+INNER: Final = {"store": "state"}
+"""Table -> the table inside it, whose settings variables and options give too: `HEADGATE_STORE_STATE_ADDRESS`."""
 UNREAD: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_COMPILED"})
 """Variables with the prefix that are not settings: they are read before the configuration."""
 
@@ -208,6 +212,9 @@ def _variable(variable: str, known: set[str], parts: Iterable[str]) -> str:
     if name in known:
         return name
     table, _, key = name.partition("_")
+    inner = INNER.get(table, "")
+    if inner and key.startswith(f"{inner}_"):
+        return f"{table}.{inner}.{key.removeprefix(f'{inner}_')}"
     if table in parts and key:
         return f"{table}.{key}"
     dotted = f"{table}.{key}"
@@ -224,7 +231,8 @@ def _known(name: str, known: set[str], where: str) -> str:
 
 
 def _option(name: str) -> str:
-    return name.replace("ports.", "port ").removeprefix("gateway.").replace("_", "-")
+    short = name.replace("ports.", "port ").replace("store.state.address", "state")
+    return short.removeprefix("gateway.").replace("_", "-")
 
 
 def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str], file: str) -> Config:
@@ -236,6 +244,10 @@ def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str
         table, dot, key = name.partition(".")
         if table == "ports" and dot:
             ports[key] = convert(Port, from_text(Port, value), name, sources[name])
+        elif "." in key:
+            inner, _, last = key.partition(".")
+            given = tables.setdefault(table, {}).get(inner, {})
+            tables[table][inner] = {**(given if isinstance(given, dict) else {}), last: value}
         elif dot:
             hint = declared(parts.tables[table]).get(key, object)
             tables.setdefault(table, {})[key] = from_text(hint, value) if sources[name].startswith(ENVIRONMENT) else value

@@ -73,4 +73,5 @@ def compose_gateway(
         uploads=setting.uploads,
         unread=setting.unread,
         forwards=True,
+        users_elsewhere=True,
     )

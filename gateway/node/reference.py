@@ -16,12 +16,25 @@ from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
 from gateway.node.composition import access_of
 from gateway.node.config import SETTINGS, Config, Known, Port
+from gateway.node.remote.state_address import StateAddress
 from gateway.node.settings import declared, rows_of, wanted
-from gateway.node.storage import DEFAULT_ENGINE, ENGINE, HOT_BYTES, KIND, LOCAL, ROCKETMQ, STATE, is_rocketmq, settings_of
+from gateway.node.storage import (
+    ADDRESS,
+    DEFAULT_ENGINE,
+    ENGINE,
+    HOT_BYTES,
+    KIND,
+    LOCAL,
+    ROCKETMQ,
+    STATE,
+    is_rocketmq,
+    settings_of,
+)
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.settings import RocketmqSettings
 
 BY_MEMORY: Final = "by memory"
+EMPTY: Final = '""'
 ABOUT_ENGINE: Final = "entry point of `gateway.stores`; the other settings here are those of the engine, as shown for `log`"
 _FIELD: Final = re.compile(r"^    (\w+) {2,}(\S.*)$")
 _MORE: Final = re.compile(r"^     +(\S.*)$")
@@ -67,16 +80,25 @@ def page(parts: Known) -> str:
 def _cluster_section() -> Iterator[str]:
     """What `[store]` takes in a gateway before an Apache RocketMQ cluster."""
     yield f'## `[store]` with `{KIND} = "{ROCKETMQ}"`\n'
-    yield f"A gateway before an Apache RocketMQ cluster; `[store.{STATE}]` has the settings above then.\n"
+    yield f"A gateway or a state node before an Apache RocketMQ cluster; `[store.{STATE}]` has the settings above then.\n"
     yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
     yield f"| `{KIND}` | `{LOCAL}` | one of {LOCAL}, {ROCKETMQ} | where messages are: in the data directory, or in a cluster |"
     for kind in (RocketmqSettings, RelaySettings):
-        defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-        words = explained(kind)
-        for name, hint in declared(kind).items():
-            value = text(defaults[name]) or '""'
-            yield f"| `{name}` | {_cell(value)} | {wanted(hint)} | {_escaped(words[name])} |"
+        yield from _rows(kind)
+    yield f"\n## `[store.{STATE}]` with `{ADDRESS}`\n"
+    yield "A gateway before a cluster, whose state is at a [state node](rocketmq-cluster.md#several-gateways).\n"
+    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
+    yield from _rows(StateAddress)
     yield ""
+
+
+def _rows(kind: type) -> Iterator[str]:
+    """A row for each setting of `kind`."""
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    words = explained(kind)
+    for name, hint in declared(kind).items():
+        value = "" if defaults[name] is dataclasses.MISSING else text(defaults[name])
+        yield f"| `{name}` | {_cell(value or EMPTY)} | {wanted(hint)} | {_escaped(words[name])} |"
 
 
 def explained(kind: type) -> dict[str, str]:
@@ -119,7 +141,7 @@ def _section(table: str, kind: type, ports: Mapping[str, int], rows: bool = Fals
     if table == "store":
         yield f"| `{ENGINE}` | `{DEFAULT_ENGINE}` | text | {ABOUT_ENGINE} |"
     for name in names:
-        value = BY_MEMORY if name == HOT_BYTES else text(defaults[name]) or '""'
+        value = BY_MEMORY if name == HOT_BYTES else text(defaults[name]) or EMPTY
         yield f"| `{name}` | {_cell(value)} | {wanted(hints[name])} | {_escaped(words[name])} |"
     yield ""
     for name in names:

@@ -44,6 +44,7 @@ class Renewal:
         self._throttle = side.throttle
         self._entries = side.entries
         self._forwards = side.forwards
+        self._users_elsewhere = side.users_elsewhere
         self._connection_context = connection_context
 
     def files(self) -> Sequence[str]:
@@ -59,14 +60,14 @@ class Renewal:
         fresh = self._reread()
         access = AccessConfig.of(fresh.part(AccessTable, "access"))
         limits = fresh.part(LimitsConfig, "limits")
-        if self._access is not None and not self._forwards and not (fresh.controlled and self._known(access)):
+        if self._access is not None and not self._users_elsewhere and not (fresh.controlled and self._known(access)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
         self._connection_context.connections_max = fresh.connections_max
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
-        if admin is not None and not self._forwards:
+        if admin is not None and not self._users_elsewhere:
             self._admit(*admin)
         before = {name: value for name, value, _ in self.config.rows()}
         after = {name: value for name, value, _ in fresh.rows()}

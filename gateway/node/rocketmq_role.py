@@ -1,4 +1,8 @@
-"""The role gateway before an Apache RocketMQ cluster: messages are there, the data directory has all else."""
+"""The roles gateway and store before an Apache RocketMQ cluster: messages are there, state is in a data directory.
+
+A gateway keeps the state itself, or `[store.state] address` names the state node: a process with the role store alone, which
+carries out what needs state for all gateways, and relays no remoting clients.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ from domain.ports import Clock
 from domain.store_ports import StateChange
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import AccessKey, KeyPlace
+from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore
 from gateway.node.protocols import Protocols
+from gateway.node.remote.state_node import StateNode
 from gateway.node.role import EndClients, OpenPort
-from gateway.node.storage import of_cluster
+from gateway.node.roles import GATEWAY, STORE
+from gateway.node.storage import of_cluster, state_address
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
@@ -44,8 +51,10 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.runtime.outgoing.relay_sockets import RelaySockets
+from protocols.adapter import Adapter
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.setting import Setting
 
 CHECK_S: Final = 0.02
 """Time between two looks at whether the cluster is there, during the start."""
@@ -67,13 +76,13 @@ class RocketmqRole:
         self._relay_settings = of_cluster(config, RelaySettings)
         if not self._settings.endpoints:
             raise ConfigError('store.nameservers is empty: name the cluster\'s name servers, as in ["10.0.0.5:9876"]')
-        if not config.controlled:
-            refuse_exposed(config)
         self._config = config
         self._clock = clock
         self._health = health
         self._protocols = protocols
         self._entropy = SystemEntropy()
+        self._relays = GATEWAY in config.role_set
+        self._state = self._state_node(health)
         self._make_choice = _strategy(self._settings.send)
         self._key()
         self._tls()
@@ -84,7 +93,24 @@ class RocketmqRole:
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
-        self._relay: Relay
+        self._relay: Relay | None = None
+
+    def _state_node(self, health: Health) -> StateNode | None:
+        """None: the state is in this node's data directory."""
+        config = self._config
+        address = state_address(config)
+        if address is not None:
+            if STORE in config.role_set:
+                raise ConfigError(
+                    f"roles is {config.roles}: store.state names the state node {address.address}, so this process is "
+                    "no store: start it with --roles gateway"
+                )
+            return StateNode(config, address, self._clock, self._entropy, health)
+        if not self._relays and config.role_set != {STORE}:
+            raise ConfigError(f"roles is {config.roles}: a state node of a cluster has the role store alone")
+        if not config.controlled:
+            refuse_exposed(config)
+        return None
 
     def _key(self) -> AccessKey | None:
         file, variable = self._settings.access_key_file, self._settings.access_key_env
@@ -125,7 +151,9 @@ class RocketmqRole:
         await self._inner.open(ports, host)
 
     async def _store_side(self, local: LocalStore, ports: Mapping[str, int], host: str) -> StoreSide:
-        config, clock = self._config, self._clock
+        config, clock, state = self._config, self._clock, self._state
+        if state is not None:
+            await state.open()
         host_bytes = self._protocols.store_host(host, ports)
         store = local.opened(
             lambda: open_store(config, host_bytes, local.disk, clock, self._entropy, hot_bytes(), local.report)
@@ -142,18 +170,27 @@ class RocketmqRole:
         self._store = RocketmqStore(
             self._servers, self._cluster, metadata, store, choice, facts, clock, client_id
         )  # fmt: skip
-        self._relay = await self._relayed(ports, host)
+        self._relay = await self._relayed(ports, host) if self._relays else None
         return StoreSide(
             store=self._store,
             front=self._store.before,
-            first=self._relay.before,
+            first=self._first,
             interest=self._store.tail.watch,
-            streams=lambda config, setting: {
-                "remoting": RelayAdapter(
-                    setting, config.part(RemotingConfig, "remoting"), self._relay_settings.check_signatures
-                )
-            },
+            streams=self._streams,
+            access=None if state is None else state.access(),
         )
+
+    def _first(self, gate: Handler) -> Handler:
+        """What takes the commands of clients: some are the state node's, and those of the relay need no gate."""
+        handler = gate if self._state is None else self._state.before(gate)
+        return handler if self._relay is None else self._relay.before(handler)
+
+    def _streams(self, config: Config, setting: Setting) -> dict[str, Adapter]:
+        """The adapter of remoting clients that are relayed."""
+        if self._relay is None:
+            return {}
+        checked = self._relay_settings.check_signatures
+        return {"remoting": RelayAdapter(setting, config.part(RemotingConfig, "remoting"), checked)}
 
     async def _told(self) -> None:
         """Wait until a name server has told the brokers."""
@@ -222,7 +259,10 @@ class RocketmqRole:
         self._inner.begin(now_ns, end_clients, open_port)
         registry = self._inner.parts.handler.registry
         self._store.begin(lambda group: bool(registry.producers(group)))
-        self._relay.start(lambda port: open_port("remoting", port))
+        if self._relay is not None:
+            self._relay.start(lambda port: open_port("remoting", port))
+        if self._state is not None:
+            self._state.begin(end_clients, self._inner.parts.counter_registry)
         self._look()
 
     def _look(self) -> None:
@@ -234,37 +274,52 @@ class RocketmqRole:
 
     def unfinished_bytes(self) -> int:
         """See `Parts.unfinished_bytes`. The relay bounds each of its clients alone: most of its requests are long polls."""
-        return self._inner.unfinished_bytes()
+        return self._inner.unfinished_bytes() + (0 if self._state is None else self._state.unfinished_bytes())
 
     def fill(self, snapshot: Snapshot) -> Snapshot:
         """Add what the store, the use cases and the relay know."""
         filled = self._inner.fill(snapshot)
-        return dataclasses.replace(filled, counters={**filled.counters, **self._relay.figures()})
+        counters = dict(filled.counters)
+        for each in (self._relay, self._state):
+            counters.update({} if each is None else each.figures())
+        return dataclasses.replace(filled, counters=counters)
 
     def lines(self) -> list[tuple[str, str]]:
         """What the cluster is, and what is not to be had."""
         inner = [line for line in self._inner.lines() if line[0] != "durability"]
-        return [*self._store.facts.lines(), ("brokers at", self._relay.where()), *inner]
+        relayed = [] if self._relay is None else [("brokers at", self._relay.where())]
+        state = [] if self._state is None else [self._state.line()]
+        return [*self._store.facts.lines(), *relayed, *state, *inner]
 
     def pause(self) -> None:
         """Start no further work."""
         self._inner.pause()
-        self._relay.stop()
+        if self._relay is not None:
+            self._relay.stop()
 
     async def settled(self) -> None:
         """Wait until all earlier sends are answered."""
         await self._inner.settled()
+        if self._state is not None:
+            await self._state.settled()
 
     def refuse_waiting(self, failure: Failure) -> None:
         """Answer long polls."""
         self._inner.refuse_waiting(failure)
+        if self._state is not None:
+            self._state.refuse_waiting(failure)
 
     async def close(self) -> None:
         """Close the connections to the cluster, and the data directory."""
+        if self._state is not None:
+            await self._state.settled()
+            self._state.close()
         await self._inner.close()
 
     def abandon(self) -> None:
         """The start has failed."""
+        if self._state is not None:
+            self._state.close()
         self._servers.close()
         self._inner.abandon()
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from domain.errors import ConfigError
 from domain.storage_engine import GIVEN_FIELDS, StorageEngine
 from gateway.node.config import Config
+from gateway.node.remote.state_address import StateAddress
 from gateway.node.settings import declared, read
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.settings import RocketmqSettings
@@ -22,7 +23,9 @@ KIND: Final = "kind"
 LOCAL: Final = "local"
 ROCKETMQ: Final = "rocketmq"
 STATE: Final = "state"
-"""Table in the table `[store]`: settings of the engine beside a cluster."""
+"""Table in the table `[store]`: settings of the engine beside a cluster, or where that is."""
+ADDRESS: Final = "address"
+"""The setting of that table which says that the state is at another node."""
 HOT_BYTES: Final = "hot_bytes"
 """The setting of an engine whose default is a share of the machine's memory."""
 
@@ -68,15 +71,26 @@ def of_cluster(config: Config, kind: type[C]) -> C:
     return read(kind, "store", given, config.sources)
 
 
+def state_address(config: Config) -> StateAddress | None:
+    """The node at which the state beside a cluster is; None: it is in the data directory. Raises ConfigError."""
+    beside = _beside(config) if is_rocketmq(config) else {}
+    return read(StateAddress, f"store.{STATE}", beside, config.sources) if ADDRESS in beside else None
+
+
+def _beside(config: Config) -> Mapping[str, object]:
+    beside = config.table("store").get(STATE, {})
+    if not isinstance(beside, dict):
+        raise ConfigError("store.state is a table: where the state node is, or settings of the engine beside the cluster")
+    return beside
+
+
 def settings_of(config: Config, hot_bytes: int, given: Mapping[str, Any] = {}) -> Any:
     """The table `[store]` as the engine's settings; `given` are the fields that the node sets. Raises ConfigError."""
     kind = engine_of(config).settings
     table = dict(config.table("store"))
     if is_rocketmq(config):
-        beside = table.get(STATE, {})
-        if not isinstance(beside, dict):
-            raise ConfigError("store.state is a table: the settings of the engine beside the cluster")
-        table = beside
+        beside = _beside(config)
+        table = {} if ADDRESS in beside else dict(beside)
     table = {name: value for name, value in table.items() if name not in (ENGINE, KIND)}
     if HOT_BYTES in declared(kind):
         table.setdefault(HOT_BYTES, hot_bytes)

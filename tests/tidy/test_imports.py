@@ -19,7 +19,9 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.store_role", PACKAGES),
     ("gateway.node.gateway_role", PACKAGES),
     ("gateway.node.gateway_composition", PACKAGES),
-    ("gateway.node.store_address", ()),
+    ("gateway.node.remote.store_address", ()),
+    ("gateway.node.remote.state_address", ("gateway.node.remote.store_address",)),
+    ("gateway.node.remote", PACKAGES),
     ("gateway.node.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
     ("gateway.node.nameserver.registration_settings", ()),
     ("gateway.node.nameserver", PACKAGES),
@@ -56,6 +58,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "domain",
             "gateway.node.config",
             "gateway.node.settings",
+            "gateway.node.remote.state_address",
             "gateway.rocketmq.relay.settings",
             "gateway.rocketmq.settings",
         ),
@@ -162,7 +165,7 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.rocketmq_role",
+    "gateway.node.rocketmq_role", "gateway.node.remote.connections",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
     "pyspark_headgate",

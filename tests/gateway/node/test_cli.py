@@ -36,7 +36,7 @@ def headgate(*arguments: str, folder: Path, environment: dict[str, str] | None =
         (["up", "--roles", "store"], "start a part with headgate run"),
         (["run", "--roles", "broker"], "some of gateway, store, nameserver are wanted"),
         (["run", "--roles", "gateway"], "name it by --store HOST:PORT"),
-        (["run", "--roles", "gateway", "--store", "elsewhere"], "HOST:PORT of the store's remoting port is wanted"),
+        (["run", "--roles", "gateway", "--store", "elsewhere"], "HOST:PORT of the node's remoting port is wanted"),
         (["run", "--roles", "gateway", "--store", "a:1", "--access-key-file", "none"], "gateway.access_key_file"),
         (["run", "--roles", "gateway", "--store", "a:1", "--store-ca", "none.pem"], "gateway.store_ca none.pem"),
         (["up", "--port", "mqqt=1"], "did you mean 'ports.mqtt'"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
 
 from domain.channel import ChannelCommand, ReadingPaused
 from domain.command import Send
-from domain.errors import ErrorCode
+from domain.errors import ConfigError, ErrorCode
 from domain.event import Event, Refused, Sent
 from domain.message import Message
 from gateway.connection.context import ConnectionContext
@@ -70,3 +73,16 @@ def test_a_rate_that_is_new_holds_for_channels_of_a_connection() -> None:
         two.parts.gate.handle(recorder.connection, ChannelCommand("a", send(number)))
     paused = [event.ticket for event in recorder.take() if isinstance(event, ReadingPaused)]
     assert paused == ["a", "a"], "MQTT is not read from, for a second each time"
+
+
+def test_a_node_whose_users_are_elsewhere_needs_none_in_its_settings() -> None:
+    two = Two(config=Config(admin="root:r00t-and-branch"))
+    assert two.parts.access is not None
+    elsewhere = replace(two.parts, users_elsewhere=True)
+    fresh = replace(LIMITED, admin="other:0ther-password")
+    renewal = Renewal(Config(), lambda: fresh, elsewhere, context_of(two))
+    renewal.apply()
+    assert "other" not in two.parts.access.records.users
+    Renewal(Config(), lambda: LIMITED, elsewhere, context_of(two)).apply()
+    with pytest.raises(ConfigError, match="switched off"):
+        Renewal(Config(), lambda: LIMITED, two.parts, context_of(two)).apply()

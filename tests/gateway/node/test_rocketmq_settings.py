@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from domain.errors import ConfigError
 from gateway.node.cli import OPTIONS, _load
 from gateway.node.composition import known
 from gateway.node.config import Config, load
+from gateway.node.node import Node
+from gateway.node.remote.state_address import StateAddress
 from gateway.node.rocketmq_role import _strategy
-from gateway.node.storage import is_rocketmq, of_cluster, settings_of
+from gateway.node.storage import is_rocketmq, of_cluster, settings_of, state_address
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.settings import RocketmqSettings
 
@@ -58,6 +61,56 @@ def test_the_table_has_settings_of_the_cluster_the_relay_and_the_engine_beside_i
 def test_variables_name_name_servers(tmp_path: Path) -> None:
     environment = {"HEADGATE_STORE_KIND": "rocketmq", "HEADGATE_STORE_NAMESERVERS": "a:1;b:2"}
     assert of_cluster(config("", tmp_path, environment), RocketmqSettings).nameservers == ("a:1", "b:2")
+
+
+def test_an_option_a_variable_or_the_table_names_the_state_node(tmp_path: Path) -> None:
+    assert state_address(options(store="rocketmq://a:1")) is None
+    found = options(store="rocketmq://a:1", state="10.0.0.7:10911")
+    assert state_address(found) == StateAddress("10.0.0.7:10911")
+    assert settings_of(found, 1) == settings_of(options(store="rocketmq://a:1"), 1)
+    text = '[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\n[store.state]\naddress = "b:2"\nca = "/ca"\nconnections = 3\n'
+    found = config(text, tmp_path, {"HEADGATE_STORE_STATE_ACCESS_KEY_FILE": "/key"})
+    assert state_address(found) == StateAddress("b:2", "/key", "/ca", connections=3)
+    node = StateAddress("b:2", "/key", "/ca", connections=3).of_node()
+    assert (node.endpoint, node.access_key_file, node.store_ca, node.connections) == (("b", 2), "/key", "/ca", 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "wrong"),
+    [
+        ('address = "nowhere"', "'nowhere' is no address"),
+        ('address = ""', "address is empty"),
+        ('address = "a:1"\nsegment_bytes = 5', "store.state.segment_bytes"),
+        ('address = "a:1"\nconnections = 17', "connections"),
+    ],
+)
+def test_wrong_settings_of_a_state_node_are_refused(tmp_path: Path, state: str, wrong: str) -> None:
+    found = config(f'[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\n[store.state]\n{state}\n', tmp_path)
+    with pytest.raises(ConfigError, match=wrong):
+        state_address(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"roles": "gateway,store", "state": "a:1"}, "names the state node a:1, so this process is no store"),
+        ({"roles": "store,nameserver"}, "a state node of a cluster has the role store alone"),
+        ({"roles": "store", "host": "0.0.0.0"}, "no access control"),
+        ({"roles": "gateway", "host": "0.0.0.0"}, "no access control"),
+    ],
+)
+def test_roles_that_make_no_sense_are_refused(tmp_path: Path, given: dict[str, str], wrong: str) -> None:
+    async def start() -> None:
+        await Node(options(store="rocketmq://a:1", data=str(tmp_path / "data"), **given)).start()
+
+    with pytest.raises(ConfigError, match=wrong):
+        asyncio.run(start())
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_state_node_is_of_a_cluster_only() -> None:
+    with pytest.raises(ConfigError, match=r"store\.state is unknown"):
+        settings_of(options(store="10.0.0.5:10911", state="a:1"), 1)
 
 
 @pytest.mark.parametrize(

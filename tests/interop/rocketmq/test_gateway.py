@@ -8,6 +8,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import aiocoap
 import paho.mqtt.client as mqtt
@@ -71,26 +72,38 @@ def bodies(near: Client, topic: str) -> list[bytes]:
 class Subscriber:
     """A paho client, whose session outlives its connections."""
 
-    def __init__(self, node: Node, name: str, *filters: str, clean: bool = False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        *filters: str,
+        clean: bool = False,
+        will: tuple[str, bytes] | None = None,
+        expiry_s: int = 3_600,
+    ) -> None:
         self.got: list[tuple[str, bytes]] = []
-        self._subscribed: list[object] = []
+        self.lost: list[object] = []
+        self.subscribed: list[Any] = []
         self._connected: list[object] = []
         self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTProtocolVersion.MQTTv5)
         self.client.on_message = lambda _client, _data, message: self.got.append((message.topic, bytes(message.payload)))
-        self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self._subscribed.append(codes)
+        self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self.subscribed.append(codes)
         self.client.on_connect = lambda *_: self._connected.append(1)
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-        properties.SessionExpiryInterval = 3_600
+        properties.SessionExpiryInterval = expiry_s
+        self.client.on_disconnect = lambda *_: self.lost.append(1)
+        if will is not None:
+            self.client.will_set(*will, qos=1)
         self.client.connect("127.0.0.1", node.port("mqtt"), clean_start=clean, properties=properties)
         self.client.loop_start()
         until(lambda: bool(self._connected), WAIT_S)
         if filters:
             self.client.subscribe([(each, 1) for each in filters])
-            until(lambda: bool(self._subscribed), WAIT_S)
-            assert all(not code.is_failure for code in self._subscribed[0])  # type: ignore[attr-defined]
+            until(lambda: bool(self.subscribed), WAIT_S)
+            assert all(not code.is_failure for code in self.subscribed[0])
 
-    def publish(self, topic: str, body: bytes, qos: int) -> None:
-        sent = self.client.publish(topic, body, qos)
+    def publish(self, topic: str, body: bytes, qos: int, retain: bool = False) -> None:
+        sent = self.client.publish(topic, body, qos, retain)
         sent.wait_for_publish(WAIT_S)
         assert sent.is_published()
 

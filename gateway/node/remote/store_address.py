@@ -8,6 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 Seconds = Annotated[int, Meta(ge=1, le=300)]
+Connections = Annotated[int, Meta(ge=1, le=16)]
+Frames = Annotated[int, Meta(ge=1, le=2)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class StoreAddress:
     store_ca: str = ""
     answer_s: Seconds = 5
     silence_s: Seconds = 10
-    connections: Annotated[int, Meta(ge=1, le=16)] = 1
-    frames: Annotated[int, Meta(ge=1, le=2)] = 2
+    connections: Connections = 1
+    frames: Frames = 2
 
     def __post_init__(self) -> None:
         if self.store:
@@ -53,5 +55,5 @@ class StoreAddress:
 def _split(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise ValueError(f"store is {address!r}: HOST:PORT of the store's remoting port is wanted, as in 10.0.0.5:10911")
+        raise ValueError(f"{address!r} is no address: HOST:PORT of the node's remoting port is wanted, as in 10.0.0.5:10911")
     return host.strip("[]"), int(port)

@@ -1,0 +1,131 @@
+"""Connections to a node that carries out commands, with their forwarders: of a gateway to its store, or to its state node."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from domain.errors import ConfigError
+from domain.ports import Clock, Entropy
+from gateway.access.records import AccessRecords
+from gateway.client.answer import KeyPlaceError
+from gateway.client.security import KeyPlace
+from gateway.forwarding.forwarder import Forwarder
+from gateway.forwarding.forwarders import Forwarders
+from gateway.node.composition import access_of
+from gateway.node.config import Config
+from gateway.node.remote.store_address import StoreAddress
+from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
+from protocols.remoting.node_dialog import NodeDialog, Sign
+
+CHECK_S: Final = 0.01
+"""Time between two looks at whether the node is there, or has answered."""
+SETTLE_S: Final = 2.0
+"""Seconds that the node has for its answers when this one stops."""
+
+
+@final
+class NodeConnections:
+    """All connections to one node.
+
+    forwarders   what gives commands to it
+    records      a copy of its users and policies
+    where        HOST:PORT of it
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        address: StoreAddress,
+        settings: tuple[str, str],
+        clock: Clock,
+        entropy: Entropy,
+        changed: Callable[[], None],
+    ) -> None:
+        """Raises ConfigError when the key or the authorities cannot be read.
+
+        settings   names of the settings of the access key and of the authorities, for errors
+        changed    called when a connection is there, and when it is not any more
+        """
+        self._address = address
+        self._key_setting, self._ca_setting = settings
+        self._sign()
+        self._tls()
+        lives = [entropy.token(16) for _ in range(address.connections)]
+        name = config.advertise or config.host
+        self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
+        self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
+        self._connections = [
+            StoreConnection(
+                *address.endpoint, partial(self._dialog, each), self._tls, address.answer_s, address.silence_s, entropy, changed
+            )
+            for each in self.forwarders.each
+        ]
+        self.where = self._connections[0].where
+
+    def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
+        return NodeDialog(forwarder, self._sign(), write)
+
+    def _sign(self) -> Sign | None:
+        file = self._address.access_key_file
+        try:
+            return KeyPlace(file).read().signed if file else None
+        except KeyPlaceError as error:
+            raise ConfigError(f"{self._key_setting}: {error}") from error
+
+    def _tls(self) -> ssl.SSLContext | None:
+        authorities = self._address.store_ca
+        if not authorities:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"{self._ca_setting} {authorities} cannot be used: {error}") from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    @property
+    def waits(self) -> str:
+        """Why there is no connection; "": there is one."""
+        waits = [connection.waits for connection in self._connections]
+        return waits[0] if all(waits) else ""
+
+    @property
+    def secure(self) -> str:
+        """How the connections are protected, in words."""
+        return "TLS" if self._address.store_ca else "plain text"
+
+    def start(self) -> None:
+        """Connect, and connect again whenever a connection is lost."""
+        for connection in self._connections:
+            connection.start()
+
+    async def reached(self) -> None:
+        """Wait, for ever, until the node has told what it is, and its users and policies."""
+        while self.forwarders.facts is None or not self.forwarders.ready:
+            await asyncio.sleep(CHECK_S)
+
+    async def settled(self) -> None:
+        """Wait for the node's answers, at most SETTLE_S."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + SETTLE_S
+        while (self.forwarders.unanswered_bytes() or self.forwarders.unanswered()) and loop.time() < end_s:
+            await asyncio.sleep(CHECK_S)
+
+    def figures(self) -> dict[str, float]:
+        """For the metrics."""
+        connections = self._connections
+        return {
+            "gateway_store_connected": sum(not each.waits for each in connections),
+            "gateway_store_attempts_total": sum(each.attempts for each in connections),
+            "gateway_store_losses_total": sum(each.losses for each in connections),
+            "gateway_unanswered_bytes": self.forwarders.unanswered_bytes(),
+        }
+
+    def close(self) -> None:
+        """Close the connections, and make no more."""
+        for connection in self._connections:
+            connection.close()
