@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol, final
 
 from domain.errors import GatewayError
+from domain.refusal import TLS_ONLY
 from protocols.remoting import codes
 from protocols.remoting.codes import GREET_NODE, NODE_FRAME
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, FLAG_ONEWAY, LANGUAGE_OTHER
 
 _HELLO_OPAQUE: Final = 1
+_KEY_WANTED: Final = "give a Super user of the store in access_key_file"
 
 Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 """Ext fields and body of a request -> the ext fields with those that prove who sends it."""
@@ -87,7 +89,9 @@ class NodeDialog:
         if frame.code == codes.NOT_SUPPORTED:
             raise DialogError("it does not know gateways: start a node of this version there, with the role store")
         if frame.code == codes.NO_PERMISSION:
-            raise DialogError(f"it refuses this gateway ({frame.remark}): give a Super user of the store in access_key_file")
+            without_tls = frame.remark == TLS_ONLY
+            remedy = "name the authority of its certificate in store_ca" if without_tls else _KEY_WANTED
+            raise DialogError(f"it refuses this gateway ({frame.remark}): {remedy}")
         if frame.code != codes.SUCCESS:
             raise DialogError(f"it refuses this gateway (code {frame.code}: {frame.remark})")
         self._speaker.greeted(frame.body)

@@ -16,6 +16,7 @@ from gateway.client.client import Client
 from gateway.client.link import Link
 from gateway.client.security import KeyPlace, Tls
 from tests.interop import certificates
+from tests.interop.cluster.spread import BALANCER, STORE
 from tests.interop.node import Node
 
 _CREATE_USER = 3001
@@ -30,7 +31,7 @@ class Secured:
     def __init__(self, folder: Path, *options: str) -> None:
         self._keys = folder / "keys"
         self._keys.mkdir(parents=True)
-        self.ca, private = certificates.write(folder / "tls", 7)
+        self.ca, private = certificates.write(folder / "tls", 7, ("localhost", BALANCER, STORE))
         self.root = self.place("root", ROOT_PASSWORD)
         given = ("--tls-only", "--certificate", str(self.ca), "--key", str(private), "--admin-file", self.root.file)
         # The environment tells the credentials of the admin port to `Node`.

@@ -65,6 +65,9 @@ class Spread:
         options = [*options, "--store", f"{STORE}:{ports['remoting']}"]
         if key is not None:
             options += ["--access-key-file", str(key)]
+        if "--tls-only" in options:
+            # Its certificate is its own authority.
+            options += ["--store-ca", options[options.index("--certificate") + 1]]
         for number, host in enumerate(self._hosts, 1):
             where = ["--host", host, "--admin-host", host, "--advertise", BALANCER, "--data", str(data)]
             command = [sys.executable, "-m", "gateway", "run", "--roles", "gateway", *where, *options]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from domain.errors import GatewayError
+from domain.refusal import TLS_ONLY
 from protocols.remoting import codes
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.codes import GREET_NODE, NODE_FRAME
@@ -100,6 +101,7 @@ def test_requests_are_signed_and_frames_are_not() -> None:
     [
         (codes.NOT_SUPPORTED, "", "start a node of this version there"),
         (codes.NO_PERMISSION, "check signature failed.", "check signature failed.*access_key_file"),
+        (codes.NO_PERMISSION, TLS_ONLY, "takes TLS only.*store_ca"),
         (codes.SYSTEM_ERROR, "broken", "code 1: broken"),
     ],
 )
