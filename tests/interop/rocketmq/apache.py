@@ -15,10 +15,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from benchmarks.process import bound
 from gateway.client.link import Link
@@ -31,7 +32,7 @@ JVM = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )  # fmt: skip
 CLUSTER = "DefaultCluster"
-_GET_ROUTE = 105
+GET_ROUTE = 105
 _GET_MAX_OFFSET = 30
 _GET_RUNTIME_INFO = 28
 _CHANCE = random.SystemRandom()
@@ -45,12 +46,15 @@ def classpath() -> str:
 class JavaServer:
     """One of Apache's servers, in a process of its own."""
 
-    def __init__(self, name: str, folder: Path, port: int, main: str, settings: dict[str, object]) -> None:
+    def __init__(
+        self, name: str, folder: Path, port: int, main: str, settings: dict[str, object], options: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.port = port
         self.folder = folder
         self._main = main
         self._settings = {"listenPort": port, **settings}
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -66,7 +70,7 @@ class JavaServer:
         home = (f"-Drocketmq.home.dir={self.folder}", f"-Duser.home={self.folder}")
         with (self.folder / "output.txt").open("ab") as output:
             self._process = subprocess.Popen(
-                bound([*JVM, *home, "-cp", classpath(), f"org.apache.rocketmq.{self._main}", "-c", str(conf)]),
+                bound([*JVM, *home, *self._options, "-cp", classpath(), f"org.apache.rocketmq.{self._main}", "-c", str(conf)]),
                 stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder,
             )  # fmt: skip
 
@@ -111,25 +115,29 @@ class ApacheCluster:
 
     def __init__(self, folder: Path, **settings: object) -> None:
         """`settings` are added to those of the brokers."""
-        self.nameserver = JavaServer("nameserver", folder / "ns", _free_run(), "namesrv.NamesrvStartup", {})
+        self.nameserver = JavaServer("nameserver", folder / "ns", free_run(), "namesrv.NamesrvStartup", {})
         self.brokers = {
-            name: JavaServer(name, folder / name, _free_run(), "broker.BrokerStartup", self._broker(name, folder, settings))
+            name: JavaServer(name, folder / name, free_run(), "broker.BrokerStartup", self._broker(name, folder, settings))
             for name in ("broker-a", "broker-b")
         }
 
     def _broker(self, name: str, folder: Path, settings: dict[str, object]) -> dict[str, object]:
+        own = self.broker_settings(name, folder / name)
+        return {**own, "brokerId": 0, "namesrvAddr": self.nameserver.address, **settings}
+
+    @staticmethod
+    def broker_settings(name: str, folder: Path) -> dict[str, object]:
+        """The settings that brokers of tests have in common. `folder`: of this broker alone."""
         return {
-            "brokerClusterName": CLUSTER, "brokerName": name, "brokerId": 0, "brokerIP1": "127.0.0.1",
-            "namesrvAddr": self.nameserver.address, "storePathRootDir": folder / name / "store",
-            "storePathCommitLog": folder / name / "store" / "commitlog", "flushDiskType": "ASYNC_FLUSH",
+            "brokerClusterName": CLUSTER, "brokerName": name, "brokerIP1": "127.0.0.1", "storePathRootDir": folder / "store",
+            "storePathCommitLog": folder / "store" / "commitlog", "flushDiskType": "ASYNC_FLUSH",
             "autoCreateTopicEnable": "true", "enablePropertyFilter": "true", "recallMessageEnable": "true",
             "mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 300_000, "maxIndexNum": 100_000,
             "maxHashSlotNum": 50_000, "timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20,
-            "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99,
-            "brokerFastFailureEnable": "false", **settings,
+            "transactionCheckInterval": 3_000, "diskMaxUsedSpaceRatio": 99, "brokerFastFailureEnable": "false",
         }  # fmt: skip
 
-    def __enter__(self) -> ApacheCluster:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -153,7 +161,7 @@ class ApacheCluster:
         broker.ready()
         self.until_route(CLUSTER, len(self.brokers))
         # It listens some time before it answers.
-        _until(lambda: _answers(broker.address), f"{name} answers nothing")
+        eventually(lambda: self._answers(broker.address), f"{name} answers nothing")
 
     def stop(self) -> None:
         """Stop all of it; what is stored is not needed any more."""
@@ -164,23 +172,23 @@ class ApacheCluster:
         """Wait until the name server's route of a topic has so many brokers."""
 
         def known() -> bool:
-            link = Link(self.nameserver.address, 5)
+            link = self.link(self.nameserver.address)
             try:
-                (reply,) = link.ask([(_GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"}, b"")])
+                (reply,) = link.ask([(GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"}, b"")])
             finally:
                 link.close()
             return reply.code == 0 and len(json.loads(reply.body)["brokerDatas"]) == brokers
 
-        _until(known, f"the route of {topic} has no {brokers} brokers")
+        eventually(known, f"the route of {topic} has no {brokers} brokers")
 
     def until_readable(self, broker: str, topic: str, count: int) -> None:
         """Wait until queue 0 of a topic has so many messages that can be read."""
 
         def readable() -> bool:
             fields = {"topic": topic, "queueId": "0", "committed": "false"}
-            return int(ask(self.brokers[broker].address, _GET_MAX_OFFSET, fields)["offset"]) >= count
+            return int(self.ask(self.brokers[broker].address, _GET_MAX_OFFSET, fields)["offset"]) >= count
 
-        _until(readable, f"{topic} has not {count} messages")
+        eventually(readable, f"{topic} has not {count} messages")
 
     def make_topic(self, topic: str, kind: str = "NORMAL", queues: int = 2) -> None:
         """`mqadmin updateTopic -c DefaultCluster -a +message.type=KIND`."""
@@ -190,7 +198,7 @@ class ApacheCluster:
             "force": "false",
         }  # fmt: skip
         for broker in self.brokers.values():
-            ask(broker.address, UPDATE_AND_CREATE_TOPIC, fields)
+            self.ask(broker.address, UPDATE_AND_CREATE_TOPIC, fields)
         self.until_route(topic, len(self.brokers))
 
     def make_group(self, group: str, orderly: bool = False, **more: object) -> None:
@@ -200,7 +208,28 @@ class ApacheCluster:
             "retryQueueNums": 1, **more,
         }  # fmt: skip
         for broker in self.brokers.values():
-            ask(broker.address, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {"bname": broker.name}, json.dumps(body).encode())
+            self.ask(broker.address, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {"bname": broker.name}, json.dumps(body).encode())
+
+    def link(self, address: str) -> Link:
+        """A connection to one of the servers."""
+        return Link(address, 10)
+
+    def ask(self, address: str, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
+        """Send one request, which must succeed. Returns the ext fields of the answer."""
+        link = self.link(address)
+        try:
+            (reply,) = link.ask([(code, fields, body)])
+            assert reply.code == 0, reply.remark
+            return dict(reply.fields() or {})
+        finally:
+            link.close()
+
+    def _answers(self, address: str) -> bool:
+        # A broker that has just started fails to tell its figures: it has none yet.
+        with suppress(OSError, AssertionError):
+            self.ask(address, _GET_RUNTIME_INFO, {"bname": ""})
+            return True
+        return False
 
     def mqadmin(self, *arguments: str) -> str:
         """What a command of mqadmin prints."""
@@ -212,33 +241,14 @@ class ApacheCluster:
         return done.stdout + done.stderr
 
 
-def ask(address: str, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
-    """Send one request, which must succeed. Returns the ext fields of the answer."""
-    link = Link(address, 10)
-    try:
-        (reply,) = link.ask([(code, fields, body)])
-        assert reply.code == 0, reply.remark
-        return dict(reply.fields() or {})
-    finally:
-        link.close()
-
-
-def _answers(address: str) -> bool:
-    # A broker that has just started fails to tell its figures: it has none yet.
-    with suppress(OSError, AssertionError):
-        ask(address, _GET_RUNTIME_INFO, {"bname": ""})
-        return True
-    return False
-
-
-def _until(true: Callable[[], bool], text: str) -> None:
+def eventually(true: Callable[[], bool], text: str) -> None:
     limit = time.monotonic() + START_S
     while not true():
         assert time.monotonic() < limit, text
         time.sleep(0.2)
 
 
-def _free_run() -> int:
+def free_run() -> int:
     """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above.
 
     It is below those that the system gives to connections, one of which may begin before the server listens.

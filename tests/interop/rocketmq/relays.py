@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.interop.node import Node
-from tests.interop.rocketmq.apache import _free_run
+from tests.interop.rocketmq.apache import free_run
 from tests.patience import until
 
 HOST = "127.0.0.1"
@@ -17,7 +17,7 @@ class RelayNode:
     """One gateway, from `with` to the end of the block. `by_name`: brokers have no ports of their own."""
 
     def __init__(self, folder: Path, before: str, by_name: bool = False) -> None:
-        self._first_port = 0 if by_name else _free_run()
+        self._first_port = 0 if by_name else free_run()
         options = ("--roles", "gateway", "--store", f"rocketmq://{before}", "--durability", "page")
         self.node = Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": str(self._first_port)}, verb="run")
 

@@ -1,0 +1,141 @@
+"""Apache RocketMQ 5.5.0 in controller mode: three name servers with a controller each, and two groups of two brokers.
+
+A message is acknowledged when the whole SyncStateSet of its group has it (`allAckInSyncStateSet`): it outlives its master.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.client.link import Link
+from tests.interop.rocketmq.apache import CLUSTER, GET_ROUTE, ApacheCluster, JavaServer, eventually, free_run
+
+GROUPS = ("broker-a", "broker-b")
+_GET_METADATA_INFO = 1005
+_GET_SYNC_STATE_DATA = 1006
+
+
+class ControllerCluster(ApacheCluster):
+    """The cluster. `brokers` has the master of each group, as it was when `until_in_sync` was called last."""
+
+    def __init__(self, folder: Path) -> None:
+        ports, peers = [free_run() for _ in range(3)], [free_run() for _ in range(3)]
+        told = ";".join(f"n{number}-127.0.0.1:{port}" for number, port in enumerate(peers))
+        self._controllers = [f"127.0.0.1:{port}" for port in peers]
+        self.nameservers = [
+            JavaServer(
+                f"n{number}", folder / f"n{number}", port, "namesrv.NamesrvStartup",
+                {
+                    "enableControllerInNamesrv": "true", "controllerDLegerGroup": "controllers", "controllerDLegerPeers": told,
+                    "controllerDLegerSelfId": f"n{number}", "controllerStorePath": folder / f"n{number}" / "controller",
+                },
+            )
+            for number, port in enumerate(ports)
+        ]  # fmt: skip
+        self.nameserver = self.nameservers[0]
+        shared: dict[str, object] = {
+            "brokerId": -1, "brokerRole": "SLAVE", "enableControllerMode": "true", "allAckInSyncStateSet": "true",
+            "controllerAddr": ";".join(self._controllers), "namesrvAddr": self.addresses,
+        }  # fmt: skip
+        self.members = {name: [self._member(name, number, folder, shared) for number in range(2)] for name in GROUPS}
+        self.brokers = {}
+
+    @property
+    def addresses(self) -> str:
+        """host:port of all name servers, between semicolons."""
+        return ";".join(each.address for each in self.nameservers)
+
+    def _member(self, name: str, number: int, folder: Path, shared: dict[str, object]) -> JavaServer:
+        port = free_run()
+        own = folder / f"{name}-{number}"
+        settings = self.broker_settings(name, own)
+        return JavaServer(f"{name}-{number}", own, port, "broker.BrokerStartup", settings | shared | {"haListenPort": port + 1})
+
+    def start(self) -> None:
+        """Start all of it, and wait until each group has a master and both of its brokers in sync."""
+        for each in self.nameservers:
+            each.spawn()
+        for each in self.nameservers:
+            each.ready()
+        eventually(lambda: self._leader() is not None, "no controller leads")
+        for group in self.members.values():
+            for each in group:
+                each.spawn()
+        for group in self.members.values():
+            for each in group:
+                each.ready()
+        self.until_in_sync()
+
+    def until_in_sync(self) -> None:
+        """Wait until both brokers of each group are in its SyncStateSet, and the name servers know both masters."""
+
+        def complete() -> bool:
+            masters = {name: self._state(name) for name in GROUPS}
+            if any(state is None or state[1] != 2 for state in masters.values()):
+                return False
+            found = {name: state[0] for name, state in masters.items() if state is not None}
+            self.brokers = {
+                name: next(each for each in self.members[name] if each.address == address) for name, address in found.items()
+            }
+            return all(self._routes(each) == found for each in self.nameservers)
+
+        eventually(complete, "the groups are not in sync")
+
+    def kill_master(self, group: str) -> JavaServer:
+        """SIGKILL the master of a group. Returns it, to be started again."""
+        master = self.brokers[group]
+        master.kill()
+        return master
+
+    def stop(self) -> None:
+        """Stop all of it."""
+        for group in self.members.values():
+            for each in group:
+                each.kill()
+        for each in self.nameservers:
+            each.kill()
+
+    def _leader(self) -> str | None:
+        """host:port of the controller that leads; None: there is none."""
+        for address in self._controllers:
+            with suppress(OSError):
+                link = Link(address, 5)
+                try:
+                    (reply,) = link.ask([(_GET_METADATA_INFO, {}, b"")])
+                finally:
+                    link.close()
+                leader = (reply.fields() or {}).get("controllerLeaderAddress", "")
+                if reply.code == 0 and leader:
+                    return leader
+        return None
+
+    def _state(self, group: str) -> tuple[str, int] | None:
+        """(address of the master, brokers in sync) by the controller; None: it does not say."""
+        leader = self._leader()
+        if leader is None:
+            return None
+        with suppress(OSError, KeyError):
+            link = Link(leader, 5)
+            try:
+                (reply,) = link.ask([(_GET_SYNC_STATE_DATA, {}, json.dumps([group]).encode())])
+            finally:
+                link.close()
+            if reply.code == 0:
+                found = json.loads(reply.body)["replicasInfoTable"][group]
+                return found["masterAddress"], len(found["inSyncReplicas"])
+        return None
+
+    def _routes(self, nameserver: JavaServer) -> dict[str, str]:
+        """Group -> address of its master, by a name server."""
+        with suppress(OSError, ValueError):
+            link = Link(nameserver.address, 5)
+            try:
+                (reply,) = link.ask([(GET_ROUTE, {"topic": CLUSTER, "acceptStandardJsonOnly": "true"}, b"")])
+            finally:
+                link.close()
+            if reply.code == 0:
+                brokers = json.loads(reply.body)["brokerDatas"]
+                return {each["brokerName"]: each["brokerAddrs"].get("0", "") for each in brokers}
+        return {}
