@@ -22,7 +22,7 @@ from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.ports import Clock
 from domain.store_ports import StateChange
 from gateway.client.answer import KeyPlaceError
-from gateway.client.security import AccessKey, KeyPlace
+from gateway.client.security import KeyPlace
 from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
@@ -50,6 +50,7 @@ from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.runtime.outgoing.kept_key import KeptKey
 from gateway.runtime.outgoing.relay_sockets import RelaySockets
 from protocols.adapter import Adapter
 from protocols.remoting.config import RemotingConfig
@@ -59,6 +60,8 @@ from protocols.setting import Setting
 CHECK_S: Final = 0.02
 """Time between two looks at whether the cluster is there, during the start."""
 LOG_S: Final = 10.0
+REFUSED_S: Final = 1.0
+"""Pause before brokers that refuse the access key of this node are asked again."""
 PORTS: Final = "rocketmq_ports"
 """State space of the ports at which brokers are served: address of the broker -> port."""
 STRATEGIES: Final = "gateway.rocketmq.choices"
@@ -84,10 +87,10 @@ class RocketmqRole:
         self._relays = GATEWAY in config.role_set
         self._state = self._state_node(health)
         self._make_choice = _strategy(self._settings.send)
-        self._key()
+        key = self._key()
         self._tls()
         self._servers = Brokers(
-            self._settings.endpoints, SocketDialer(self._tls), clock, self._entropy, self._signed if self._key() else None
+            self._settings.endpoints, SocketDialer(self._tls), clock, self._entropy, None if key is None else key.signed
         )
         self._inner = StoreRole(config, clock, health, protocols, self._store_side)
         self.folder = self._inner.folder
@@ -112,18 +115,14 @@ class RocketmqRole:
             refuse_exposed(config)
         return None
 
-    def _key(self) -> AccessKey | None:
+    def _key(self) -> KeptKey | None:
         file, variable = self._settings.access_key_file, self._settings.access_key_env
         if not file and not variable:
             return None
         try:
-            return KeyPlace(file, variable).read()
+            return KeptKey(KeyPlace(file, variable), self._clock)
         except KeyPlaceError as error:
             raise ConfigError(f"store.{'access_key_file' if file else 'access_key_env'}: {error}") from error
-
-    def _signed(self, fields: Mapping[str, str], body: bytes) -> dict[str, str]:
-        key = self._key()
-        return dict(fields) if key is None else key.signed(fields, body)
 
     def _tls(self) -> ssl.SSLContext | None:
         authorities = self._settings.ca
@@ -228,9 +227,21 @@ class RocketmqRole:
             await asked
 
     async def _facts(self) -> ClusterFacts:
-        found: asyncio.Future[ClusterFacts] = asyncio.get_running_loop().create_future()
-        FactFinding(self._servers, self._cluster, found.set_result).start()
-        facts = await found
+        """What the brokers say of themselves. Waits while all of them refuse the access key of this node."""
+        said = ""
+        while True:
+            found: asyncio.Future[ClusterFacts] = asyncio.get_running_loop().create_future()
+            FactFinding(self._servers, self._cluster, found.set_result).start()
+            facts = await found
+            refusal = facts.refusal()
+            if not refusal:
+                break
+            self._health.waits = f"waits for the cluster: {refusal}: name a user of the cluster in store.access_key_file"
+            if refusal != said:
+                said = refusal
+                log.warning("%s", self._health.waits)
+            await asyncio.sleep(REFUSED_S)
+        self._health.waits = ""
         for line in facts.missing():
             log.info("not to be had from this cluster: %s", line)
         return facts

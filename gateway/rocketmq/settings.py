@@ -13,7 +13,7 @@ class RocketmqSettings:
 
     nameservers       `HOST:PORT` of the cluster's name servers
     access_key_file   file whose first line is `NAME:PASSWORD` of a user of the cluster, which signs this gateway's own
-                      requests; read again for each connection; "": see `access_key_env`
+                      requests; read again each second; "": see `access_key_env`
     access_key_env    environment variable with the same text; "": requests are not signed
     ca                PEM file of the authorities of the cluster's certificates: connections use TLS; "": plain text
     send              strategy for messages without an ordering key: `round-robin`, `latency`, `same-zone`, or the name of an

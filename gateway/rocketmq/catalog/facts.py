@@ -22,6 +22,8 @@ ALWAYS_MISSING: Final = (
     "pulls of members through a gateway's own use cases: a group is POP there",
 )
 """What no cluster has behind this gateway."""
+DENIED: Final = "has no permission"
+"""In the remark of a broker that knows who asks, and does not allow what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,14 @@ class BrokerFacts:
     version   as it says, "" when it does not tell
     settings  its configuration, empty when it does not tell
     fault     why it does not answer or is not what the name servers say, "": nothing is wrong
+    refuses   True: it does not know the access key of this node, and answers nothing else either
     """
 
     broker: str
     version: str
     settings: Mapping[str, str]
     fault: str = ""
+    refuses: bool = False
 
     def on(self, name: str, absent: str) -> bool:
         """A setting that is true or false; `absent` when it is not told."""
@@ -68,8 +72,14 @@ class ClusterFacts:
         """What an acknowledgement means, in words."""
         survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
         copied = ", and the loss of a broker with its disk" if self.replicated else ""
-        kinds = sorted({f"{each.settings.get('flushDiskType')}, {each.settings.get('brokerRole')}" for each in self.brokers})
+        kinds = sorted({_kind(each.settings) for each in self.brokers})
         return f"by the brokers' settings ({'; '.join(kinds)}): an acknowledged message survives {survives}{copied}"
+
+    def refusal(self) -> str:
+        """Why every broker refuses the access key of this node; "": not every one does."""
+        if not self.brokers or not all(each.refuses for each in self.brokers):
+            return ""
+        return "; ".join(f"{each.broker}: {each.fault}" for each in self.brokers)
 
     def missing(self) -> list[str]:
         """What is not to be had, each by name."""
@@ -92,7 +102,7 @@ class ClusterFacts:
         told = ", ".join(f"{each.broker} {each.version or 'version not told'}" for each in self.brokers)
         out = [("cluster", f"{self.cluster}: {told}"), ("durability", self.promise())]
         out += [("not to be had", each) for each in self.missing()]
-        out += [("not asked", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
+        out += [("broker", f"{each.broker}: {each.fault}") for each in self.brokers if each.fault]
         return out
 
 
@@ -121,6 +131,11 @@ class FactFinding:
         if isinstance(answer, Failure):
             self._end(BrokerFacts(broker, "", {}, answer.text))
             return
+        if answer.code == codes.NO_PERMISSION:
+            # Who is known, and may not read the settings, may be allowed to send and to receive.
+            refuses = DENIED not in answer.remark
+            self._end(BrokerFacts(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
+            return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
         request = BrokerRequest(codes.GET_RUNTIME_INFO, {"bname": broker})
         self._servers.ask(broker, request, lambda found: self._told(broker, settings, found))
@@ -142,6 +157,11 @@ class FactFinding:
         if not self._left:
             clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
             self._done(ClusterFacts(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
+
+
+def _kind(settings: Mapping[str, str]) -> str:
+    """How a broker flushes and copies."""
+    return f"{settings.get('flushDiskType')}, {settings.get('brokerRole')}" if settings else "not told"
 
 
 def properties_from(body: bytes) -> dict[str, str]:

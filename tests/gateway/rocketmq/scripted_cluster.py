@@ -17,7 +17,7 @@ from tests.store.clock import VirtualClock
 WAY_NS = 500_000
 """Time that bytes take in one direction."""
 
-Reply = tuple[int, Mapping[str, str], bytes] | None
+Reply = tuple[int, Mapping[str, str], bytes] | tuple[int, Mapping[str, str], bytes, str] | None
 """(response code, ext fields, body); None: no answer."""
 
 
@@ -63,9 +63,9 @@ class ScriptedServer:
             wire.tell(reply_to(frame, *found))
 
 
-def reply_to(frame: Frame, code: int, fields: Mapping[str, str], body: bytes = b"") -> bytes:
+def reply_to(frame: Frame, code: int, fields: Mapping[str, str], body: bytes = b"", remark: str = "") -> bytes:
     """The frame that answers a request."""
-    return encode(code, frame.opaque, fields=fields, body=body, flag=FLAG_RESPONSE, serialize=frame.serialize)
+    return encode(code, frame.opaque, fields=fields, body=body, flag=FLAG_RESPONSE, serialize=frame.serialize, remark=remark)
 
 
 class ScriptedWire:

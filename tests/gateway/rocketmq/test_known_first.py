@@ -250,3 +250,19 @@ def test_a_broker_that_tells_nothing_is_used_all_the_same(world: World) -> None:
     world.clock.run_until(lambda: bool(found))
     assert [each.version for each in found[0].brokers] == ["", ""]
     assert world.servers.address("broker-a")
+
+
+@pytest.mark.parametrize(
+    ("remark", "refuses"), [("check signature failed.", True), ("User:g has no permission to access", False)]
+)
+def test_a_node_that_no_broker_knows_is_told_from_one_that_may_not_read_settings(
+    world: World, remark: str, refuses: bool
+) -> None:
+    for server in world.cluster.brokers.values():
+        server.on(codes.GET_BROKER_CONFIG, lambda frame: (codes.NO_PERMISSION, {"a": "b"}, b"", remark))
+    found: list[ClusterFacts] = []
+    FactFinding(world.servers, world.map, found.append).start()
+    world.clock.run_until(lambda: bool(found))
+    assert (remark in found[0].refusal()) is refuses
+    assert all(remark in each.fault for each in found[0].brokers)
+    assert "not told" in found[0].promise()
