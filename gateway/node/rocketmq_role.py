@@ -29,6 +29,7 @@ from gateway.node.composition import StoreSide, open_store
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore
 from gateway.node.protocols import Protocols
+from gateway.node.remote.kept_key import KeptKey
 from gateway.node.remote.state_node import StateNode
 from gateway.node.role import EndClients, OpenPort
 from gateway.node.roles import GATEWAY, STORE
@@ -50,7 +51,6 @@ from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.dialer import SocketDialer
-from gateway.runtime.outgoing.kept_key import KeptKey
 from gateway.runtime.outgoing.relay_sockets import RelaySockets
 from protocols.adapter import Adapter
 from protocols.remoting.config import RemotingConfig

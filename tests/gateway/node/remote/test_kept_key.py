@@ -8,7 +8,7 @@ import pytest
 
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import AccessKey, KeyPlace
-from gateway.runtime.outgoing.kept_key import KeptKey
+from gateway.node.remote.kept_key import KeptKey
 from tests.store.clock import VirtualClock
 
 FIELDS = {"topic": "t"}
