@@ -5,6 +5,7 @@ Apache's proxy, and ours.
     python -m benchmarks.roles grpc-send --scale 0.2 --rounds 3 --only "gateway and store"
 
 Each round starts fresh servers, warms them up and checks the messages, as benchmarks.run does. A row is of the cheapest round.
+Shapes of latency, as remoting-e2e, are measured at Apache's broker without a gateway too, which tells what a gateway adds.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ OURS = ("headgate", "gateway and store")
 PROXY = "apache proxy"
 BEFORE_APACHE = (PROXY, "gateway and apache")
 """Gateways before Apache's name server and broker."""
+BROKER = "apache"
+"""Apache's name server and broker, with the gRPC proxy in the broker's process."""
 
 
 def sides_of(shape: Shape) -> tuple[str, ...]:
-    """Who is compared: Apache's proxy has no MQTT."""
-    return OURS if shape.port == "mqtt" else (*OURS, *BEFORE_APACHE)
+    """Who is compared: Apache has no MQTT."""
+    if shape.port == "mqtt":
+        return (*OURS, BEFORE_APACHE[1])
+    return (*OURS, *BEFORE_APACHE, *((BROKER,) if shape.unit == "latency" else ()))
 
 
 def seen_by(side: str, shape: Shape) -> Shape:
@@ -40,7 +45,8 @@ def row(name: str, side: str, found: Figures) -> str:
     """One line of the table, in Markdown."""
     roles = [f"{found[key]:.1f}" if (key := f"{role}_us") in found else "" for role in ("gateway", "store")]
     wrong = "".join(f", {int(found[kind])} {kind}" for kind in ("lost", "duplicates", "errors") if found.get(kind))
-    return f"| {name} | {side} | {roles[0]} | {roles[1]} | {found['cpu_us']:.1f} | {found['per_second']:,.0f}{wrong} |"
+    late = f"{found['p50_us'] / 1000:.2f} | {found['p99_us'] / 1000:.2f}" if found.get("p99_us") else "|"
+    return f"| {name} | {side} | {roles[0]} | {roles[1]} | {found['cpu_us']:.1f} | {found['per_second']:,.0f}{wrong} | {late} |"
 
 
 def main() -> None:
@@ -53,7 +59,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], help="only this side; repeatable")
     options = parser.parse_args()
     terms = Terms(options.durability, options.scale)
-    print("| Shape | Server | Gateway us | Store us | All us | Messages/s |\n|---|---|---|---|---|---|", flush=True)
+    print("| Shape | Server | Gateway us | Store us | All us | Messages/s | p50 ms | p99 ms |\n" + "|---" * 8 + "|", flush=True)
     for name in options.shapes:
         for side in sides_of(SHAPES[name]):
             if options.only and side not in options.only:
