@@ -6,13 +6,13 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, final
 
 from domain.address import host_bytes, network_of_host
 from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, Pulled, Received, Refused, WatchedMessages
+from domain.event import Event, Pulled, Received, Refused, Sent, WatchedMessages
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
@@ -93,18 +93,22 @@ class DatagramPump:
 
     def answer(self, event: Event) -> None:
         """Give `event` to the endpoint; its datagrams leave at the end of this turn."""
-        if isinstance(event, Pulled | WatchedMessages):
-            self._counters.messages_out += len(event.records)
-        elif isinstance(event, Received):
-            self._counters.messages_out += len(event.messages)
-        elif isinstance(event, Refused):
-            self._counters.refused(event.failure.code.value)
+        if type(event) is not Sent:
+            self._count(event)
         try:
             self._endpoint.answer(event, self._clock.monotonic_ns())
         except Exception:  # a bug of an adapter loses this answer only
             self._fault("answer")
         if not self._dirty:
             self._schedule_flush()
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, (Pulled, WatchedMessages)):
+            self._counters.messages_out += len(event.records)
+        elif isinstance(event, Received):
+            self._counters.messages_out += len(event.messages)
+        elif isinstance(event, Refused):
+            self._counters.refused(event.failure.code.value)
 
     def close(self) -> None:
         """Send queued datagrams and close the socket."""
@@ -150,8 +154,7 @@ class DatagramPump:
         except Exception:  # as in `answer`
             self._fault("outgoing")
             return
-        for datagram in datagrams:
-            self._send(datagram)
+        self._send_all(datagrams)
         if deadline is not None and (self._deadline_timer is None or deadline < self._timer_at):
             if self._deadline_timer is not None:
                 self._deadline_timer.cancel()
@@ -165,6 +168,7 @@ class DatagramPump:
         """
         read: list[tuple[bytes, tuple[str, int]]] = []
         receive = bound.recvfrom
+        size = 0
         for _ in range(most):
             try:
                 data, address = receive(DATAGRAM_BYTES_MAX)
@@ -172,8 +176,9 @@ class DatagramPump:
                 break
             except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
                 continue
-            self._counters.bytes_in += len(data)
+            size += len(data)
             read.append((data, address[:2]))
+        self._counters.bytes_in += size
         inbox = self._inbox
         if not inbox.count and self._direct + len(read) <= DATAGRAMS_PER_TURN:
             self._direct += len(read)
@@ -203,13 +208,17 @@ class DatagramPump:
             return
         now = self._clock.monotonic_ns()
         self._believed_bytes = 0
+        receive, known = self._endpoint.receive, self._peers.get
         for data, address in datagrams:
             try:
-                for command in self._endpoint.receive(data, self._peer(address), now):
-                    if type(command) is Send and not self._takes(command, address[0]):
-                        self.answer(Refused(command.ticket, TOO_MANY))
-                    else:
+                for command in receive(data, known(address) or self._peer(address), now):
+                    if type(command) is not Send:
                         self._handle(command)
+                    elif self._takes(command, address[0]):
+                        self._counters.messages_in += len(command.messages)
+                        self._context.handler.handle(self.client, command)
+                    else:
+                        self.answer(Refused(command.ticket, TOO_MANY))
             except Exception:  # as in `answer`
                 self._fault("receive")
         if not self._dirty:
@@ -243,17 +252,23 @@ class DatagramPump:
             peer = self._peers[address] = Peer(host, port, host_bytes(host, port), *self._local)
         return peer
 
-    def _send(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
-        if self._unsent:
-            self._keep(datagram)
+    def _send_all(self, datagrams: Collection[tuple[bytes, tuple[str, int]]]) -> None:
+        if not datagrams:
             return
-        try:
-            self._counters.bytes_out += self._sender.sendto(*datagram)
-        except (BlockingIOError, InterruptedError):
-            self._keep(datagram)
-            self._loop.add_writer(self._sender, self._writable)
-        except OSError:  # unreachable, or larger than the path allows: the datagram is lost
-            self._counters.refused("datagram-not-sent")
+        send = self._sender.sendto
+        size = 0
+        for datagram in datagrams:
+            if self._unsent:
+                self._keep(datagram)
+                continue
+            try:
+                size += send(*datagram)
+            except (BlockingIOError, InterruptedError):
+                self._keep(datagram)
+                self._loop.add_writer(self._sender, self._writable)
+            except OSError:  # unreachable, or larger than the path allows: the datagram is lost
+                self._counters.refused("datagram-not-sent")
+        self._counters.bytes_out += size
 
     def _keep(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
         if len(self._unsent) >= UNSENT_MAX:
@@ -264,8 +279,7 @@ class DatagramPump:
     def _writable(self) -> None:
         waiting, self._unsent = self._unsent, deque()
         self._loop.remove_writer(self._sender)
-        for datagram in waiting:
-            self._send(datagram)
+        self._send_all(waiting)
 
     def _deadline_due(self) -> None:
         self._deadline_timer = None

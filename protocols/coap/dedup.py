@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final, final
 
 from protocols.coap import message, mid_page
-from protocols.coap.mid_page import EMPTY_ACK, SLOT_BITS, SLOTS
+from protocols.coap.mid_page import EMPTY_ACK, EXECUTING, SLOT_BITS, SLOTS
 
 SECOND_NS: Final = 1_000_000_000
 EXCHANGE_LIFETIME_S: Final = 247
@@ -43,24 +43,27 @@ class RecentRequests:
     """The recent requests by key (remote and message id), with their responses.
 
     Invariant: every page is in one list of `_queued`, under the second of its newest entry or an earlier one, and none under a
-    second before `_oldest`. `networks` adds up to `bytes`.
+    second before `_oldest`. `networks` adds up to `bytes`. Whatever changes pages sets `_asked` to -1.
 
     pages         upper bits of a key -> page
     answers       key -> encoded response, where it has more than a code
-    networks      network -> memory of its pages and responses
     bytes         memory of all pages and responses
     bytes_max     the most that `bytes` can be before a response
     lifetime_s    age at which a request is forgotten, at most 247
     protected_s   age below which a request is never forgotten, and its response only to make room
     evicted       requests that were forgotten before `lifetime_s` to make room
     reduced       responses that were removed before `protected_s` to make room
+    _asked        the last key whose code was asked for, with `_name`, `_page` and `_at` of its page and entry
+    _first_s      the second of the first of `_reducible`; -1 while nobody has looked
+    _last         the network that was counted last, and `_more`, what it has besides `_counted`
     _reducible    keys of responses that may be removed before their requests, oldest first; some are gone already
     _second       the second of the last call
     """
 
     __slots__ = (
-        "_crowded_bytes", "_oldest", "_queued", "_reducible", "_second", "_share_bytes", "answers", "bytes", "bytes_max",
-        "evicted", "lifetime_s", "networks", "pages", "protected_s", "reduced",
+        "_asked", "_at", "_counted", "_crowded_bytes", "_first_s", "_last", "_more", "_name", "_oldest", "_page", "_queued",
+        "_reducible", "_second", "_share_bytes", "answers", "bytes", "bytes_max", "evicted", "lifetime_s", "pages",
+        "protected_s", "reduced",
     )  # fmt: skip
 
     def __init__(self, lifetime_s: int, bytes_max: int, protected_s: int = PROTECTED_S) -> None:
@@ -69,7 +72,14 @@ class RecentRequests:
         self.protected_s = protected_s
         self.pages: dict[int, bytearray] = {}
         self.answers: dict[int, bytes] = {}
-        self.networks: dict[int, int] = {}
+        self._counted: dict[int, int] = {}
+        self._last = 0
+        self._more = 0
+        self._asked = -1
+        self._name = 0
+        self._page: bytearray | None = None
+        self._at = mid_page.NONE
+        self._first_s = -1
         self.bytes = 0
         self.evicted = 0
         self.reduced = 0
@@ -82,10 +92,12 @@ class RecentRequests:
 
     def code_of(self, key: int, now: int) -> int:
         """What became of the request: EXECUTING, EMPTY_ACK or the code of its response. NONE for a request that is new."""
-        page = self.pages.get(key >> SLOT_BITS)
+        self._asked = key
+        name = self._name = key >> SLOT_BITS
+        page = self._page = self.pages.get(name)
         if page is None:
             return mid_page.NONE
-        at = mid_page.find(page, key & (SLOTS - 1))
+        at = self._at = mid_page.find(page, key & (SLOTS - 1))
         if at < 0 or mid_page.second_of(page, at) + self.lifetime_s <= now // SECOND_NS:
             return mid_page.NONE
         return page[at + 3]
@@ -107,19 +119,28 @@ class RecentRequests:
             return message.empty(message.ACK, key & 0xFFFF)
         return message.encode(message.ACK, code, key & 0xFFFF, token, b"", b"")
 
-    def begin(self, key: int, token: bytes, now: int) -> bool:
-        """Add a request before it is executed. False: no room, do not execute it.
+    def begin(self, key: int, token: bytes, now: int, network: int = -1) -> bool:
+        """Add a request before it is executed. False: no room, do not execute it. `network` is that of the key, if it is known.
 
         There is no room when all requests are young; nor, in a table that is CROWDED, for a network that has more than
         NETWORK_SHARE of it. `code_of` is NONE for `key`.
         """
         second = self._second = now // SECOND_NS
-        network = network_of(key)
-        if self.bytes >= self._crowded_bytes and not self._free(network, second):
-            return False
-        name = key >> SLOT_BITS
+        if network < 0:
+            network = network_of(key)
+        if self.bytes >= self._crowded_bytes:
+            self._asked = -1
+            if not self._free(network, second):
+                return False
         slot = key & (SLOTS - 1)
-        page = self.pages.get(name)
+        if key == self._asked:  # no other call came between
+            name, page, at = self._name, self._page, self._at
+        else:
+            name = key >> SLOT_BITS
+            page = self.pages.get(name)
+            at = mid_page.find(page, slot) if page is not None else mid_page.NONE
+        self._asked = -1
+        base = second
         if page is None:
             if not self.pages:
                 self._oldest = second
@@ -130,17 +151,19 @@ class RecentRequests:
             before = -PAGE_BYTES
         else:
             before = len(page)
-            if mid_page.find(page, slot) >= 0:
+            if at >= 0:
                 self._forget_answer(key, network)
-            if second - mid_page.base_of(page) >= mid_page.TICKS_MAX:
-                for gone in mid_page.age(page, max(0, second - self.lifetime_s + 1)):
+            base = mid_page.base_of(page)
+            if second - base >= mid_page.TICKS_MAX:
+                base = max(0, second - self.lifetime_s + 1)
+                for gone in mid_page.age(page, base):
                     self._forget_answer(name << SLOT_BITS | gone, network)
-        mid_page.put(page, slot, second, mid_page.hash_of(token))
+        mid_page.put(page, slot, second - base + 1, mid_page.hash_of(token))
         self._count(network, len(page) - before)
         return True
 
-    def settle(self, key: int, code: int, answer: bytes, whole: bool) -> None:
-        """The request was answered with `code`. Does nothing when it was forgotten.
+    def settle(self, key: int, code: int, answer: bytes, whole: bool, network: int = -1) -> None:
+        """The request was answered with `code`. Does nothing when it was forgotten. `network` as in `begin`.
 
         answer   the datagram, if it has more than the code; else b""
         whole    without its options and payload the response would be of no use, so it is kept as long as the request
@@ -149,18 +172,22 @@ class RecentRequests:
         at = mid_page.find(page, key & (SLOTS - 1)) if page is not None else mid_page.NONE
         if page is None or at < 0:
             return
+        if network < 0:
+            network = network_of(key)
+        if page[at + 3] != EXECUTING:
+            self._forget_answer(key, network)
         page[at + 3] = code
-        network = network_of(key)
-        self._forget_answer(key, network)
         if answer:
             self.answers[key] = answer
             self._count(network, ANSWER_BYTES + len(answer))
             if not whole:
                 self._reducible.append(key)
-                self._age_answers(2)
+                if self._first_s <= self._second - self.protected_s:
+                    self._age_answers(2)
             for _ in range(2):  # here too: a request that begins finds room though many were answered since the last one began
-                if self._reducible and self._short(network):
-                    self._reduce()
+                if not self._short(network) or not self._reducible:
+                    return
+                self._reduce()
 
     def expire(self, now: int) -> bool:
         """Forget requests older than `lifetime_s`, and responses older than `protected_s`, in slices. True: more are left."""
@@ -173,9 +200,14 @@ class RecentRequests:
         """Forget the responses of older requests than `protected_s`, at most `most`. Returns the number of those."""
         last = self._second - self.protected_s
         for done in range(most):
-            if not self._reducible or self._begun(self._reducible[0]) > last:
+            if not self._reducible:
+                self._first_s = -1
+                return done
+            self._first_s = self._begun(self._reducible[0])
+            if self._first_s > last:
                 return done
             key = self._reducible.popleft()
+            self._first_s = -1
             self._forget_answer(key, network_of(key))
         return most
 
@@ -205,6 +237,7 @@ class RecentRequests:
     def _reduce(self) -> None:
         """Remove the oldest response that may go."""
         key = self._reducible.popleft()
+        self._first_s = -1
         if key in self.answers:
             self.reduced += 1
             self._forget_answer(key, network_of(key))
@@ -229,6 +262,7 @@ class RecentRequests:
 
     def _remove(self, name: int) -> None:
         page = self.pages.pop(name)
+        self._asked = -1
         first = name << SLOT_BITS | page[0]
         network = network_of(first)
         early = self._second - self.lifetime_s
@@ -253,11 +287,25 @@ class RecentRequests:
 
     def _count(self, network: int, more: int) -> None:
         self.bytes += more
-        mine = self.networks.get(network, 0) + more
-        if mine:
-            self.networks[network] = mine
-        else:
-            self.networks.pop(network, None)
+        if network != self._last:
+            self._count_last()
+            self._last = network
+        self._more += more
+
+    def _count_last(self) -> None:
+        if self._more:
+            mine = self._counted.get(self._last, 0) + self._more
+            self._more = 0
+            if mine:
+                self._counted[self._last] = mine
+            else:
+                del self._counted[self._last]
+
+    @property
+    def networks(self) -> dict[int, int]:
+        """Network -> memory of its pages and responses."""
+        self._count_last()
+        return self._counted
 
 
 def network_of(key: int) -> int:

@@ -20,6 +20,7 @@ STRIDE: Final = 4
 TICKS_MAX: Final = 254
 """Seconds from the base second on that a tick can tell."""
 NONE: Final = -1
+_CRC: Final = zlib.crc32
 EXECUTING: Final = 0x00
 EMPTY_ACK: Final = 0xFF
 """The request was acknowledged, and its response is a message of its own."""
@@ -32,7 +33,7 @@ def new(slot: int, second: int) -> bytearray:
 
 def hash_of(token: bytes) -> int:
     """16 bits of a token: they tell a retransmission from another request under the same message id."""
-    return zlib.crc32(token) & 0xFFFF
+    return _CRC(token) & 0xFFFF
 
 
 def find(page: bytearray, slot: int) -> int:
@@ -59,8 +60,8 @@ def newest(page: bytearray) -> int:
     return base_of(page) + max(page[HEAD_BYTES::STRIDE]) - 1
 
 
-def put(page: bytearray, slot: int, second: int, token_hash: int) -> None:
-    """Write the entry of a request in execution. `second` is at most TICKS_MAX from the base second on (`age` sees to that)."""
+def put(page: bytearray, slot: int, tick: int, token_hash: int) -> None:
+    """Write the entry of a request in execution. `tick` is at most TICKS_MAX (`age` sees to that)."""
     if len(page) == HEAD_BYTES:
         page[0] = slot
     first = page[0]
@@ -70,7 +71,7 @@ def put(page: bytearray, slot: int, second: int, token_hash: int) -> None:
     at = HEAD_BYTES + STRIDE * (slot - first)
     if at > len(page):
         page += bytes(at - len(page))
-    entry = bytes((second - base_of(page) + 1, token_hash >> 8, token_hash & 0xFF, EXECUTING))
+    entry = (tick << 24 | token_hash << 8 | EXECUTING).to_bytes(4, "big")
     if at == len(page):
         page += entry
     else:

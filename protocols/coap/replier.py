@@ -44,8 +44,9 @@ class Replier:
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
         recent = self.recent_con if exchange.confirmable else self.recent_non
-        if recent.begin(exchange.remote.key | exchange.mid, exchange.token, now):
-            exchange.key = exchange.remote.key | exchange.mid
+        key = exchange.remote.key | exchange.mid
+        if recent.begin(key, exchange.token, now, exchange.remote.network):
+            exchange.key = key
             return True
         self.overload(exchange, "duplicate-table", now)
         return False
@@ -87,7 +88,7 @@ class Replier:
         self.transmitter.send(remote, data)
         if exchange.key >= 0 and exchange.confirmable:
             whole = exchange.block1 != option.ABSENT or (len(payload) > 0 and code < message.BAD_REQUEST)
-            self.recent_con.settle(exchange.key, code, data if options or payload else b"", whole)
+            self.recent_con.settle(exchange.key, code, data if options or payload else b"", whole, remote.network)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
         """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""

@@ -18,6 +18,11 @@ def _varint(value: int) -> bytes:
 
 
 _SMALL: Final[list[bytes]] = [_varint(value) for value in range(2048)]
+_NANOS: Final[list[bytes]] = [b"", *[b"\x10" + _varint(ms * 1_000_000) for ms in range(1, 1_000)]]
+"""The field `nanos` of a Timestamp, by milliseconds."""
+_SECONDS: Final[dict[int, bytes]] = {}
+"""Seconds -> the field `seconds`: messages that are received together have few of them."""
+SECONDS_MAX: Final = 1_024
 
 
 def varint(value: int) -> bytes:
@@ -84,9 +89,11 @@ def text(tag: bytes, value: bytes) -> bytes:
 
 def timestamp(tag: bytes, ms: int) -> bytes:
     """A google.protobuf.Timestamp field of epoch milliseconds >= 0."""
-    seconds = ms // 1000
-    nanos = ms % 1000 * 1_000_000
-    content = b"\x08" + _varint(seconds)
-    if nanos:
-        content += b"\x10" + _varint(nanos)
+    seconds = ms // 1_000
+    field = _SECONDS.get(seconds)
+    if field is None:
+        if len(_SECONDS) >= SECONDS_MAX:
+            _SECONDS.clear()
+        field = _SECONDS[seconds] = b"\x08" + _varint(seconds)
+    content = field + _NANOS[ms % 1_000]
     return tag + _SMALL[len(content)] + content

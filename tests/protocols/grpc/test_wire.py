@@ -35,3 +35,10 @@ def test_a_timestamp_is_that_of_the_library(ms: int) -> None:
     assert read.ToMilliseconds() == ms
     if ms >= 1_000:
         assert found[2:] == read.SerializeToString()
+
+
+def test_a_timestamp_is_that_of_the_library_however_many_seconds_there_are() -> None:
+    for number in range(1, 2 * wire.SECONDS_MAX):
+        ms = number * 1_700_003
+        wanted = Timestamp(seconds=ms // 1_000, nanos=ms % 1_000 * 1_000_000).SerializeToString()
+        assert wire.timestamp(FIELD_1, ms) == FIELD_1 + bytes((len(wanted),)) + wanted
