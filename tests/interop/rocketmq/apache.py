@@ -241,8 +241,9 @@ class ApacheCluster:
         return done.stdout + done.stderr
 
 
-def eventually(true: Callable[[], bool], text: str) -> None:
-    limit = time.monotonic() + START_S
+def eventually(true: Callable[[], bool], text: str, seconds: float = START_S) -> None:
+    """Wait until `true` returns True. Fails after `seconds` with `text`."""
+    limit = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < limit, text
         time.sleep(0.2)

@@ -12,6 +12,8 @@ from pathlib import Path
 from gateway.client.link import Link
 from tests.interop.rocketmq.apache import CLUSTER, GET_ROUTE, ApacheCluster, JavaServer, eventually, free_run
 
+SYNC_S = 400.0
+"""A broker that comes back under load catches up before it is in its SyncStateSet again, on as few processors as there are."""
 GROUPS = ("broker-a", "broker-b")
 _GET_METADATA_INFO = 1005
 _GET_SYNC_STATE_DATA = 1006
@@ -81,7 +83,7 @@ class ControllerCluster(ApacheCluster):
             }
             return all(self._routes(each) == found for each in self.nameservers)
 
-        eventually(complete, "the groups are not in sync")
+        eventually(complete, "the groups are not in sync", SYNC_S)
 
     def kill_master(self, group: str) -> JavaServer:
         """SIGKILL the master of a group. Returns it, to be started again."""
