@@ -13,14 +13,15 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import entry_points
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from domain.backup import Backups
 from domain.errors import ConfigError, Failure
 from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.ports import Clock
-from domain.store_ports import StateChange
+from domain.store_ports import StateChange, StatePairs
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.handler import Handler
@@ -45,7 +46,6 @@ from gateway.rocketmq.messages.choice import CHOICES, MakeChoice
 from gateway.rocketmq.relay.brokers import RelayBrokers
 from gateway.rocketmq.relay.relay import Relay
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, Uplink
 from gateway.rocketmq.settings import RocketmqSettings
 from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
@@ -62,11 +62,16 @@ CHECK_S: Final = 0.02
 LOG_S: Final = 10.0
 REFUSED_S: Final = 1.0
 """Pause before brokers that refuse the access key of this node are asked again."""
+ASKED_TOPICS: Final = 256
+"""Topics that name servers are asked for at once, during the start."""
 PORTS: Final = "rocketmq_ports"
 """State space of the ports at which brokers are served: address of the broker -> port."""
+PORTS_MAX: Final = 1_024
+"""Ports of earlier starts that are used again."""
 STRATEGIES: Final = "gateway.rocketmq.choices"
 
 log = logging.getLogger("headgate.rocketmq")
+Told = TypeVar("Told")
 
 
 @final
@@ -160,7 +165,7 @@ class RocketmqRole:
         self._cluster = ClusterMap(self._servers, clock, store.state)
         metadata = RocketmqMetadata(self._servers, self._cluster, clock, (config.cluster, config.broker))
         self._cluster.start()
-        await self._told()
+        await self._brokers_told()
         await self._remembered(metadata)
         facts = await self._facts()
         metadata.start()
@@ -191,7 +196,7 @@ class RocketmqRole:
         checked = self._relay_settings.check_signatures
         return {"remoting": RelayAdapter(setting, config.part(RemotingConfig, "remoting"), checked)}
 
-    async def _told(self) -> None:
+    async def _brokers_told(self) -> None:
         """Wait until a name server has told the brokers."""
         where = ", ".join(self._settings.nameservers)
         log.info("waits for the name servers of the cluster: %s", where)
@@ -208,31 +213,16 @@ class RocketmqRole:
 
     async def _remembered(self, metadata: RocketmqMetadata) -> None:
         """Ask for the topics that were used before: sessions that are resumed do not wait for them."""
-        loop = asyncio.get_running_loop()
-        names: asyncio.Future[list[str]] = loop.create_future()
-        self._cluster.remembered(lambda found: names.set_result(list(found)))
-        found = await names
-        for at in range(0, len(found), 256):
-            some = found[at : at + 256]
-            left = [len(some)]
-            asked: asyncio.Future[None] = loop.create_future()
-
-            def answered(_: Failure | None, left: list[int] = left, asked: asyncio.Future[None] = asked) -> None:
-                left[0] -= 1
-                if not left[0]:
-                    asked.set_result(None)
-
-            for name in some:
-                metadata.ensure_topic(name, answered)
-            await asked
+        names = await _told(self._cluster.remembered)
+        for at in range(0, len(names), ASKED_TOPICS):
+            some = names[at : at + ASKED_TOPICS]
+            await asyncio.gather(*(_told(partial(metadata.ensure_topic, name)) for name in some))
 
     async def _facts(self) -> ClusterFacts:
         """What the brokers say of themselves. Waits while all of them refuse the access key of this node."""
         said = ""
         while True:
-            found: asyncio.Future[ClusterFacts] = asyncio.get_running_loop().create_future()
-            FactFinding(self._servers, self._cluster, found.set_result).start()
-            facts = await found
+            facts = await _told(FactFinding(self._servers, self._cluster).start)
             refusal = facts.refusal()
             if not refusal:
                 break
@@ -248,22 +238,17 @@ class RocketmqRole:
 
     async def _relayed(self, ports: Mapping[str, int], host: str) -> Relay:
         """What passes remoting clients on to the brokers."""
-        state = self._store.state
-        loop = asyncio.get_running_loop()
-        kept: asyncio.Future[dict[str, int]] = loop.create_future()
-        state.pairs(PORTS, b"", b"", 1_024, lambda pairs: kept.set_result(
-            {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
-        ))  # fmt: skip
-        settings = self._relay_settings
-        brokers = RelayBrokers(host, settings, "", await kept)
+        state, settings = self._store.state, self._relay_settings
+
+        def read_ports(done: Callable[[StatePairs | Failure], None]) -> None:
+            state.pairs(PORTS, b"", b"", PORTS_MAX, done)
+
+        pairs = await _told(read_ports)
+        kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
+        brokers = RelayBrokers(host, settings, "", kept)
         brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
-        sockets = RelaySockets(loop, self._tls)
-
-        def dial(address: Address, uplink: Uplink) -> Callable[[], None]:
-            return sockets(address, uplink)
-
-        endpoints = self._settings.endpoints
-        return Relay(endpoints, brokers, ports, dial, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+        dial = RelaySockets(asyncio.get_running_loop(), self._tls)
+        return Relay(self._settings.endpoints, brokers, ports, dial, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Serve each broker at a port of its own."""
@@ -333,6 +318,18 @@ class RocketmqRole:
             self._state.close()
         self._servers.close()
         self._inner.abandon()
+
+
+def _told(ask: Callable[[Callable[[Told], None]], None]) -> asyncio.Future[Told]:
+    """What `ask` gives to the function that it gets."""
+    told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+
+    def take(value: Told) -> None:
+        if not told.done():  # a start that is ended waits no more
+            told.set_result(value)
+
+    ask(take)
+    return told
 
 
 def _strategy(name: str) -> MakeChoice:

@@ -110,15 +110,16 @@ class ClusterFacts:
 class FactFinding:
     """Asks all brokers that are known."""
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, done: Callable[[ClusterFacts], None]) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap) -> None:
         self._servers = servers
         self._cluster = cluster
-        self._done = done
+        self._done: Callable[[ClusterFacts], None]
         self._found: dict[str, BrokerFacts] = {}
         self._left = 0
 
-    def start(self) -> None:
-        """Ask."""
+    def start(self, done: Callable[[ClusterFacts], None]) -> None:
+        """Ask. `done` gets what they say, once each of them has answered or failed."""
+        self._done = done
         brokers = list(self._cluster.brokers)
         self._left = len(brokers)
         for broker in brokers:

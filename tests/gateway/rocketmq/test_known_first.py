@@ -219,7 +219,7 @@ def facts_of(world: World, **settings: str) -> ClusterFacts:
         version = orjson.dumps({"table": {"brokerVersionDesc": "V5_5_0"}})
         server.on(codes.GET_RUNTIME_INFO, lambda frame, version=version: (0, {"a": "b"}, version))  # type: ignore[misc]
     found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map, found.append).start()
+    FactFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     return found[0]
 
@@ -246,7 +246,7 @@ def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:
 
 def test_a_broker_that_tells_nothing_is_used_all_the_same(world: World) -> None:
     found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map, found.append).start()
+    FactFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     assert [each.version for each in found[0].brokers] == ["", ""]
     assert world.servers.address("broker-a")
@@ -261,7 +261,7 @@ def test_a_node_that_no_broker_knows_is_told_from_one_that_may_not_read_settings
     for server in world.cluster.brokers.values():
         server.on(codes.GET_BROKER_CONFIG, lambda frame: (codes.NO_PERMISSION, {"a": "b"}, b"", remark))
     found: list[ClusterFacts] = []
-    FactFinding(world.servers, world.map, found.append).start()
+    FactFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
     assert (remark in found[0].refusal()) is refuses
     assert all(remark in each.fault for each in found[0].brokers)
