@@ -211,6 +211,20 @@ def host_text(host: bytes) -> str:
     return f"[{ipaddress.IPv6Address(host[:16])}]:{port}"
 
 
+def endpoint_of(text: str) -> tuple[str, int] | None:
+    """`10.0.0.5:9876`, `name:9876` or `[::1]:9876` -> host without brackets, and port (1 to 65,535); else None."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
+        return None
+    return host, int(port)
+
+
+def endpoint_text(host: str, port: int) -> str:
+    """`10.0.0.5:9876`; an IPv6 literal is put in brackets: `[::1]:9876`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def offset_message_id(store_host: bytes, physical_offset: int) -> str:
     """RocketMQ's offset message id: store host and physical offset in upper-case hexadecimal digits."""
     return (store_host + physical_offset.to_bytes(8, "big")).hex().upper()

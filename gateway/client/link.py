@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from domain.address import endpoint_of
 from gateway.client.answer import ClientError, GarbledError
 from gateway.client.security import AccessKey, KeyPlace, Tls
 from protocols.remoting.frame import Frame, FrameDecoder, encode
@@ -35,8 +36,8 @@ class Link:
     """
 
     def __init__(self, address: str, timeout_s: float, tls: Tls | None = None, key: KeyPlace | None = None) -> None:
-        host, _, port = address.rpartition(":")
-        if not port.isdigit():
+        endpoint = endpoint_of(address)
+        if endpoint is None:
             raise ConnectionError(f"{address!r} is no address; it is written host:port")
         self.address = address
         self.closed = False
@@ -50,14 +51,14 @@ class Link:
         context = None if tls is None else tls.context()
         end = time.monotonic() + timeout_s
         try:
-            self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
+            self._socket = socket.create_connection(endpoint, timeout_s)
         except OSError as error:
             raise ConnectionError(f"cannot connect to {address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is not None:
             self._socket.settimeout(max(end - time.monotonic(), 0.001))
             try:
-                self._socket = context.wrap_socket(self._socket, server_hostname=host.strip("[]"))
+                self._socket = context.wrap_socket(self._socket, server_hostname=endpoint[0])
             except OSError as error:
                 self._refuse(error)
                 raise ConnectionError(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, final
 
 from domain.access import CLUSTER, EVERY, GET, LIST, Need
+from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.principal import Principal
@@ -280,7 +281,7 @@ class Node:
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, description) of every open listener."""
         return [
-            (name, f"{_shown(self._host(name))}:{port}", self.protocols.listeners[name].about)
+            (name, endpoint_text(self._host(name), port), self.protocols.listeners[name].about)
             for name, port in self.ports.items()
         ]
 
@@ -354,10 +355,6 @@ class Node:
         if self._admin is not None:
             await self._admin.close()
         await self.role.close()
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _names(*hosts: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
+from domain.address import endpoint_of
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Entropy
 from gateway.rocketmq.broker_request import BrokerRequest, Sign
@@ -14,14 +15,6 @@ from protocols.remoting.codes import NOT_SUPPORTED
 from protocols.remoting.frame import Frame
 
 TIMEOUT_MS: Final = 3_000
-
-
-def endpoint_of(address: str) -> tuple[str, int] | None:
-    """`host:port` -> (host, port); None for anything else."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
-        return None
-    return host.strip("[]"), int(port)
 
 
 @final

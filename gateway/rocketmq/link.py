@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure, GatewayError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
@@ -73,7 +74,7 @@ class RemotingLink:
         on_request: Requested,
     ) -> None:  # fmt: skip
         self.name = name
-        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.where = endpoint_text(host, port)
         self.waits = ""
         self.losses = 0
         self.late = 0

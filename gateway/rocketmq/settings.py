@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.rocketmq.brokers import endpoint_of
+from domain.address import endpoint_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
+from domain.address import endpoint_text
 from domain.errors import ConfigError
 
 
@@ -38,7 +39,7 @@ def _why(name: str, host: str, port: int, error: OSError) -> str:
         )
     if error.errno == errno.EACCES:
         return f"port {port} on {host} ({name}) needs privileges: choose one above 1023 with --port {name}=N"
-    return f"cannot listen on {host}:{port} ({name}): {error.strerror or error}; choose the address with --host"
+    return f"cannot listen on {endpoint_text(host, port)} ({name}): {error.strerror or error}; choose the address with --host"
 
 
 def concrete(host: str) -> str:

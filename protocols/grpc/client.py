@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from domain.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
+from domain.address import endpoint_text
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Command, Extend
 from domain.event import Done, Event, Refused
@@ -54,7 +55,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
         context.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
     context.charge(_weight(sent))
-    client = Client(call, sent, now, context.setting.wall_ms(), f"{context.peer.host}:{context.peer.port}")
+    client = Client(call, sent, now, context.setting.wall_ms(), endpoint_text(context.peer.host, context.peer.port))
     asked: tuple[Command, ...] = ()
     if context.setting.authority is not None:
         asked = (CheckAccess(context.ticket(call), _needs(client)),)

@@ -7,6 +7,7 @@ import binascii
 from typing import Final, final
 
 from domain.access import Authority, Password, Signature
+from domain.address import endpoint_text
 from domain.errors import Failure
 from domain.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, Attach, Will
@@ -94,10 +95,8 @@ def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, pe
     """The command for a CONNECT with valid terms. PacketError for a will that could not be published."""
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
     will = _will(packet, terms, peer.born_host)
-    host = f"[{peer.host}]" if ":" in peer.host else peer.host
-    return Attach(
-        ticket, terms.client_id, packet.clean, terms.expiry_s, window, will, terms.packet_bytes_max, f"{host}:{peer.port}"
-    )
+    where = endpoint_text(peer.host, peer.port)
+    return Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, will, terms.packet_bytes_max, where)
 
 
 def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) -> Principal:

@@ -51,9 +51,8 @@ class NodeInfo:
         self.broker = setting.broker
         self.host = setting.host
         self.port = setting.ports.get("remoting", 0)
-        shown = f"[{setting.host}]" if ":" in setting.host else setting.host
-        self.address = f"{shown}:{self.port}"
-        self.namesrv = f"{shown}:{setting.ports.get('nameserver', self.port)}"
+        self.address = address.endpoint_text(setting.host, self.port)
+        self.namesrv = address.endpoint_text(setting.host, setting.ports.get("nameserver", self.port))
         self.store_host = address.host_bytes(setting.host, self.port)
         self.host_hex = self.store_host.hex().upper().encode()
         self.wall_ms = setting.wall_ms

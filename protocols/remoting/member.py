@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from domain.address import RETRY_PREFIX
+from domain.address import RETRY_PREFIX, endpoint_text
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
 from domain.errors import ErrorCode
 from domain.event import Event, Refused
@@ -68,7 +68,7 @@ def heartbeat(client: Client, frame: Frame) -> Outcome:
             frame.version,
             keep,
             wait=not frame.oneway,
-            address=f"{client.peer.host}:{client.peer.port}",
+            address=endpoint_text(client.peer.host, client.peer.port),
         )
         for at, part in enumerate(parts)
     ]

@@ -74,6 +74,27 @@ def test_hosts(host: str, text: str) -> None:
     assert address.host_text(address.host_bytes(host, 80)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("10.0.0.5:9876", ("10.0.0.5", 9876)),
+        ("a.example:1", ("a.example", 1)),
+        ("[2001:db8::7]:65535", ("2001:db8::7", 65_535)),
+    ],
+)
+def test_an_endpoint_is_read_and_shown(text: str, endpoint: tuple[str, int]) -> None:
+    assert address.endpoint_of(text) == endpoint
+    assert address.endpoint_text(*endpoint) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "host", "host:", ":9876", "[]:9876", "host:0", "host:65536", "host:-1", "host:\u0661", "host:1_0", "h:" + "1" * 5_000],
+)
+def test_what_is_no_endpoint(text: str) -> None:
+    assert address.endpoint_of(text) is None
+
+
 def test_offset_message_id_is_apaches() -> None:
     """MessageDecoder.createMessageId of 10.0.0.1:10911 and 0x1234."""
     text = address.offset_message_id(address.host_bytes("10.0.0.1", 10911), 0x1234)

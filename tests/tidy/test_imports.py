@@ -19,11 +19,11 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.store_role", PACKAGES),
     ("gateway.node.gateway_role", PACKAGES),
     ("gateway.node.gateway_composition", PACKAGES),
-    ("gateway.node.remote.store_address", ()),
+    ("gateway.node.remote.store_address", ("domain.address",)),
     ("gateway.node.remote.state_address", ("gateway.node.remote.store_address",)),
     ("gateway.node.remote", PACKAGES),
     ("gateway.node.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
-    ("gateway.node.nameserver.registration_settings", ()),
+    ("gateway.node.nameserver.registration_settings", ("domain.address",)),
     ("gateway.node.nameserver", PACKAGES),
     (
         "gateway.node.client_side",

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from domain.address import endpoint_text
 from domain.errors import ConfigError
 from domain.nameserver.route import MASTER_ID, Registration
 from domain.ports import Clock, Entropy
@@ -29,9 +30,9 @@ def registration_of(
     settings = config.part(RegistrationSettings, "registration")
     if not settings.endpoints:
         return None
-    shown = f"[{host}]" if ":" in host else host
     port = ports["remoting"]
-    broker = Registration(config.cluster, config.broker, MASTER_ID, f"{shown}:{port}", f"{shown}:{port + REPLICATION_PORT}")
+    where, replication = endpoint_text(host, port), endpoint_text(host, port + REPLICATION_PORT)
+    broker = Registration(config.cluster, config.broker, MASTER_ID, where, replication)
     policy = parts.policy
     topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms())
     connections: list[NameserverConnection] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from domain.address import endpoint_of
+
 NAMESERVERS_MAX: Final = 64
 
 
@@ -33,7 +35,7 @@ class RegistrationSettings:
 
 
 def _split(address: str) -> tuple[str, int]:
-    host, colon, port = address.strip().rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+    found = endpoint_of(address.strip())
+    if found is None:
         raise ValueError(f"nameservers has {address!r}: HOST:PORT of a name server is wanted, as in 10.0.0.5:9876")
-    return host.strip("[]"), int(port)
+    return found

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from domain.address import endpoint_of
+
 Seconds = Annotated[int, Meta(ge=1, le=300)]
 Connections = Annotated[int, Meta(ge=1, le=16)]
 Frames = Annotated[int, Meta(ge=1, le=2)]
@@ -53,7 +55,7 @@ class StoreAddress:
 
 
 def _split(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+    found = endpoint_of(address)
+    if found is None:
         raise ValueError(f"{address!r} is no address: HOST:PORT of the node's remoting port is wanted, as in 10.0.0.5:10911")
-    return host.strip("[]"), int(port)
+    return found

@@ -6,24 +6,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
+from domain.address import endpoint_of, endpoint_text
 from domain.errors import ConfigError
 from gateway.rocketmq.relay.routes import RoutedBroker
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, shown
 
 MASTER: Final = 0
 OpenPort = Callable[[int], int]
 """Serve clients of remoting at one more port, 0 for any -> the port. Raises ConfigError when it cannot be had."""
 
 log = logging.getLogger("headgate.rocketmq")
-
-
-def address_of(text: str) -> Address | None:
-    """host:port -> host and port; None when it is no such text."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) <= 65_535):
-        return None
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 @final
@@ -100,10 +92,10 @@ class RelayBrokers:
     def reached_at(self, address: str) -> str:
         """Where clients reach the broker at `address`: at a port of this gateway, which is opened; else at that address."""
         port = self._ports.get(address) or self._opened(address)
-        return shown((self.host, port)) if port else address
+        return endpoint_text(self.host, port) if port else address
 
     def _opened(self, address: str) -> int:
-        if self.open_port is None or not self._settings.broker_ports or address_of(address) is None:
+        if self.open_port is None or not self._settings.broker_ports or endpoint_of(address) is None:
             return 0
         if len(self._ports) >= self._settings.brokers_max:
             self._tell(f"more than {self._settings.brokers_max} brokers: clients reach {address} without this gateway")

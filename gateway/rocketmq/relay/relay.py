@@ -6,17 +6,18 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
+from domain.address import endpoint_of, endpoint_text
 from domain.command import Command
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.rocketmq.relay import routes
-from gateway.rocketmq.relay.brokers import OpenPort, RelayBrokers, address_of
+from gateway.rocketmq.relay.brokers import OpenPort, RelayBrokers
 from gateway.rocketmq.relay.cluster_look import ClusterLook
 from gateway.rocketmq.relay.session import NAMESERVER, RelaySession
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, Dial, Uplink, UplinkUser, shown
+from gateway.rocketmq.relay.uplink import Address, Dial, Uplink, UplinkUser
 from protocols.host_shares import HostShares
 from protocols.remoting import codes
 from protocols.remoting.relayed.exchange import RelayFrames
@@ -117,20 +118,20 @@ class Relay:
             self._turn = (self._turn + 1) % len(self._nameservers)
             found = self._nameservers[self._turn :] + self._nameservers[: self._turn]
             now = self.clock.monotonic_ns()
-            found.sort(key=lambda each: self._resting.get(shown(each), (0, ""))[0] > now)
+            found.sort(key=lambda each: self._resting.get(endpoint_text(*each), (0, ""))[0] > now)
             return Uplink(NAMESERVER, found, user, self._dial, self._frame_bytes_max)
         until, reason = self._resting.get(key, (0, ""))
         name = NAMESERVER if key in self.nameservers() else self.brokers.name_at(key) or "the broker"
         if until > self.clock.monotonic_ns():
             return f"{name} at {key}: {reason}"
-        address = address_of(key)
+        address = endpoint_of(key)
         if address is None:
             return f"{name} has no address that can be connected to: {key[:120]!r}"
         return Uplink(name, [address], user, self._dial, self._frame_bytes_max)
 
     def nameservers(self) -> list[str]:
         """The addresses of all name servers."""
-        return [shown(each) for each in self._nameservers]
+        return [endpoint_text(*each) for each in self._nameservers]
 
     def master(self, broker: str) -> str:
         """The address of a broker's master."""
@@ -175,13 +176,13 @@ class Relay:
 
     def _own(self, _address: str) -> str:
         """The address of this gateway, where requests name their broker."""
-        return shown((self.brokers.host, self._ports.get("remoting", 0)))
+        return endpoint_text(self.brokers.host, self._ports.get("remoting", 0))
 
     def lost(self, uplink: Uplink, reason: str) -> None:
         """A connection to a server has ended."""
         self.losses += 1
         now = self.clock.monotonic_ns()
-        where = shown(uplink.where)
+        where = endpoint_text(*uplink.where)
         if not uplink.was_open:
             if len(self._resting) >= 1_024:
                 self._resting = {each: rest for each, rest in self._resting.items() if rest[0] > now}

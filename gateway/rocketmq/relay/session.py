@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, final
 
+from domain.address import endpoint_text
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
@@ -17,7 +18,7 @@ from gateway.rocketmq.relay.target import (
     named_broker,
     names_brokers,
 )
-from gateway.rocketmq.relay.uplink import FULL_BYTES, Uplink, UplinkUser, shown
+from gateway.rocketmq.relay.uplink import FULL_BYTES, Uplink, UplinkUser
 from protocols.host_shares import HostShare, HostShares
 from protocols.remoting import codes
 from protocols.remoting.frame import encode
@@ -321,7 +322,7 @@ class RelaySession:
         key = next((key for key, each in self._uplinks.items() if each is uplink), None)
         if key is not None:
             del self._uplinks[key]
-        text = f"{uplink.name} at {shown(uplink.where)}: {reason}"
+        text = f"{uplink.name} at {endpoint_text(*uplink.where)}: {reason}"
         for opaque in list(uplink.waiting):
             refusal = self._refusal(opaque, uplink.serialize, codes.SERVICE_NOT_AVAILABLE, text)
             fan = self._fans.get(opaque) if uplink.special.get(opaque) == FANNED else None

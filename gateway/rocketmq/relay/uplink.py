@@ -15,12 +15,6 @@ FULL_BYTES: Final = 256 * 1024
 Address = tuple[str, int]
 
 
-def shown(address: Address) -> str:
-    """host:port."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 class Dial(Protocol):
     """Makes connections (`gateway.runtime.outgoing.relay_sockets`)."""
 

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast, final
 
+from domain.address import endpoint_text
 from domain.errors import ConfigError, GatewayError
 from gateway.rocketmq.dialer import WireUser
 
@@ -127,6 +128,6 @@ class SocketDialer:
     def dial(self, host: str, port: int, user: WireUser) -> SocketWire:
         """Dialer.dial."""
         self.made += 1
-        wire = SocketWire(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", user)
+        wire = SocketWire(endpoint_text(host, port), user)
         wire.start(host, port, self._tls)
         return wire

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast, final
 
+from domain.address import endpoint_text
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Timer
@@ -149,7 +150,7 @@ class NameserverConnection:
         self, host: str, port: int, registrar: Registrar, clock: Clock, prepare: Callable[[], ssl.SSLContext | None]
     ) -> None:
         """`prepare` reads the files for a connection, and returns how it uses TLS, if it does; raises ConfigError."""
-        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.where = endpoint_text(host, port)
         self.registrar = registrar
         self._host = host
         self._port = port

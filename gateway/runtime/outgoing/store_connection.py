@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol, cast, final
 
+from domain.address import endpoint_text
 from domain.errors import ConfigError, GatewayError
 from domain.ports import Entropy
 
@@ -164,7 +165,7 @@ class StoreConnection:
         on_change: Callable[[], None],
     ) -> None:
         """`tls` reads the files of the authorities; raises ConfigError. `on_change` is called when `waits` has changed."""
-        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.where = endpoint_text(host, port)
         self.waits = "no connection yet"
         self.attempts = 0
         self.losses = 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from domain.access import Authority
+from domain.address import endpoint_text
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS
 from gateway.connection.context import ConnectionContext
@@ -15,7 +16,7 @@ from gateway.observe.counters import CounterRegistry
 from gateway.rocketmq.relay.brokers import RelayBrokers
 from gateway.rocketmq.relay.relay import Relay
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, Uplink, shown
+from gateway.rocketmq.relay.uplink import Address, Uplink
 from protocols.remoting import fastjson
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.frame import Frame, FrameDecoder, encode
@@ -141,7 +142,7 @@ class RelayBench:
         self.passed.append(command)
 
     def _dial(self, address: Address, uplink: Uplink) -> Callable[[], None]:
-        server = Server(shown(address), uplink)
+        server = Server(endpoint_text(*address), uplink)
         self.servers.append(server)
 
         def stop() -> None:
