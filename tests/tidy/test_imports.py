@@ -88,7 +88,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime.admin_port", ("domain", "gateway.connection.intake")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
-    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.rocketmq.dialer")),
+    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.rocketmq.dialer", "gateway.runtime.outgoing.connect")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),

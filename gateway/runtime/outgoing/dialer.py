@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Final, cast, final
 
 from domain.address import endpoint_text
-from domain.errors import ConfigError, GatewayError
+from domain.errors import GatewayError
 from gateway.rocketmq.dialer import WireUser
+from gateway.runtime.outgoing.connect import connect
 
 CONNECT_S: Final = 3.0
 """Seconds for a connection to be made, name look-up and TLS included."""
@@ -36,23 +37,9 @@ class SocketWire(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._connect(host, port, tls))
 
     async def _connect(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        try:
-            context = tls()
-            name = host if context is not None else None
-            connecting = asyncio.get_running_loop().create_connection(
-                lambda: self, host, port, ssl=context, server_hostname=name
-            )  # fmt: skip
-            await asyncio.wait_for(connecting, CONNECT_S)
-        except TimeoutError:
-            self._end(f"no connection within {CONNECT_S:g} s")
-        except ssl.SSLCertVerificationError as error:
-            self._end(f"its certificate is not valid here ({error.verify_message}): see [store] ca")
-        except ConfigError as error:
-            self._end(str(error))
-        except OSError as error:
-            self._end(f"no connection ({error.strerror or error})")
-        except ValueError as error:  # of the codec of host names
-            self._end(f"its host name cannot be looked up ({error})")
+        made = await connect(lambda: self, host, port, tls, "[store] ca", CONNECT_S)
+        if isinstance(made, str):
+            self._end(made)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""

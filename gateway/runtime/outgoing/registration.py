@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast, final
 
 from domain.address import endpoint_text
-from domain.errors import ConfigError
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Timer
+from gateway.runtime.outgoing.connect import connect
 
 CONNECT_S: Final = 5.0
 """Seconds for a connection to be made, name look-up and TLS included."""
@@ -192,24 +192,9 @@ class NameserverConnection:
 
     async def _once(self) -> str:
         """One connection, from the attempt to its end. Returns why it has ended."""
-        loop = asyncio.get_running_loop()
+        made = await connect(self._opened, self._host, self._port, self._prepare, "[registration] ca", CONNECT_S)
         try:
-            context = self._prepare()
-            name = self._host if context is not None else None
-            connecting = loop.create_connection(self._opened, self._host, self._port, ssl=context, server_hostname=name)
-            _, made = await asyncio.wait_for(connecting, CONNECT_S)
-        except TimeoutError:
-            return f"no connection within {CONNECT_S:g} s"
-        except ConfigError as error:
-            return str(error)
-        except ssl.SSLCertVerificationError as error:
-            return f"its certificate is not valid here ({error.verify_message}): see [registration] ca"
-        except OSError as error:
-            return f"no connection ({error.strerror or error})"
-        except ValueError as error:  # of the codec of host names
-            return f"its host name cannot be looked up ({error})"
-        try:
-            return await made.ended
+            return made if isinstance(made, str) else await made.ended
         finally:
             self._socket = None
 

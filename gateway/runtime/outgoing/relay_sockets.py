@@ -7,6 +7,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final, Protocol, final
 
+from gateway.runtime.outgoing.connect import connect
+
 CONNECT_S: Final = 3.0
 """Seconds for a connection to be made, name look-up and TLS included."""
 
@@ -23,7 +25,7 @@ class RelaySockets:
     """Makes connections: `gateway.rocketmq.relay.uplink.Dial`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        """`tls` returns how connections use TLS, None for plain text; it raises OSError for files that cannot be read."""
+        """`tls` returns how connections use TLS, None for plain text; raises ConfigError."""
         self._loop = loop
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
@@ -42,19 +44,6 @@ class RelaySockets:
             task.cancel()
 
     async def _connect(self, address: tuple[str, int], user: Any) -> None:
-        host, port = address
-        try:
-            context = self._tls()
-            name = host if context is not None else None
-            connecting = self._loop.create_connection(
-                lambda: user, host, port, ssl=context, server_hostname=name
-            )  # fmt: skip
-            await asyncio.wait_for(connecting, CONNECT_S)
-        except TimeoutError:
-            user.refused(f"no connection within {CONNECT_S:g} s")
-        except ssl.SSLCertVerificationError as error:
-            user.refused(f"its certificate is not valid here ({error.verify_message})")
-        except OSError as error:
-            user.refused(f"no connection ({error.strerror or error})")
-        except ValueError as error:  # of the codec of host names
-            user.refused(f"its host name cannot be looked up ({error})")
+        made = await connect(lambda: user, *address, self._tls, "[store] ca", CONNECT_S)
+        if isinstance(made, str):
+            user.refused(made)

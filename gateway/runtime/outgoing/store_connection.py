@@ -11,6 +11,7 @@ from typing import Final, Protocol, cast, final
 from domain.address import endpoint_text
 from domain.errors import ConfigError, GatewayError
 from domain.ports import Entropy
+from gateway.runtime.outgoing.connect import connect
 
 PAUSE_S: Final = 0.05
 """Pause before the second attempt, on average; it doubles up to PAUSE_MAX_S."""
@@ -207,23 +208,8 @@ class StoreConnection:
 
     async def _once(self) -> str:
         """One connection, from the attempt to its end. Returns why it has ended."""
-        loop = asyncio.get_running_loop()
-        try:
-            context = self._tls()
-            name = self._host if context is not None else None
-            connecting = loop.create_connection(
-                self._opened, self._host, self._port, ssl=context, server_hostname=name
-            )  # fmt: skip
-            _, made = await asyncio.wait_for(connecting, self._answer_s)
-        except TimeoutError:
-            return f"no connection within {self._answer_s:g} s"
-        except ssl.SSLCertVerificationError as error:
-            return f"its certificate is not valid here ({error.verify_message}): see [gateway] store_ca"
-        except ConfigError as error:
-            return str(error)
-        except OSError as error:
-            return f"no connection ({error.strerror or error})"
-        return await made.ended
+        made = await connect(self._opened, self._host, self._port, self._tls, "[gateway] store_ca", self._answer_s)
+        return made if isinstance(made, str) else await made.ended
 
     def _opened(self) -> StoreSocket:
         self._socket = StoreSocket(self._make, self._answer_s, self._silence_s, self._greeted)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from domain.errors import ConfigError
 from gateway.runtime.outgoing import relay_sockets as module
 from gateway.runtime.outgoing.relay_sockets import RelaySockets
 
@@ -88,11 +89,12 @@ async def test_a_name_that_is_none_is_told(host: str) -> None:
 @in_a_loop
 async def test_files_for_tls_that_cannot_be_read_are_told() -> None:
     def files() -> None:
-        raise OSError(2, "No such file or directory", "ca.pem")
+        raise ConfigError("store.ca ca.pem cannot be used: no such file")
 
     user = Recorder()
     RelaySockets(asyncio.get_running_loop(), files)(("127.0.0.1", 9), user)
-    assert await user.happened.get() == ("refused", "no connection (No such file or directory)")
+    told = await asyncio.wait_for(user.happened.get(), 30)
+    assert told == ("refused", "store.ca ca.pem cannot be used: no such file")
 
 
 @in_a_loop
