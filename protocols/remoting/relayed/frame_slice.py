@@ -8,17 +8,15 @@ from typing import Final, final
 
 import orjson
 
-from domain.limits import REMOTING_FRAME_BYTES_MAX
 from domain.octets import uint32
-from protocols.remoting.frame import FAULT_HEADER, FAULT_LENGTH, HEADER_BYTES_MAX
-from protocols.remoting.header import BINARY, BINARY_BYTES_MIN, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
+from protocols.remoting.frame import FAULT_HEADER, FrameBuffer
+from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
 
 _FIXED: Final = struct.Struct(">hBhii")
 _OPAQUE: Final = struct.Struct(">i")
 _PREFIX: Final = struct.Struct(">II")
 _OPAQUE_AT: Final = 8 + 5
 _SENDER: Final = struct.Struct(">hBh")
-_JSON_BYTES_MIN: Final = 2
 JAVA: Final = LANGUAGES[LANGUAGE_JAVA]
 
 
@@ -136,77 +134,28 @@ def _key(name: str) -> bytes:
 
 
 @final
-class FrameSplitter:
-    """Finds the frames of a stream that comes in chunks of any size.
+class FrameSplitter(FrameBuffer):
+    """Finds the frames of a stream, and leaves them where they are."""
 
-    fault   "" while the stream is well-formed, else FAULT_LENGTH or FAULT_HEADER: all frames before the malformed one have
-            been returned, `feed` returns nothing more, and the connection has to be closed
-    held    bytes received of an incomplete frame; 0 when there is none
-    """
-
-    __slots__ = ("_limit", "_need", "_parts", "fault", "held")
-
-    def __init__(self, limit: int = REMOTING_FRAME_BYTES_MAX) -> None:
-        """`limit`: longest frame in bytes, its 4 length bytes included; a longer one is FAULT_LENGTH."""
-        self._limit = limit
-        self._parts: list[bytes] = []
-        self._need = 0
-        self.held = 0
-        self.fault = ""
+    __slots__ = ()
 
     def feed(self, data: bytes) -> list[FrameSlice]:
         """The frames that a chunk completes, possibly none. They lie one behind the other in the same bytes."""
-        if self.fault:
-            return []
-        if self.held:
-            self._parts.append(data)
-            self.held += len(data)
-            if self.held < self._need:
-                return []
-            data = b"".join(self._parts)
-            self._parts.clear()
-            self.held = 0
+        data = self._joined(data)
         out: list[FrameSlice] = []
         at = 0
         size = len(data)
         while at < size:
-            need = self._whole(data, at, size)
-            if need < 0:
-                return out
-            if at + need > size:
-                self._parts.append(data[at:] if at else data)
-                self.held = size - at
-                self._need = need
-                return out
-            frame = _slice(data, at, at + need)
+            end = self._end(data, at)
+            if end == 0:
+                break
+            frame = _slice(data, at, end)
             if frame is None:
                 self.fault = FAULT_HEADER
-                return out
+                break
             out.append(frame)
-            at += need
+            at = end
         return out
-
-    def _whole(self, data: bytes, at: int, size: int) -> int:
-        """Size of the frame at `at` in bytes, or the bytes needed to compute it; -1 with `fault` set for a malformed frame."""
-        there = size - at
-        if data[at] != 0:
-            self.fault = FAULT_LENGTH
-            return -1
-        if there < 4:
-            return 4
-        length = uint32(data, at)
-        if length < 4 + _JSON_BYTES_MIN or length + 4 > self._limit:
-            self.fault = FAULT_LENGTH
-            return -1
-        if there < 8:
-            return 8
-        header = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
-        kind = data[at + 4]
-        least = BINARY_BYTES_MIN if kind else _JSON_BYTES_MIN
-        if kind > BINARY or header + 4 > length or header > HEADER_BYTES_MAX or header < least:
-            self.fault = FAULT_HEADER
-            return -1
-        return length + 4
 
 
 def _slice(data: bytes, start: int, end: int) -> FrameSlice | None:
