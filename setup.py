@@ -72,7 +72,7 @@ FOLDERS = {
     "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),
-    "gateway/rocketmq": ("acknowledgements", "pop_reply", "pop_request"),
+    "gateway/rocketmq/pop": ("acknowledgements", "reply", "request"),
     "gateway/runtime": ("inbox",),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),

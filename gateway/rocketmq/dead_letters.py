@@ -10,8 +10,8 @@ from domain.errors import ErrorCode, Failure
 from domain.receipt import Receipt
 from domain.record import Record
 from domain.store_ports import Leases
-from gateway.rocketmq import pop_request
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.pop import request as requests
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -56,8 +56,8 @@ class RocketmqDeadLetters:
             elif answer.code != codes.SUCCESS:
                 tell(refusal(receipt.broker, answer, _REFUSED))
             else:
-                self._leases.settle(group, pop_request.real_topic(group, topic, receipt), [receipt], settled)
+                self._leases.settle(group, requests.real_topic(group, topic, receipt), [receipt], settled)
 
         message_id = "" if record is None else properties.text(Record(record).properties, properties.UNIQ_KEY)
-        request = pop_request.send_back_to_dead_letters(group, topic, receipt, message_id)
+        request = requests.send_back_to_dead_letters(group, topic, receipt, message_id)
         self._brokers.ask(receipt.broker, request, copied, SEND_BACK_MS)

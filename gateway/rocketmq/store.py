@@ -19,7 +19,6 @@ from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
-from gateway.rocketmq.leases import RocketmqLeases
 from gateway.rocketmq.link import AnswerBack
 from gateway.rocketmq.messages.choice import QueueChoice
 from gateway.rocketmq.messages.log import RocketmqLog
@@ -27,6 +26,7 @@ from gateway.rocketmq.messages.once import OnceKeys
 from gateway.rocketmq.messages.positions import RocketmqPositions
 from gateway.rocketmq.messages.tail import Tail
 from gateway.rocketmq.outlook import RocketmqOutlook
+from gateway.rocketmq.pop.leases import RocketmqLeases
 from gateway.rocketmq.pulls import RocketmqPulls
 from gateway.rocketmq.timers import RocketmqTimers
 from gateway.rocketmq.transactions import RocketmqTransactions

@@ -16,7 +16,7 @@ from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.leases import RocketmqLeases
+from gateway.rocketmq.pop.leases import RocketmqLeases
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to

@@ -15,7 +15,7 @@ from domain.store_request import LeaseRequest
 from gateway.client.link import Link
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.leases import RocketmqLeases
+from gateway.rocketmq.pop.leases import RocketmqLeases
 from gateway.rocketmq.transactions import RocketmqTransactions
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
@@ -44,7 +44,7 @@ class NearGateway:
     """Leases and transactions as a gateway has them, over sockets. Lives within one event loop."""
 
     def __init__(self, apache: ApacheCluster) -> None:
-        clock = LoopClock(asyncio.get_running_loop())
+        self.clock = clock = LoopClock(asyncio.get_running_loop())
         where = [("127.0.0.1", apache.nameserver.port)]
         self.brokers = Brokers(where, SocketDialer(lambda: None), clock, SystemEntropy())
         self.map = ClusterMap(self.brokers, clock, cast(State, KeptPlaces()))

@@ -168,7 +168,7 @@ def test_half_messages_are_decided_and_asked_about(apache: ApacheCluster) -> Non
         assert await gateway.ask(end, "paid", "broker-b-paid-0-committed", -1, -1, True) is None
         assert await gateway.ask(end, "paid", "broker-b-paid-0-rolled-back", -1, -1, False) is None
         beats = RocketmqHeartbeats(
-            gateway.brokers, gateway.map, gateway.leases.clock, "test", gateway.leases.reading, lambda group: True
+            gateway.brokers, gateway.map, gateway.clock, "test", gateway.leases.reading, lambda group: True
         )  # fmt: skip
         while not gateway.map.told:
             await asyncio.sleep(0.05)

@@ -9,8 +9,8 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
-from gateway.rocketmq import pop_request
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.pop import request as requests
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -58,7 +58,7 @@ class Acknowledgements:
     def add(self, group: str, topic: str, receipt: Receipt, done: Outcome) -> None:
         """Settle one lease at its broker. `done` gets None, or why it was not settled."""
         ack = _Ack(group, topic, receipt, done)
-        if receipt.revive_queue == ORDERED_REVIVE_QUEUE or not pop_request.batchable(receipt):
+        if receipt.revive_queue == ORDERED_REVIVE_QUEUE or not requests.batchable(receipt):
             self._send_one(receipt.broker, ack)
             return
         if not self._waiting:
@@ -77,7 +77,7 @@ class Acknowledgements:
 
     def _send(self, broker: str, acks: list[_Ack]) -> None:
         self.batches += 1
-        request = pop_request.acknowledge_batch(broker, [(ack.group, ack.topic, ack.receipt) for ack in acks])
+        request = requests.acknowledge_batch(broker, [(ack.group, ack.topic, ack.receipt) for ack in acks])
         self._brokers.ask(broker, request, partial(self._settled_all, broker, acks), ACK_MS)
 
     def _settled_all(self, broker: str, acks: list[_Ack], answer: Frame | Failure) -> None:
@@ -92,7 +92,7 @@ class Acknowledgements:
             ack.done(failure)
 
     def _send_one(self, broker: str, ack: _Ack) -> None:
-        request = pop_request.acknowledge(ack.group, ack.topic, ack.receipt)
+        request = requests.acknowledge(ack.group, ack.topic, ack.receipt)
         self._brokers.ask(broker, request, lambda answer: ack.done(_failure(broker, answer)), ACK_MS)
 
 

@@ -8,110 +8,39 @@ until it is back. So a broker delays its own messages and no others.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased
 from domain.filter.filter import SQL92, TAG, Filter
 from domain.limits import MILLISECOND_NS, WAIT_MS_MAX
 from domain.record import Record
-from domain.store_ports import LeaseResult
+from domain.store_ports import LeaseResult, Leases
 from domain.store_request import LeaseRequest
-from gateway.rocketmq import pop_reply, pop_request
+from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.pop import reply as replies
+from gateway.rocketmq.pop import request as requests
+from gateway.rocketmq.pop.broker_side import BrokerSide
+from gateway.rocketmq.pop.brokers import PopBrokers
+from gateway.rocketmq.pop.call import Leasing, Pop, PopCall
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
-if TYPE_CHECKING:
-    from gateway.rocketmq.leases import RocketmqLeases
-
-POP_MS: Final = 3_000
-"""Time that a broker has to answer a POP."""
-NOTIFICATION_MS: Final = 5_000
-"""Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then."""
-ORDERED_NOTIFICATION_MS: Final = 1_000
-"""The same in ordered groups: brokers do not tell when a queue is free again."""
-NOTIFICATION_MARGIN_MS: Final = 5_000
-FRUITLESS_MS: Final = 20
-"""Pause after a NOTIFICATION whose messages were not for this group; it doubles up to FRUITLESS_MS_MAX."""
-FRUITLESS_MS_MAX: Final = 1_000
 KEPT_MS: Final = 1_000
 """Time for which messages of a broker that was passed over are kept for the next call."""
-AGAIN_MS: Final = 1_000
-"""Pause before a quiet broker is asked again that cannot tell, or that holds as many NOTIFICATIONs as it may."""
 WINDOW_MAX: Final = 64
 """POPs of one group and topic under way at once."""
 INTEREST_NS: Final = (WAIT_MS_MAX + 1_000) * MILLISECOND_NS
 """Time after its last lease call for which a call may be parked."""
 
-Leasing = Callable[[LeaseResult | Failure], None]
-
-
-@final
-class PopCall:
-    """One call of `Leases.lease`.
-
-    left       brokers that it may still ask, in order
-    asked      POPs whose answers it waits for
-    late       those of them that take long
-    heard      True: a broker has answered, or is known to have nothing
-    filtered   it was given messages, and its filter wanted none of them
-    failure    the last one of a broker
-    """
-
-    __slots__ = ("asked", "done", "failure", "filtered", "heard", "is_over", "late", "left", "request")
-
-    def __init__(self, request: LeaseRequest, done: Leasing) -> None:
-        self.request = request
-        self.done = done
-        self.left: list[str] = []
-        self.asked = 0
-        self.late = 0
-        self.heard = False
-        self.filtered = False
-        self.is_over = False
-        self.failure: Failure | None = None
-
-
-@final
-class Pop:
-    """A POP that is not answered yet. `is_late`: its broker was passed over meanwhile."""
-
-    __slots__ = ("begun_ns", "broker", "call", "is_late", "read")
-
-    def __init__(self, read: GroupRead, call: PopCall, broker: str, begun_ns: int) -> None:
-        self.read = read
-        self.call = call
-        self.broker = broker
-        self.begun_ns = begun_ns
-        self.is_late = False
-
-    def overdue(self) -> None:
-        """The broker takes long: the call goes on without it, when there is another broker to ask."""
-        self.is_late = True
-        self.call.late += 1
-        self.read.go_on(self.call)
-
-
-@final
-class _Side:
-    """One broker, as this read sees it.
-
-    quiet       it has nothing, as far as is known: it is not asked
-    told        a NOTIFICATION, or the pause before it, is under way
-    fruitless   NOTIFICATIONs in a row after which a POP found nothing
-    """
-
-    __slots__ = ("fruitless", "quiet", "told")
-
-    def __init__(self) -> None:
-        self.quiet = False
-        self.told = False
-        self.fruitless = 0
+log = logging.getLogger("headgate.rocketmq")
 
 
 @final
@@ -127,25 +56,44 @@ class GroupRead:
     """
 
     __slots__ = (
-        "_broker", "_calls", "_is_begun", "_is_waking", "_leases", "_queue_id", "_sides", "_stock", "_stocks", "_turn",
-        "_under_way", "_wakes_more", "_wanted", "_window", "expression", "from_first", "group", "ordered", "topic", "used_ns",
+        "_broker", "_brokers", "_calls", "_cluster", "_freed", "_is_begun", "_is_waking", "_leases", "_queue_id", "_sides",
+        "_stock", "_stocks", "_turn", "_under_way", "_wakes_more", "_wanted", "_window", "expression", "from_first", "group",
+        "ordered", "topic", "used_ns",
     )  # fmt: skip
 
-    def __init__(self, leases: RocketmqLeases, request: LeaseRequest, broker: str, queue_id: int) -> None:
-        """`broker`: the one that has the queue, "": all brokers; `queue_id`: of that broker, -1: any."""
+    def __init__(
+        self,
+        request: LeaseRequest,
+        broker: str,
+        queue_id: int,
+        leases: Leases,
+        brokers: PopBrokers,
+        cluster: ClusterMap,
+        freed: Callable[[str, str], None],
+    ) -> None:
+        """A read for calls like `request`.
+
+        broker     the one that has the queue, "": all brokers
+        queue_id   of that broker, -1: any
+        leases     ends leases of messages that nobody wants
+        freed      tells the listeners of the store: (group, topic), as StoreListener.freed
+        """
         self.group = request.group
         self.topic = request.topic
         self.ordered = request.ordered
         self.from_first = request.from_first
         self.used_ns = 0
         self._leases = leases
+        self._brokers = brokers
+        self._cluster = cluster
+        self._freed = freed
         self._broker = broker
         self._queue_id = queue_id
         kind, text = request.wanted.expression if request.wanted is not None else (TAG, "*")
         self.expression = (kind, text) if kind in (TAG, SQL92) else (TAG, "*")
         # Brokers compare the hashes of tags, and know no filter of another kind.
         self._wanted: Filter | None = None if kind == SQL92 else request.wanted
-        self._sides: dict[str, _Side] = {}
+        self._sides: dict[str, BrokerSide] = {}
         self._calls: deque[PopCall] = deque()
         self._stock: list[Leased] = []
         self._stocks = 0
@@ -157,13 +105,18 @@ class GroupRead:
         self._wakes_more = False
 
     @property
+    def is_wanted(self) -> bool:
+        """True while a call may be parked."""
+        return self._brokers.now_ns() - self.used_ns < INTEREST_NS
+
+    @property
     def is_idle(self) -> bool:
         """True when nothing waits for it."""
         return not self._calls and not self._under_way and not self._is_waking
 
     def lease(self, request: LeaseRequest, done: Leasing) -> None:
         """Serve a call now, or when those before it are served."""
-        self.used_ns = self._leases.clock.monotonic_ns()
+        self.used_ns = self._brokers.now_ns()
         call = PopCall(request, done)
         if self._stock and self._stock[0].receipt.invisible_ms == request.invisible_ms:
             given, self._stock = self._stock[: request.limit], self._stock[request.limit :]
@@ -179,7 +132,7 @@ class GroupRead:
 
     def _start(self, call: PopCall) -> None:
         self._under_way += 1
-        brokers = (self._broker,) if self._broker else self._leases.map.brokers_of(self.topic)
+        brokers = (self._broker,) if self._broker else self._cluster.brokers_of(self.topic)
         if not brokers:
             text = f"no broker of the cluster has a queue of topic {self.topic} that can be read"
             call.failure = Failure(ErrorCode.STORE_UNAVAILABLE, text)
@@ -190,10 +143,10 @@ class GroupRead:
             if self._side(broker).quiet and not call.request.attempt_id:
                 call.heard = True
                 continue
-            away = self._leases.absence(broker, self)
+            away = self._brokers.absence(broker, self)
             if away is not None:
                 call.failure = away
-            elif self._leases.is_late(broker, self):
+            elif self._brokers.is_late(broker, self):
                 late.append(broker)
             else:
                 call.left.append(broker)
@@ -205,13 +158,11 @@ class GroupRead:
         broker = call.left.pop(0)
         call.asked += 1
         asked = call.request
-        request = pop_request.pop(
+        request = requests.pop(
             self.group, self.topic, self._queue_id, asked.limit, asked.invisible_ms, self.expression, self.from_first,
             self.ordered, asked.attempt_id,
         )  # fmt: skip
-        waiting = Pop(self, call, broker, self._leases.clock.monotonic_ns())
-        self._leases.asked(waiting)
-        self._leases.brokers.ask(broker, request, partial(self._answered, waiting), POP_MS)
+        self._brokers.pop(Pop(call, broker, self._brokers.now_ns(), self.go_on), request, self._answered)
 
     def go_on(self, call: PopCall) -> None:
         """Ask the next broker, unless one is asked that may answer soon; finish when there is none left.
@@ -225,24 +176,23 @@ class GroupRead:
         elif not call.asked or call.heard:
             self._finish(call, [], 0)
 
-    def _answered(self, waiting: Pop, answer: Frame | Failure) -> None:
-        self._leases.answered(waiting, answer)
-        call, broker = waiting.call, waiting.broker
+    def _answered(self, pop: Pop, answer: Frame | Failure) -> None:
+        call, broker = pop.call, pop.broker
         call.asked -= 1
-        call.late -= waiting.is_late
+        call.late -= pop.is_late
         messages: list[Leased] = []
         more = 0
         if isinstance(answer, Failure):
             call.failure = answer
-            self._leases.miss(broker, self)
+            self._brokers.miss(broker, self)
         elif answer.code == codes.SUCCESS:
             try:
-                messages = pop_reply.read(answer, broker, self.topic, self.ordered)
-                more = pop_reply.rest(answer)
+                messages = replies.read(answer, broker, self.topic, self.ordered)
+                more = replies.rest(answer)
             except BrokerAnswerError as fault:
-                self._leases.faulty(broker, fault)
+                log.warning("broker %s answered a POP with %s", broker, fault)
                 call.failure = Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} answered a POP with {fault}")
-                self._quieten(broker)
+                self._side(broker).quieten()
         elif answer.code in (codes.POLLING_TIMEOUT, codes.PULL_NOT_FOUND, codes.POLLING_FULL):
             call.heard = True
         else:
@@ -252,7 +202,7 @@ class GroupRead:
             self._give(call, messages, more)
             return
         if isinstance(answer, Frame):
-            self._quieten(broker)
+            self._side(broker).quieten()
         self.go_on(call)
 
     def _give(self, call: PopCall, messages: list[Leased], more: int) -> None:
@@ -286,11 +236,11 @@ class GroupRead:
             call.is_over = True
             call.done(LeaseResult(given, given[0].receipt.pop_ms, len(self._stock)))
         if self._stock:
-            self._wake()
+            self.wake()
         if self._stock:
             self._stocks += 1
             kept_ms = min(KEPT_MS, self._stock[0].receipt.invisible_ms // 10)
-            self._leases.after(kept_ms, partial(self._give_back, self._stocks))
+            self._brokers.after(kept_ms, partial(self._give_back, self._stocks))
 
     def _give_back(self, stock: int) -> None:
         """End the leases of late messages that nobody came for. `stock`: of which of them."""
@@ -323,7 +273,7 @@ class GroupRead:
             self._is_begun = False
         if self._wakes_more and messages and not self._is_waking:
             if has_more:
-                self._wake()
+                self.wake()
             else:
                 self._wait_for_more()
 
@@ -331,83 +281,34 @@ class GroupRead:
         """Calls are parked, and those that were asked have given all they had: let them tell when there is more."""
         self._wakes_more = False
         for broker, side in self._sides.items():
-            if not side.quiet and self._leases.absence(broker, self) is None:
-                self._quieten(broker)
+            if not side.quiet and self._brokers.absence(broker, self) is None:
+                side.quieten()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Let parked calls try again."""
         self._wakes_more = False
         self._is_waking = True
-        self._leases.freed(self.group, self.topic)
+        self._freed(self.group, self.topic)
         self._is_waking = False
 
-    def _side(self, broker: str) -> _Side:
+    def _side(self, broker: str) -> BrokerSide:
         side = self._sides.get(broker)
         if side is None:
-            side = self._sides[broker] = _Side()
+            side = self._sides[broker] = BrokerSide(self, self._brokers, broker)
         return side
 
-    def _quieten(self, broker: str) -> None:
-        """The broker has nothing now: ask it to tell when it has."""
-        side = self._side(broker)
-        side.quiet = True
-        if side.told:
-            return
-        side.told = True
-        if side.fruitless:
-            pause_ms = min(FRUITLESS_MS << min(side.fruitless - 1, 10), FRUITLESS_MS_MAX)
-            self._leases.after(pause_ms, partial(self._watch, broker, side))
-        else:
-            self._watch(broker, side)
-
-    def _watch(self, broker: str, side: _Side) -> None:
-        if not self._leases.may_watch(broker):
-            self._leases.after(AGAIN_MS, partial(self._found, side))
-            return
-        poll_ms = ORDERED_NOTIFICATION_MS if self.ordered else NOTIFICATION_MS
-        request = pop_request.notification(
-            self.group, self.topic, self._queue_id, poll_ms, self.expression, self.ordered
-        )  # fmt: skip
-        self._leases.brokers.ask(broker, request, partial(self._told, broker, side), poll_ms + NOTIFICATION_MARGIN_MS)
-
-    def _told(self, broker: str, side: _Side, answer: Frame | Failure) -> None:
-        self._leases.watched(broker)
-        wanted = self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS
-        if isinstance(answer, Failure):
-            side.told = side.quiet = False
-            self._leases.miss(broker, self)
-        elif answer.code != codes.SUCCESS:
-            # A broker that knows no NOTIFICATION, or no longer the topic.
-            self._leases.after(AGAIN_MS, partial(self._found, side))
-        elif (answer.fields() or {}).get("hasMsg") == "true":
-            side.fruitless += 1
-            self._found(side)
-        elif (answer.fields() or {}).get("pollingFull") == "true":
-            self._leases.after(AGAIN_MS, partial(self._found, side))
-        elif wanted and side.quiet:
-            self._watch(broker, side)
-        else:
-            side.told = False
-            side.quiet = False
-
-    def _found(self, side: _Side) -> None:
-        """The broker may have something now."""
-        side.told = False
-        side.quiet = False
-        if self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS:
-            self._wake()
+    def notification(self, poll_ms: int) -> BrokerRequest:
+        """A NOTIFICATION that is answered after `poll_ms` at the latest."""
+        return requests.notification(self.group, self.topic, self._queue_id, poll_ms, self.expression, self.ordered)
 
     def back(self, broker: str) -> None:
         """A broker that was away, or passed over, answers again."""
-        if self._leases.clock.monotonic_ns() - self.used_ns < INTEREST_NS:
-            self._quieten(broker)
+        if self.is_wanted:
+            self._side(broker).quieten()
 
     def unblock(self, broker: str) -> None:
         """A lease of an ordered group has ended at `broker`: the next message of its queue may be free."""
-        side = self._side(broker)
-        if side.quiet:
-            side.quiet = False
-            self._wake()
+        self._side(broker).unblock()
 
 
 def _properties(message: Leased) -> bytes:
