@@ -9,9 +9,8 @@ import orjson
 
 from domain import address
 from gateway.importing.cluster import SourceBroker
-from gateway.importing.row import Outcome, Row
+from gateway.importing.row import Outcome, Row, done
 from gateway.importing.server import Server, objects
-from gateway.importing.topics import done
 from protocols.remoting import codes
 
 KIND: Final = "group"

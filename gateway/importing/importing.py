@@ -34,7 +34,9 @@ def run(
     as_json: bool = False,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Import; the exit status: 0 everything is at the node, 1 something could not be copied. Raises ConfigError.
+    """Import; the exit status: 0 everything is at the node, 1 something could not be copied.
+
+    Raises ConfigError, and GarbledError for answers without what they should have.
 
     nameservers   host:port of the cluster's name servers
     node          host:port of the node's remoting port

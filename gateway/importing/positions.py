@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from domain import address
-from domain.errors import ConfigError
+from gateway.client.answer import integer
 from gateway.importing.cluster import SourceBroker
-from gateway.importing.row import Outcome, Row
+from gateway.importing.row import Outcome, Row, done
 from gateway.importing.server import Server, number, objects
-from gateway.importing.topics import done, wanted
+from gateway.importing.topics import wanted
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
@@ -52,7 +52,9 @@ def _begun(node: Server, topic: str, group: str, queues: int) -> Frame:
     for fields, end in zip(at, ends, strict=True):
         if end.code != 0:
             return end
-        requests.append((codes.UPDATE_OFFSET, {**fields, "consumerGroup": group, "commitOffset": str(_offset(end))}, b""))
+        requests.append(
+            (codes.UPDATE_OFFSET, {**fields, "consumerGroup": group, "commitOffset": str(integer(end, "offset"))}, b"")
+        )
     answers = node.ask_all(requests)
     return next((answer for answer in answers if answer.code != 0), answers[-1])
 
@@ -72,11 +74,4 @@ def _unconsumed(brokers: Sequence[SourceBroker], topic: str, group: str) -> int:
 def _edges(server: Server, code: int, topic: str, queues: Sequence[int]) -> list[int]:
     """The first or the next offset of each queue; 0 for one that the server does not know."""
     answers = server.ask_all([(code, {"topic": topic, "queueId": str(queue)}, b"") for queue in queues])
-    return [_offset(answer) if answer.code == 0 else 0 for answer in answers]
-
-
-def _offset(answer: Frame) -> int:
-    try:
-        return int((answer.fields() or {})["offset"])
-    except (KeyError, ValueError):
-        raise ConfigError(f"an answer without a number 'offset' (code {answer.code})") from None
+    return [integer(answer, "offset") if answer.code == 0 else 0 for answer in answers]

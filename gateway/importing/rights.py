@@ -8,9 +8,8 @@ from typing import Final
 import orjson
 
 from gateway.importing.cluster import SourceBroker
-from gateway.importing.row import Outcome, Row
+from gateway.importing.row import Outcome, Row, done
 from gateway.importing.server import Server, json_of
-from gateway.importing.topics import done
 from protocols.remoting import codes
 
 USER: Final = "user"

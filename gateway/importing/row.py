@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from protocols.remoting.frame import Frame
+
 
 class Outcome(enum.Enum):
     """MADE and CHANGED: done at the node. SAME: nothing to do. KEPT: the node's own stays. LEFT: it cannot be copied."""
@@ -29,3 +31,10 @@ class Row(NamedTuple):
     name: str
     outcome: Outcome
     detail: str = ""
+
+
+def done(kind: str, name: str, outcome: Outcome, detail: str, answer: Frame) -> Row:
+    """The row of something that the node was asked to make or change."""
+    if answer.code == 0:
+        return Row(kind, name, outcome, detail)
+    return Row(kind, name, Outcome.LEFT, f"the node refuses it: {answer.remark or f'code {answer.code}'}")

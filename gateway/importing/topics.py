@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from domain import address, limits
 from gateway.importing.cluster import SourceBroker
-from gateway.importing.row import Outcome, Row
+from gateway.importing.row import Outcome, Row, done
 from gateway.importing.server import Server, number, objects
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
 
 TYPE: Final = "message.type"
 PLAIN_TYPE: Final = "NORMAL"
@@ -83,13 +82,6 @@ def copy_topics(brokers: Sequence[SourceBroker], cluster: str, node: Server, dry
     answers = node.ask_all([(codes.UPDATE_TOPIC, _fields(topic, there.get(topic.name)), b"") for topic, _, _ in asked])
     for (topic, outcome, detail), answer in zip(asked, answers, strict=True):
         yield done(KIND, topic.name, outcome, detail, answer)
-
-
-def done(kind: str, name: str, outcome: Outcome, detail: str, answer: Frame) -> Row:
-    """The row of something that the node was asked to make or change."""
-    if answer.code == 0:
-        return Row(kind, name, outcome, detail)
-    return Row(kind, name, Outcome.LEFT, f"the node refuses it: {answer.remark or f'code {answer.code}'}")
 
 
 def _judged(topic: Wanted, there: Mapping[str, object] | None) -> Row:
