@@ -12,13 +12,12 @@ from domain.message import Message
 from domain.store_ports import StateChange
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.messages.send_request import PRODUCER_GROUP
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 RECALL_MS: Final = 3_000
-PRODUCER_GROUP: Final = "headgate"
-"""The producer group that a recall names; brokers only write it to their log."""
 _REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_SUPPORTED}
 """A broker refuses every recall so, unless its setting `recallMessageEnable` is true."""
 
@@ -46,7 +45,7 @@ class RocketmqTimers:
         request = BrokerRequest(
             codes.RECALL,
             {
-                "producerGroup": PRODUCER_GROUP,
+                "producerGroup": PRODUCER_GROUP,  # brokers only write it to their log
                 "topic": handle.topic,
                 "recallHandle": handles.handle(*handle),
             },

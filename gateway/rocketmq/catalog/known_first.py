@@ -16,6 +16,7 @@ from domain.transaction import EndTransaction
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
+from gateway.rocketmq.cluster_map import Known
 from gateway.rocketmq.messages.tail import Tail, topic_of_pattern
 
 OF_PRODUCERS: Final = (EndTransaction, QueryProducers)
@@ -89,9 +90,8 @@ class KnownFirst:
             self._tailed(pattern, answered)
         answered(None)
 
-    def _tailed(self, pattern: str, answered: object) -> None:
+    def _tailed(self, pattern: str, answered: Known) -> None:
         """Begin to follow the topics of a filter before its subscription is answered."""
-        assert callable(answered)
         name = topic_of_pattern(pattern)
         if name:
             self._metadata.ensure_topic(name, lambda _: self._tail.ready(pattern, answered))
@@ -114,11 +114,7 @@ class KnownFirst:
 
 
 def _topics(command: Command) -> Iterator[str]:
-    if isinstance(command, Send):
-        for message in command.messages:
-            yield message.topic
-        return
-    if isinstance(command, SendOnce):
+    if isinstance(command, (Send, SendOnce)):
         for message in command.messages:
             yield message.topic
         return

@@ -102,7 +102,7 @@ class RocketmqLog:
         self, key: OnceKey, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange] = ()
     ) -> None:
         """MessageLog.append_once, on this gateway (gateway.rocketmq.messages.once)."""
-        self._once.append(key, lambda stored, _: self.append(messages, stored, changes), done)
+        self._once.append(key, lambda stored: self.append(messages, stored, changes), done)
 
     def begin(self, size: int) -> int:
         """An append begins: its number, for `end`."""

@@ -6,7 +6,8 @@ same message ids; a repetition that another gateway gets is sent again too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 import orjson
@@ -30,8 +31,8 @@ PRUNED: Final = 1_000
 """Keys that are forgotten at a time."""
 
 Appended = Callable[[list[Placed] | Failure], None]
-Append = Callable[[Appended, Sequence[StateChange]], None]
-"""Appends, with changes beside, and answers."""
+Append = Callable[[Appended], None]
+"""Appends the messages; the function gets where they are."""
 
 
 @final
@@ -74,12 +75,20 @@ class OnceKeys:
                 self._answer(key, [Placed(*each) for each in known["placed"]])
 
     def _append(self, key: OnceKey, append: Append) -> None:
-        now = self._clock.wall_ms()
+        append(partial(self._appended, key, self._clock.wall_ms()))
 
-        def appended(result: list[Placed] | Failure) -> None:
+    def _appended(self, key: OnceKey, asked_ms: int, result: list[Placed] | Failure) -> None:
+        """Keep the places of the messages before they are answered. `asked_ms`: when the append began."""
+        if isinstance(result, Failure):
             self._answer(key, result)
-
-        append(_Remembering(self._state, key, now, appended), ())
+            return
+        rows = [
+            (each.queue_id, each.queue_offset, each.physical_offset, each.store_ms, each.message_id, each.recall_handle)
+            for each in result
+        ]
+        value = orjson.dumps({"digest": key.digest.hex(), "placed": rows})
+        changes = [StateChange(SPACE, key.name, value), StateChange(TIMES, asked_ms.to_bytes(8, "big") + key.name, b"")]
+        self._state.put(changes, lambda failure: self._answer(key, result if failure is None else failure))
 
     def _answer(self, key: OnceKey, result: list[Placed] | Failure) -> None:
         for each in self._under_way.pop(key.name)[1]:
@@ -106,31 +115,6 @@ class OnceKeys:
                 self._state.put(changes, None)
 
         self._state.pairs(TIMES, b"", b"", PRUNED, take)
-
-
-@final
-class _Remembering:
-    """Keeps the places of the first append before they are answered."""
-
-    def __init__(self, state: State, key: OnceKey, now_ms: int, done: Appended) -> None:
-        self._state = state
-        self._key = key
-        self._now_ms = now_ms
-        self._done = done
-
-    def __call__(self, result: list[Placed] | Failure) -> None:
-        """The outcome of the append."""
-        if isinstance(result, Failure):
-            self._done(result)
-            return
-        rows = [
-            (each.queue_id, each.queue_offset, each.physical_offset, each.store_ms, each.message_id, each.recall_handle)
-            for each in result
-        ]
-        value = orjson.dumps({"digest": self._key.digest.hex(), "placed": rows})
-        name = self._key.name
-        changes = [StateChange(SPACE, name, value), StateChange(TIMES, self._now_ms.to_bytes(8, "big") + name, b"")]
-        self._state.put(changes, lambda failure: self._done(result if failure is None else failure))
 
 
 def _reused() -> Failure:

@@ -17,7 +17,7 @@ from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 PRODUCER_GROUP: Final = "HEADGATE"
-"""Producer group of messages that name none."""
+"""Producer group of messages that name none, and of recalls."""
 SLAVE_NOT_AVAILABLE: Final = 11
 FLUSH_SLAVE_TIMEOUT: Final = 12
 UNSURE: Final = {

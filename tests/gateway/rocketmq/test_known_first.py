@@ -8,6 +8,7 @@ import pytest
 from domain.command import Command, Disconnected, Receive, Send, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
+from domain.membership import Heartbeat, Membership
 from domain.message import Message
 from domain.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
@@ -136,6 +137,21 @@ def test_a_group_of_producers_is_not_asked_for(world: World) -> None:
     world.clock.run_for(100)
     assert len(world.handled) == 1
     assert codes.GET_GROUP not in world.cluster.brokers["broker-a"].codes()
+
+
+def test_a_heartbeat_waits_for_the_groups_that_it_consumes_and_not_for_those_it_produces(world: World) -> None:
+    """A group that is not known would be made with the defaults, over what the brokers have of it."""
+    for broker in ("broker-a", "broker-b"):
+        world.groups[broker]["g"] = {"groupName": "g", "retryMaxTimes": 3}
+    world.front.handle(world.connection, Heartbeat(1, "client", ["producers"], [Membership("g")]))
+    assert world.handled == []
+    world.clock.run_for(100)
+    assert len(world.handled) == 1
+    group = world.metadata.group("g")
+    assert group is not None
+    assert group.retry_max == 3
+    asked = [frame for frame in world.cluster.brokers["broker-a"].requests if frame.code == codes.GET_GROUP]
+    assert [(frame.fields() or {})["group"] for frame in asked] == ["g"]
 
 
 def test_a_watch_is_carried_out_when_its_tail_has_begun(world: World) -> None:
