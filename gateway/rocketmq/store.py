@@ -20,6 +20,7 @@ from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
 from gateway.rocketmq.link import AnswerBack
+from gateway.rocketmq.messages.appends import Appends
 from gateway.rocketmq.messages.choice import QueueChoice
 from gateway.rocketmq.messages.log import RocketmqLog
 from gateway.rocketmq.messages.once import OnceKeys
@@ -61,7 +62,8 @@ class RocketmqStore:
         self.lite_queues = local.lite_queues
         self.metadata: Metadata = metadata
         self._metadata = metadata
-        self._log = RocketmqLog(servers, cluster, local.log, OnceKeys(local.state, clock), choice, clock)
+        self._appends = Appends(servers, cluster, local.log, choice, clock)
+        self._log = RocketmqLog(servers, cluster, self._appends, OnceKeys(local.state, clock))
         self.log: MessageLog = self._log
         self.positions: GroupPositions = RocketmqPositions(servers, cluster)
         leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
@@ -78,7 +80,7 @@ class RocketmqStore:
         self._producers: Callable[[str], bool] = _nobody
         self.tail = Tail(servers, cluster, clock, self._log.arrived)
         self._log.started = self.tail.started
-        self._log.half_stored = self._transactions.half_stored
+        self._appends.half_stored = self._transactions.half_stored
         servers.on_request = self._requested
 
     def begin(self, has_producers: Callable[[str], bool]) -> None:
@@ -115,7 +117,7 @@ class RocketmqStore:
 
     def unanswered_bytes(self) -> int:
         """MessageStore.unanswered_bytes."""
-        return self._log.unanswered_bytes + self._local.unanswered_bytes()
+        return self._appends.unanswered_bytes + self._local.unanswered_bytes()
 
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""

@@ -7,37 +7,25 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.errors import ErrorCode, Failure
-from domain.message import RETAIN_NONE, SYS_PREPARED, Message, Placed
+from domain.message import Message
 from domain.octets import uint64
 from domain.once import OnceKey
-from domain.ports import Clock
 from domain.record import Record
-from domain.store_ports import MessageLog, ReadResult, StateChange, StoreListener
+from domain.store_ports import ReadResult, StateChange, StoreListener
 from domain.store_request import KeyQuery, ReadRequest
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.messages.choice import QueueChoice
+from gateway.rocketmq.messages.appends import Appended, Appends
 from gateway.rocketmq.messages.once import OnceKeys
 from gateway.rocketmq.messages.pull_reply import placed, pull_request, pulled, split
-from gateway.rocketmq.messages.send_request import PRODUCER_GROUP, batched, send_request, sent
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
-SEND_MS: Final = 5_000
-"""Time that a broker has for a send: longer than its own time for a flush."""
 PULL_RECORDS_MAX: Final = 1_024
-ELSEWHERE: Final = frozenset(
-    {ErrorCode.STORE_UNAVAILABLE, ErrorCode.OVERLOADED, ErrorCode.NOT_ALLOWED, ErrorCode.TOPIC_NOT_FOUND}
-)
-"""Failures of one broker that another one may not have."""
-
-Appended = Callable[[list[Placed] | Failure], None]
-HalfStored = Callable[[str, str, str, str, int, int], None]
-"""(producer group, message id, topic, broker, queue offset, physical offset) of a half message that is stored."""
 Started = Callable[[str, Callable[[], None]], None]
 """(topic, then): calls `then` when the tail of the topic, if there is one, has begun."""
 
@@ -46,28 +34,16 @@ Started = Callable[[str, Callable[[], None]], None]
 class RocketmqLog:
     """`MessageLog`.
 
-    Changes of state go with messages in this order: the cluster has the messages, then the changes are stored, then `done`.
-
-    half_stored   told of each half message before its append is answered
-    started       holds reads of a topic whose tail begins: what is behind the place where it begins comes by the tail
+    started   holds reads of a topic whose tail begins: what is behind the place where it begins comes by the tail
     """
 
-    def __init__(
-        self, servers: Brokers, cluster: ClusterMap, local: MessageLog, once: OnceKeys, choice: QueueChoice, clock: Clock
-    ) -> None:
-        self.half_stored: HalfStored | None = None
+    def __init__(self, servers: Brokers, cluster: ClusterMap, appends: Appends, once: OnceKeys) -> None:
         self.started: Started = _at_once
         self.listeners: list[StoreListener] = []
         self._servers = servers
         self._cluster = cluster
-        self._local = local
+        self._appends = appends
         self._once = once
-        self._choice = choice
-        self._clock = clock
-        self._appends: dict[int, None] = {}
-        self._number = 0
-        self._barriers: list[tuple[int, Callable[[], None]]] = []
-        self.unanswered_bytes = 0
 
     def listen(self, listener: StoreListener) -> None:
         """MessageLog.listen."""
@@ -83,115 +59,15 @@ class RocketmqLog:
         for listener in self.listeners:
             listener.arrived(topic, place, records)
 
-    # Appending
-
     def append(self, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange] = ()) -> None:
         """MessageLog.append. Messages of one append that no batch can hold together are stored or refused each on its own."""
-        if messages:
-            failure = _refused(messages)
-            if failure is None:
-                _Append(self, messages, done, changes).start()
-            elif done is not None:
-                done(failure)
-        elif changes:
-            self._local.append((), done, changes)
-        else:
-            self._after_earlier(lambda: self._local.append((), done))
+        self._appends.append(messages, done, changes)
 
     def append_once(
         self, key: OnceKey, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange] = ()
     ) -> None:
         """MessageLog.append_once, on this gateway (gateway.rocketmq.messages.once)."""
-        self._once.append(key, lambda stored: self.append(messages, stored, changes), done)
-
-    def begin(self, size: int) -> int:
-        """An append begins: its number, for `end`."""
-        self._number += 1
-        self._appends[self._number] = None
-        self.unanswered_bytes += size
-        return self._number
-
-    def end(self, number: int, size: int) -> None:
-        """An append is answered."""
-        del self._appends[number]
-        self.unanswered_bytes -= size
-        oldest = next(iter(self._appends), self._number + 1)
-        while self._barriers and self._barriers[0][0] < oldest:
-            self._barriers.pop(0)[1]()
-
-    def _after_earlier(self, then: Callable[[], None]) -> None:
-        if self._appends:
-            self._barriers.append((self._number, then))
-        else:
-            then()
-
-    def store(self, changes: Sequence[StateChange], done: Appended) -> None:
-        """Store changes whose messages the cluster has."""
-        self._local.append((), done, changes)
-
-    def send(self, messages: Sequence[Message], done: Appended) -> None:
-        """Send messages that go as one request; once more to another broker when the first one fails."""
-        topic = messages[0].topic
-        if self._cluster.route(topic) is None:
-            self._cluster.ensure(
-                topic, lambda failure: self._first(messages, done) if failure is None else done(failure)
-            )  # fmt: skip
-        else:
-            self._first(messages, done)
-
-    def _first(self, messages: Sequence[Message], done: Appended) -> None:
-        first = messages[0]
-        places = self._cluster.writable(first.topic)
-        if not places:
-            done(Failure(ErrorCode.STORE_UNAVAILABLE, f"topic {first.topic} has no queue that can be written now"))
-            return
-        if _is_keyed(first):
-            at = first.queue_id
-            # The same queue for the same key, as long as the queues that can be written are the same.
-            place = at if at < len(places) and places[at] == at else places[at % len(places)]
-        else:
-            place = self._choice.choose(first.topic, places, first.queue_id)
-        self._send_to(messages, place, done, not _is_keyed(first) and not first.sys_flag & SYS_PREPARED)
-
-    def _send_to(self, messages: Sequence[Message], place: int, done: Appended, again: bool) -> None:
-        queue = self._cluster.queues(messages[0].topic)[place]
-        begun_ns = self._clock.monotonic_ns()
-
-        def answered(answer: Frame | Failure) -> None:
-            self._choice.answered(queue.broker, (self._clock.monotonic_ns() - begun_ns) // 1_000)
-            result = (
-                answer if isinstance(answer, Failure) else sent(queue.broker, answer, messages, place, self._clock.wall_ms())
-            )
-            if isinstance(result, Failure) and again and result.code in ELSEWHERE:
-                other = self._elsewhere(messages[0].topic, queue.broker, place)
-                if other is not None:
-                    self._send_to(messages, other, done, False)
-                    return
-            if not isinstance(result, Failure):
-                self._tell_half(messages, queue, result)
-            done(result)
-
-        self._servers.ask(queue.broker, send_request(messages, queue), answered, SEND_MS)
-
-    def _elsewhere(self, topic: str, broker: str, place: int) -> int | None:
-        """A place on another broker that answers, None: there is none."""
-        queues = self._cluster.queues(topic)
-        places = [
-            each
-            for each in self._cluster.writable(topic)
-            if queues[each].broker != broker and not self._servers.waits(queues[each].broker)
-        ]
-        return places[place % len(places)] if places else None
-
-    def _tell_half(self, messages: Sequence[Message], queue: BrokerQueue, result: Sequence[Placed]) -> None:
-        for message, where in zip(messages, result, strict=True):
-            if message.sys_flag & SYS_PREPARED and self.half_stored is not None:
-                group = properties.text(message.properties, properties.PGROUP) or PRODUCER_GROUP
-                self.half_stored(
-                    group, message.message_id, message.topic, queue.broker, where.queue_offset, where.physical_offset
-                )  # fmt: skip
-
-    # Reading
+        self._once.append(key, lambda stored: self._appends.append(messages, stored, changes), done)
 
     def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
         """MessageLog.read."""
@@ -305,53 +181,6 @@ class RocketmqLog:
         return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
 
 
-@final
-class _Append:
-    """One append: its messages in as few requests as can be, then its changes, then the answer."""
-
-    def __init__(
-        self, log: RocketmqLog, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange]
-    ) -> None:
-        self._log = log
-        self._runs = batched(messages)
-        self._size = sum([len(each.body) + len(each.properties) for each in messages])
-        self._done = done
-        self._changes = changes
-        self._results: list[list[Placed]] = [[] for _ in self._runs]
-        self._failure: Failure | None = None
-        self._left = len(self._runs)
-        self._number = 0
-
-    def start(self) -> None:
-        """Send all."""
-        self._number = self._log.begin(self._size)
-        for at, run in enumerate(self._runs):
-            self._log.send(run, lambda result, at=at: self._sent(at, result))  # type: ignore[misc]
-
-    def _sent(self, at: int, result: list[Placed] | Failure) -> None:
-        if isinstance(result, Failure):
-            self._failure = self._failure or result
-        else:
-            self._results[at] = result
-        self._left -= 1
-        if self._left:
-            return
-        if self._failure is None and self._changes:
-            self._log.store(self._changes, self._stored)
-        else:
-            self._end(self._failure)
-
-    def _stored(self, result: list[Placed] | Failure) -> None:
-        self._end(result if isinstance(result, Failure) else None)
-
-    def _end(self, failure: Failure | None) -> None:
-        try:
-            if self._done is not None:
-                self._done([each for run in self._results for each in run] if failure is None else failure)
-        finally:
-            self._log.end(self._number, self._size)
-
-
 def ask_number(
     servers: Brokers, topic: str, queue: BrokerQueue, code: int, more: dict[str, str], done: Callable[[int | Failure], None]
 ) -> None:
@@ -371,21 +200,6 @@ def ask_number(
 
     fields = {"topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker, **more}
     servers.ask(queue.broker, BrokerRequest(code, fields), answered)
-
-
-def _refused(messages: Sequence[Message]) -> Failure | None:
-    """NOT_SUPPORTED for a latest value that would be set later: brokers tell nobody when they deliver a delayed message."""
-    for message in messages:
-        if message.retain != RETAIN_NONE and properties.message_type(message.properties) in ("DELAY", "TRANSACTION"):
-            text = "a delayed or transactional message cannot set the latest value of its path at an Apache RocketMQ cluster"
-            return Failure(ErrorCode.NOT_SUPPORTED, text)
-    return None
-
-
-def _is_keyed(message: Message) -> bool:
-    """True for a message that has its place among others: by its message group, or by its MQTT path."""
-    stored = message.properties
-    return properties.has(stored, properties.SHARDING_KEY_START) or properties.has(stored, properties.ORIGIN_MQTT_TOPIC_START)
 
 
 def _wanted(result: ReadResult, request: ReadRequest) -> ReadResult:

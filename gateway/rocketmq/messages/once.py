@@ -18,6 +18,7 @@ from domain.message import Placed
 from domain.once import OnceKey
 from domain.ports import Clock
 from domain.store_ports import State, StateChange, StatePairs
+from gateway.rocketmq.messages.appends import Appended
 
 SPACE: Final = "rocketmq_once"
 TIMES: Final = "rocketmq_once_times"
@@ -30,7 +31,6 @@ PRUNE_NS: Final = 10 * SECOND_NS
 PRUNED: Final = 1_000
 """Keys that are forgotten at a time."""
 
-Appended = Callable[[list[Placed] | Failure], None]
 Append = Callable[[Appended], None]
 """Appends the messages; the function gets where they are."""
 

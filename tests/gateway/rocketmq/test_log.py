@@ -14,6 +14,7 @@ from domain.once import OnceKey
 from domain.record import Record
 from domain.store_ports import ReadResult, StateChange
 from domain.store_request import KeyQuery, ReadRequest
+from gateway.rocketmq.messages.appends import Appends
 from gateway.rocketmq.messages.choice import CHOICES
 from gateway.rocketmq.messages.log import RocketmqLog
 from gateway.rocketmq.messages.once import OnceKeys
@@ -86,7 +87,8 @@ class World(MapWorld):
         local = self.driver.store
         self.once = OnceKeys(local.state, self.clock)
         choice = CHOICES["round-robin"](self.servers, self.map, "")
-        self.log = RocketmqLog(self.servers, self.map, local.log, self.once, choice, self.clock)
+        self.appends = Appends(self.servers, self.map, local.log, choice, self.clock)
+        self.log = RocketmqLog(self.servers, self.map, self.appends, self.once)
         assert self.ensure() is None
 
     def message(self, body: bytes = b"x", place: int = 0, props: bytes = b"", **more: Any) -> Message:
@@ -182,7 +184,7 @@ def test_all_brokers_are_gone(world: World) -> None:
 
 def test_a_half_message_is_told_before_it_is_answered(world: World) -> None:
     told: list[tuple[object, ...]] = []
-    world.log.half_stored = lambda *row: told.append(row)
+    world.appends.half_stored = lambda *row: told.append(row)
     sure(world.append(world.message(props=b"PGROUP\x01pg\x02", sys_flag=SYS_PREPARED)))
     assert told == [("pg", "ID", "T", "broker-a", 0, 1_000)]
     assert "TRAN_MSG\x01true" in world.queues["broker-a"].sends[0]["i"]
