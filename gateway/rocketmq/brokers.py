@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_of
@@ -11,7 +12,8 @@ from domain.ports import Clock, Entropy
 from gateway.rocketmq.broker_request import BrokerRequest, Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, Answered, RemotingLink, Requested
-from protocols.remoting.codes import NOT_SUPPORTED
+from gateway.rocketmq.refusal import refusal
+from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
 from protocols.remoting.frame import Frame
 
 TIMEOUT_MS: Final = 3_000
@@ -79,6 +81,28 @@ class Brokers:
             done(Failure(ErrorCode.STORE_UNAVAILABLE, f"broker {broker} is not asked: {self.waits(broker)}"))
             return
         link.ask(request, done, timeout_ms)
+
+    def ask_all(self, requests: Sequence[tuple[str, BrokerRequest]], done: Callable[[None | Failure], None]) -> None:
+        """Ask the broker of each (broker, request). `done` when all have answered: None, or the first failure."""
+        left = len(requests) + 1
+        failures: list[Failure] = []
+
+        def answered(broker: str, answer: Frame | Failure) -> None:
+            if isinstance(answer, Failure):
+                failures.append(answer)
+            elif answer.code != SUCCESS:
+                failures.append(refusal(broker, answer))
+            one_less()
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done(failures[0] if failures else None)
+
+        for broker, request in requests:
+            self.ask(broker, request, partial(answered, broker))
+        one_less()
 
     def oneway(self, broker: str, request: BrokerRequest) -> None:
         """Tell the master of `broker`. Nobody knows whether it arrives."""

@@ -90,7 +90,7 @@ class ClusterMap:
         self._stopped = False
 
     def start(self) -> None:
-        """Look at the name servers now, and each second until `stop`."""
+        """Ask a name server for the brokers and for the routes of the topics in use: now, and each second until `stop`."""
         self._look()
 
     def remembered(self, done: Callable[[Sequence[str]], None], start: bytes = b"", found: Sequence[str] = ()) -> None:
@@ -109,7 +109,7 @@ class ClusterMap:
         self._state.keys(SPACE, b"", start, REMEMBERED, take)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Ask no more."""
         self._stopped = True
 
     def follow(self, changed: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ class WireUser(Protocol):
         """The connection is there; bytes can be written."""
 
     def received(self, data: bytes) -> None:
-        """Bytes have come. Raises BrokerAnswerError: the connection has to be ended."""
+        """Take bytes of the server. Raises BrokerAnswerError for those that cannot be read: the caller ends the connection."""
 
     def ended(self, reason: str) -> None:
         """There is no connection, or there is none any more. Nothing else is called after this."""

@@ -31,7 +31,7 @@ class RocketmqPulls:
             done(Failure(ErrorCode.NOT_SUPPORTED, _TEXT))
 
     def renew(self, group: str, member: str, reconnected: bool) -> None:
-        """MemberPulls.renew: nothing is leased by pulls."""
+        """MemberPulls.renew: does nothing, since pulls are refused."""
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
-        """MemberPulls.release: nothing is leased by pulls."""
+        """MemberPulls.release: does nothing, since pulls are refused."""

@@ -57,7 +57,7 @@ class ClusterFacts:
 
     @property
     def durability(self) -> Durability:
-        """What an acknowledgement means: FLUSHED when every broker flushes before it answers."""
+        """FLUSHED when every broker that tells its settings flushes before it answers a send; else PAGE."""
         told = [each for each in self.brokers if each.settings]
         flushed = bool(told) and all(each.settings.get("flushDiskType") == "SYNC_FLUSH" for each in told)
         return Durability.FLUSHED if flushed else Durability.PAGE
@@ -69,7 +69,7 @@ class ClusterFacts:
         return bool(told) and all(each.settings.get("brokerRole") == "SYNC_MASTER" for each in told)
 
     def promise(self) -> str:
-        """What an acknowledgement means, in words."""
+        """A sentence for people: what an acknowledged message survives, by the settings of the brokers."""
         survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
         copied = ", and the loss of a broker with its disk" if self.replicated else ""
         kinds = sorted({_kind(each.settings) for each in self.brokers})

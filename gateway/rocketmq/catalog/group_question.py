@@ -11,7 +11,6 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.configuration import group_from, group_request
 from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.messages.positions import ask_all
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -74,4 +73,4 @@ class GroupQuestion:
             return
         group = self._found[min(self._found)]
         request = group_request(group)
-        ask_all(self._servers, [(broker, request) for broker in self._without], lambda failure: self._done(failure or group))
+        self._servers.ask_all([(broker, request) for broker in self._without], lambda failure: self._done(failure or group))

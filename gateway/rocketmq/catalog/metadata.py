@@ -19,7 +19,6 @@ from gateway.rocketmq.catalog.group_question import GroupQuestion
 from gateway.rocketmq.catalog.route import names_from
 from gateway.rocketmq.cluster_map import ClusterMap, Known
 from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.messages.positions import ask_all
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
@@ -288,7 +287,7 @@ class RocketmqMetadata:
             self._sorted = None
             self._find(topic.name, MADE_TRIES, done)
 
-        ask_all(self._servers, requests, made)
+        self._servers.ask_all(requests, made)
 
     def _find(self, name: str, tries: int, done: Done) -> None:
         """Wait until the name servers tell the route of a topic that was created."""
@@ -320,7 +319,7 @@ class RocketmqMetadata:
             request = BrokerRequest(codes.DELETE_TOPIC_ROUTE, {"topic": name})
             self._servers.tell_nameservers(request, lambda: self._forgotten(name, done))
 
-        ask_all(self._servers, requests, deleted)
+        self._servers.ask_all(requests, deleted)
 
     def _forgotten(self, name: str, done: Done) -> None:
         self._cluster.learn(name)
@@ -360,7 +359,7 @@ class RocketmqMetadata:
             done(failure)
 
         request = group_request(group)
-        ask_all(self._servers, [(broker, request) for broker in brokers], put)
+        self._servers.ask_all([(broker, request) for broker in brokers], put)
 
     def default_durability(self) -> Durability:
         """Metadata.default_durability."""

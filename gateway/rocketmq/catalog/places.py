@@ -48,7 +48,7 @@ class Places:
         self._numbers = {queue: at for at, queue in enumerate(self.queues)}
 
     def place(self, broker: str, queue_id: int) -> int:
-        """The place of a queue, -1: it has none."""
+        """The domain's queue id of queue `queue_id` of `broker`; -1: the topic has never had that queue."""
         return self._numbers.get(BrokerQueue(broker, queue_id), -1)
 
     def add(self, route: Sequence[TopicQueues]) -> bool:

@@ -68,7 +68,7 @@ class RocketmqPositions:
         """GroupPositions.drop_group: every broker deletes the group and its positions."""
         brokers = list(self._cluster.brokers)
         request = BrokerRequest(codes.DELETE_GROUP, {"groupName": group, "cleanOffset": "true"})
-        ask_all(self._servers, [(broker, request) for broker in brokers], done)
+        self._servers.ask_all([(broker, request) for broker in brokers], done)
 
     def _each(
         self,
@@ -81,37 +81,11 @@ class RocketmqPositions:
             queue = self._queue(topic, queue_id)
             if queue is not None:
                 asked.append((queue.broker, request(queue, topic, offset)))
-        ask_all(self._servers, asked, done or _nobody)
+        self._servers.ask_all(asked, done or _nobody)
 
     def _queue(self, topic: str, queue_id: int) -> BrokerQueue | None:
         queues = self._cluster.queues(topic)
         return queues[queue_id] if 0 <= queue_id < len(queues) else None
-
-
-def ask_all(servers: Brokers, requests: Sequence[tuple[str, BrokerRequest]], done: Done) -> None:
-    """Ask brokers, each (broker, request); `done` when all have answered, with the first failure if there was one."""
-    left = len(requests) + 1
-    failures: list[Failure] = []
-
-    def one_less() -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            done(failures[0] if failures else None)
-
-    def ask(broker: str, request: BrokerRequest) -> None:
-        def answered(answer: Frame | Failure) -> None:
-            if isinstance(answer, Failure):
-                failures.append(answer)
-            elif answer.code != codes.SUCCESS:
-                failures.append(refusal(broker, answer))
-            one_less()
-
-        servers.ask(broker, request, answered)
-
-    for broker, request in requests:
-        ask(broker, request)
-    one_less()
 
 
 def _fields(group: str, topic: str, queue: BrokerQueue) -> dict[str, str]:

@@ -56,8 +56,8 @@ class TopicTail:
     """A tailed topic.
 
     queues    by place
-    waiting   called when the begin of all queues is known, or not to be had
-    unknown   queues whose begin is being asked for
+    waiting   called once each queue has been asked where its tail begins
+    unknown   queues whose first such answer has not come
     until_ns  kept until then without an interest
     ended     True: nothing is delivered any more
     """
@@ -151,7 +151,7 @@ class Tail:
         begun()
 
     def started(self, topic: str, then: Callable[[], None]) -> None:
-        """Call `then` when the begin of the topic's tail is known; at once when it has no tail."""
+        """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
         tail = self._tails.get(topic)
         if tail is None or not tail.unknown:
             then()
@@ -242,7 +242,7 @@ class Tail:
         self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, again)
 
     def _changed(self, name: str) -> None:
-        """The route of a topic has changed."""
+        """Follower of the cluster map: the route of the topic `name` has changed or gone. "" (brokers have) changes no tail."""
         if self._stopped:
             return
         tail = self._tails.get(name)

@@ -45,14 +45,22 @@ log = logging.getLogger("headgate.rocketmq")
 
 @final
 class GroupRead:
-    """One group, topic, queue, filter and order. Its calls are served first come, first served.
+    """The lease calls of one group for one topic, queue, filter and order: first come, first served.
 
-    At first one POP is under way at a time; each that leaves messages at its broker doubles their number, and one that finds
-    nothing makes it one.
-    Calls that are parked above are woken by `freed`; while they are, a call that finds no room is answered at once without
-    messages, so that its place in the line is kept, and is woken again when there is more.
+    At first one call is served at a time. Each that leaves messages at its broker doubles how many are served at once, up to
+    WINDOW_MAX; one that finds nothing makes it one again. The others wait in line here.
 
-    used_ns   when it was last asked for, monotonic
+    A call without messages is answered so, and the use case parks it (a long poll). `freed` wakes the parked calls, which then
+    come here again, in their order. One that finds no room is not put in line: it is answered without messages at once, so that
+    it keeps its place among those that are parked, and `freed` is called again when there is more.
+
+    used_ns       when it was last asked for, monotonic
+    _stock        messages of a broker that was passed over, for the next calls
+    _stocks       number of the stock, so that an old one's end is told from that of the present one
+    _under_way    calls that are being served
+    _window       how many may be
+    _is_waking    True while `freed` runs
+    _wakes_more   True: a call was sent away while `freed` ran
     """
 
     __slots__ = (
@@ -316,4 +324,4 @@ def _properties(message: Leased) -> bytes:
 
 
 def _ignored(_: Sequence[Failure | None] | Failure) -> None:
-    """What became of a message that nobody wanted: its lease ends by itself otherwise."""
+    """Whether a message that no filter wanted was settled does not matter: its lease ends by itself otherwise."""

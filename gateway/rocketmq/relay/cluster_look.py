@@ -49,11 +49,11 @@ class ClusterLook:
         self._stopped = False
 
     def start(self) -> None:
-        """Look now."""
+        """Ask now, and then every `every_ns`."""
         self._ask()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Ask no more."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -11,13 +11,13 @@ from protocols.remoting.relayed.frame_slice import FrameSlice
 
 @final
 class Fan:
-    """What the servers have answered.
+    """The replies of several servers to one request, of which the client gets one.
 
-    answer   the reply to the client, once complete: a success, or a failure. Which one, when there are both, says `all_must`
+    answer   that one, a whole frame; right once `complete` is True
     """
 
     def __init__(self, all_must: bool) -> None:
-        """`all_must`: the request has failed when one server says so, as a change at name servers; False: when all do."""
+        """`all_must` True: the client gets a failure when there is one, as for a change at name servers; False: a success."""
         self.answer = b""
         self._all_must = all_must
         self._settled = False

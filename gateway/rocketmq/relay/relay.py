@@ -76,12 +76,12 @@ class Relay:
         return RelayFirst(self, handler)
 
     def start(self, open_port: OpenPort) -> None:
-        """Look for brokers, now and from time to time, and serve each at a port of its own."""
+        """Ask for the brokers now and every `refresh_s` seconds; `open_port` opens a port for each new one."""
         self.brokers.open_port = open_port
         self._look.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Ask for brokers no more."""
         self._look.stop()
 
     def take(self, connection: ClientConnection, command: RelayFrames) -> None:
@@ -179,7 +179,7 @@ class Relay:
         return endpoint_text(self.brokers.host, self._ports.get("remoting", 0))
 
     def lost(self, uplink: Uplink, reason: str) -> None:
-        """A connection to a server has ended."""
+        """Count a connection to a server that has ended, or could not be made; write it to the log from time to time."""
         self.losses += 1
         now = self.clock.monotonic_ns()
         where = endpoint_text(*uplink.where)

@@ -77,7 +77,7 @@ def brokers_of(found: dict[str, object]) -> list[RoutedBroker]:
 
 
 def drop(found: dict[str, object], names: set[str]) -> None:
-    """Take broker sets, and their queues, out of a parsed reply."""
+    """Remove the brokers called `names`, with their queues, from a parsed reply."""
     for key in ("brokerDatas", "queueDatas"):
         value = found.get(key)
         if isinstance(value, list):

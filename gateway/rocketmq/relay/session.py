@@ -82,7 +82,7 @@ class RelaySession:
 
     pin        address of the server that the client's port stands for, NAMESERVER, or "": requests say where they go
     _uplinks   key -> connection: an address, or NAMESERVER
-    _fans      number of a request that goes to several servers -> what they have answered
+    _fans      number of a request that goes to several servers -> their replies so far
     _asked     number that the client was given with a request of a server -> the server, and its own number
     _direct    numbers of route requests of clients that do not name the broker in their requests
     _held      what waits for servers that take nothing now, of the bound that all clients share
@@ -115,7 +115,7 @@ class RelaySession:
     # From the client
 
     def take(self, frames: list[FrameSlice]) -> None:
-        """Frames of the client, which lie one behind the other: what goes to one server is written at once."""
+        """Pass on frames of the client. Neighbours that go to the same server are written in one piece."""
         run: Uplink | None = None
         start = end = 0
         data = frames[0].data
@@ -263,7 +263,7 @@ class RelaySession:
     # From servers
 
     def received(self, uplink: Uplink, frames: list[FrameSlice]) -> None:
-        """Frames of a server, which lie one behind the other; those that are passed as they are are written at once."""
+        """Pass on frames of a server. Neighbours that are not changed are written in one piece."""
         data = frames[0].data
         start = end = frames[0].start
         for frame in frames:
@@ -317,7 +317,10 @@ class RelaySession:
         return None if opaque == frame.opaque else frame.numbered(opaque)
 
     def lost(self, uplink: Uplink, reason: str) -> None:
-        """A server's connection has ended: what it has not answered is refused. A client of its port ends with it."""
+        """The connection to a server has ended. The requests that it has not answered are refused.
+
+        A client that has connected to the port of that server is disconnected: it looks for another one then, or tries again.
+        """
         self._part.lost(uplink, reason)
         key = next((key for key, each in self._uplinks.items() if each is uplink), None)
         if key is not None:
@@ -342,7 +345,7 @@ class RelaySession:
     # Back-pressure
 
     def regulate(self) -> None:
-        """Read from the client while servers read, and answer, what it sends."""
+        """Stop reading from the client while servers do not read what it has sent, or leave too much of it unanswered."""
         if self._ended:
             return
         size = count = 0

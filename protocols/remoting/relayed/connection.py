@@ -99,7 +99,7 @@ class RelayConnection:
         return False
 
     def answer(self, event: Event, now: int) -> None:
-        """Queue frames for the client, or change whether it is read."""
+        """RelayOutput: queue its frames for the client. RelayReading: read from the client from now on, or stop."""
         if self.closed:
             return
         if type(event) is RelayOutput:

@@ -11,7 +11,7 @@ from protocols.remoting.relayed.frame_slice import FrameSlice
 
 @final
 class RelayFrames(Command):
-    """Frames of a client, complete, in the order in which they came. No answer of its own.
+    """Whole frames of a client, in the order in which they came. No event answers it: replies come as RelayOutput, at any time.
 
     local_port   the port of the gateway that the client has connected to
     frames       requests, and replies to requests of servers

@@ -135,7 +135,7 @@ def _key(name: str) -> bytes:
 
 @final
 class FrameSplitter(FrameBuffer):
-    """Finds the frames of a stream, and leaves them where they are."""
+    """Finds the frames of a stream without copying them: each is a slice of the bytes that were received."""
 
     __slots__ = ()
 
