@@ -58,13 +58,14 @@ class NodeConnections:
         name = config.advertise or config.host
         self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
-        self._connections = [
-            StoreConnection(
-                *address.endpoint, partial(self._dialog, each), self._tls, address.answer_s, address.silence_s, entropy, changed
-            )
-            for each in self.forwarders.each
-        ]
+        self._connections = [self._connection(each, entropy, changed) for each in self.forwarders.each]
         self.where = self._connections[0].where
+
+    def _connection(self, forwarder: Forwarder, entropy: Entropy, changed: Callable[[], None]) -> StoreConnection:
+        address, dialog = self._address, partial(self._dialog, forwarder)
+        return StoreConnection(
+            *address.endpoint, dialog, self._tls, self._ca_setting, address.answer_s, address.silence_s, entropy, changed
+        )
 
     def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
         return NodeDialog(forwarder, self._sign(), write)

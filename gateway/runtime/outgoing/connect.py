@@ -24,7 +24,7 @@ async def connect(
 
     make      makes what uses the connection, once there is one
     tls       reads the files for it, and returns how it uses TLS, if it does; raises ConfigError
-    setting   the one that names the authorities of the server's certificate, as in `[store] ca`
+    setting   the one that names the authorities of the server's certificate, as in `store.ca`
     within_s  seconds that it may take, name look-up and TLS included
     """
     try:

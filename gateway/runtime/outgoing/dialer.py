@@ -37,7 +37,7 @@ class SocketWire(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._connect(host, port, tls))
 
     async def _connect(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        made = await connect(lambda: self, host, port, tls, "[store] ca", CONNECT_S)
+        made = await connect(lambda: self, host, port, tls, "store.ca", CONNECT_S)
         if isinstance(made, str):
             self._end(made)
 

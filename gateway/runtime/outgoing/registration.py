@@ -192,7 +192,7 @@ class NameserverConnection:
 
     async def _once(self) -> str:
         """One connection, from the attempt to its end. Returns why it has ended."""
-        made = await connect(self._opened, self._host, self._port, self._prepare, "[registration] ca", CONNECT_S)
+        made = await connect(self._opened, self._host, self._port, self._prepare, "registration.ca", CONNECT_S)
         try:
             return made if isinstance(made, str) else await made.ended
         finally:

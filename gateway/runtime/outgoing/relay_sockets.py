@@ -44,6 +44,6 @@ class RelaySockets:
             task.cancel()
 
     async def _connect(self, address: tuple[str, int], user: Any) -> None:
-        made = await connect(lambda: user, *address, self._tls, "[store] ca", CONNECT_S)
+        made = await connect(lambda: user, *address, self._tls, "store.ca", CONNECT_S)
         if isinstance(made, str):
             user.refused(made)

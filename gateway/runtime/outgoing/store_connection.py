@@ -160,12 +160,16 @@ class StoreConnection:
         port: int,
         make: MakeDialog,
         tls: Callable[[], ssl.SSLContext | None],
+        setting: str,
         answer_s: float,
         silence_s: float,
         entropy: Entropy,
         on_change: Callable[[], None],
     ) -> None:
-        """`tls` reads the files of the authorities; raises ConfigError. `on_change` is called when `waits` has changed."""
+        """`tls` reads the files of the authorities, which `setting` names; raises ConfigError.
+
+        `on_change` is called when `waits` has changed.
+        """
         self.where = endpoint_text(host, port)
         self.waits = "no connection yet"
         self.attempts = 0
@@ -174,6 +178,7 @@ class StoreConnection:
         self._port = port
         self._make = make
         self._tls = tls
+        self._setting = setting
         self._answer_s = answer_s
         self._silence_s = silence_s
         self._entropy = entropy
@@ -208,7 +213,7 @@ class StoreConnection:
 
     async def _once(self) -> str:
         """One connection, from the attempt to its end. Returns why it has ended."""
-        made = await connect(self._opened, self._host, self._port, self._tls, "[gateway] store_ca", self._answer_s)
+        made = await connect(self._opened, self._host, self._port, self._tls, self._setting, self._answer_s)
         return made if isinstance(made, str) else await made.ended
 
     def _opened(self) -> StoreSocket:

@@ -59,7 +59,7 @@ class StoreScene:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self.server.sockets[0].getsockname()[1]
         self.connection = StoreConnection(
-            "127.0.0.1", port, self._dialog, lambda: None, *self._times, SystemEntropy(), self._changed
+            "127.0.0.1", port, self._dialog, lambda: None, "gateway.store_ca", *self._times, SystemEntropy(), self._changed
         )  # fmt: skip
         self.connection.start()
         return self
@@ -216,7 +216,7 @@ def test_a_gateway_says_for_whom_it_waits_and_not_for_each_attempt(caplog: pytes
             return made[-1]
 
         connection = StoreConnection(
-            "127.0.0.1", port, dialog, lambda: None, LONG_S, LONG_S, SystemEntropy(), lambda: None
+            "127.0.0.1", port, dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
         )  # fmt: skip
         connection.start()
         await until(lambda: connection.attempts >= 4)
