@@ -8,6 +8,7 @@ from domain.address import endpoint_text
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
+from gateway.rocketmq.relay.asked import AskedOfClient
 from gateway.rocketmq.relay.fan import Fan
 from gateway.rocketmq.relay.target import (
     FROM_BROKERS,
@@ -30,15 +31,11 @@ NAMESERVER: Final = "the name server"
 """The pin of connections to the port of the name server."""
 WAITING_MAX: Final = 65_536
 """Requests that one server has not answered; beyond, the client is not read."""
-ASKED_MAX: Final = 4_096
-"""Requests of servers that a client has not answered; beyond, the oldest is forgotten."""
 FORGET_NS: Final = 60 * SECOND_NS
 """Time after which a request that was not answered counts no more while it keeps the client from being read."""
 TO_SEVERAL: Final = TO_ALL_BROKERS | TO_ALL_NAMESERVERS
 FANNED: Final = -1
 """In `Uplink.special`: the reply is one of several."""
-_OWN_NUMBERS: Final = 0x40000000
-"""The first number that the relay gives to a request of a server whose own number another one uses."""
 
 
 class RelayPart(Protocol):
@@ -83,7 +80,7 @@ class RelaySession:
     pin        address of the server that the client's port stands for, NAMESERVER, or "": requests say where they go
     _uplinks   key -> connection: an address, or NAMESERVER
     _fans      number of a request that goes to several servers -> their replies so far
-    _asked     number that the client was given with a request of a server -> the server, and its own number
+    _asked     requests of servers that the client has not answered
     _direct    numbers of route requests of clients that do not name the broker in their requests
     _held      what waits for servers that take nothing now, of the bound that all clients share
     _heartbeat the client's last heartbeat, which a new connection to a broker begins with where requests say where they go
@@ -95,8 +92,7 @@ class RelaySession:
         self._client = client
         self._uplinks: dict[str, Uplink] = {}
         self._fans: dict[int, Fan] = {}
-        self._asked: dict[int, tuple[Uplink, int]] = {}
-        self._number = _OWN_NUMBERS
+        self._asked = AskedOfClient()
         self._heartbeat = b""
         self._direct: set[int] = set()
         self._out: list[bytes] = []
@@ -239,7 +235,7 @@ class RelaySession:
 
     def _answer_of_client(self, frame: FrameSlice) -> Uplink | None:
         """The client's reply to a request of a server."""
-        found = self._asked.pop(frame.opaque, None)
+        found = self._asked.answered(frame.opaque)
         if found is None:
             return None
         uplink, opaque = found
@@ -303,18 +299,9 @@ class RelaySession:
         return b""
 
     def _asked_by(self, uplink: Uplink, frame: FrameSlice) -> bytes | None:
-        """A request of a server: it gets another number when another server uses its own. None: it stays as it is."""
-        opaque = frame.opaque
-        asked = self._asked
-        if opaque in asked:
-            opaque = self._number
-            while opaque in asked:
-                opaque += 1
-            self._number = opaque + 1 if opaque < 0x7FFFFFF0 else _OWN_NUMBERS
-        if len(asked) >= ASKED_MAX:
-            del asked[next(iter(asked))]
-        asked[opaque] = (uplink, frame.opaque)
-        return None if opaque == frame.opaque else frame.numbered(opaque)
+        """A request of a server as the client gets it; None: as it is."""
+        number = self._asked.add(uplink, frame.opaque)
+        return None if number == frame.opaque else frame.numbered(number)
 
     def lost(self, uplink: Uplink, reason: str) -> None:
         """The connection to a server has ended. The requests that it has not answered are refused.
@@ -334,8 +321,7 @@ class RelaySession:
             else:
                 fan.lost(uplink, refusal)
                 self._end_fan(opaque, fan)
-        for opaque in [each for each, (one, _) in self._asked.items() if one is uplink]:
-            del self._asked[opaque]
+        self._asked.forget(uplink)
         self._flush()
         if self.pin and key == self.pin and not self._ended:
             self._client.driver.close()
