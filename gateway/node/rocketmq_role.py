@@ -257,9 +257,16 @@ class RocketmqRole:
         self._store.begin(lambda group: bool(registry.producers(group)))
         if self._relay is not None:
             self._relay.start(lambda port: open_port("remoting", port))
+            self._cluster.follow(self._relay_brokers)
+            self._relay_brokers("")
         if self._state is not None:
             self._state.begin(end_clients, self._inner.parts.counter_registry)
         self._look()
+
+    def _relay_brokers(self, topic: str) -> None:
+        """Follower of the cluster map: tell the relay the brokers. `topic` "": they have changed."""
+        if self._relay is not None and not topic:
+            self._relay.told(self._cluster.brokers.values())
 
     def _look(self) -> None:
         """Say why clients should go elsewhere, if they should; again each second."""

@@ -8,7 +8,6 @@ from typing import Final, final
 
 from domain.address import endpoint_of, endpoint_text
 from domain.errors import ConfigError
-from gateway.rocketmq.relay.routes import RoutedBroker
 from gateway.rocketmq.relay.settings import RelaySettings
 
 MASTER: Final = 0
@@ -50,17 +49,14 @@ class RelayBrokers:
         """Address of a broker -> the port of this gateway at which it is served."""
         return self._ports
 
-    def learn(self, brokers: list[RoutedBroker]) -> set[str]:
-        """Take what a name server has told. Returns the names of brokers of another cluster."""
-        strange: set[str] = set()
-        for each in brokers:
-            if self.cluster and each.cluster != self.cluster:
-                strange.add(each.name)
-                self._tell(f"broker {each.name[:80]} says that it is of cluster {each.cluster[:80]!r}, and not of "
-                           f"{self.cluster!r}: it is not served to clients")  # fmt: skip
-            else:
-                self._sets[each.name] = dict(each.addresses)
-        return strange
+    def learn(self, name: str, cluster: str, addresses: Mapping[int, str]) -> bool:
+        """Take what a name server tells of a broker: broker id -> address. False: it is of another cluster."""
+        if self.cluster and cluster != self.cluster:
+            self._tell(f"broker {name[:80]} says that it is of cluster {cluster[:80]!r}, and not of "
+                       f"{self.cluster!r}: it is not served to clients")  # fmt: skip
+            return False
+        self._sets[name] = dict(addresses)
+        return True
 
     def forget_others(self, names: set[str]) -> None:
         """`names` are all the brokers that there are."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, final
 
 from domain.address import endpoint_of, endpoint_text
 from domain.command import Command
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.nameserver.route import BrokerAddresses
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.rocketmq.relay import routes
 from gateway.rocketmq.relay.brokers import OpenPort, RelayBrokers
-from gateway.rocketmq.relay.cluster_look import ClusterLook
 from gateway.rocketmq.relay.session import NAMESERVER, RelaySession
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.relay.uplink import Address, Dial, Uplink, UplinkUser
@@ -69,20 +69,28 @@ class Relay:
         self._resting: dict[str, tuple[int, str]] = {}
         self._told: dict[str, int] = {}
         self._turn = 0
-        self._look = ClusterLook(self, settings.refresh_s * SECOND_NS)
 
     def before(self, handler: Handler) -> Handler:
         """What takes the commands of clients: the relay's here, all others in `handler`."""
         return RelayFirst(self, handler)
 
     def start(self, open_port: OpenPort) -> None:
-        """Ask for the brokers now and every `refresh_s` seconds; `open_port` opens a port for each new one."""
+        """Clients are served from now on. `open_port` opens the port of each broker that `told` names."""
         self.brokers.open_port = open_port
-        self._look.start()
 
     def stop(self) -> None:
-        """Ask for brokers no more."""
-        self._look.stop()
+        """Open no more ports."""
+        self.brokers.open_port = None
+
+    def told(self, brokers: Iterable[BrokerAddresses]) -> None:
+        """These are all the brokers that there are: the port of each is opened before a client asks for a route."""
+        found = sorted(brokers, key=lambda each: each.broker)
+        for each in found:
+            if self.brokers.learn(each.broker, each.cluster, each.addresses):
+                for _, where in sorted(each.addresses.items()):
+                    self.brokers.reached_at(where)
+        if found:
+            self.brokers.forget_others({each.broker for each in found})
 
     def take(self, connection: ClientConnection, command: RelayFrames) -> None:
         """Frames of a client."""
@@ -135,10 +143,7 @@ class Relay:
 
     def master(self, broker: str) -> str:
         """The address of a broker's master."""
-        found = self.brokers.master(broker)
-        if not found:
-            self._look.hurry()
-        return found
+        return self.brokers.master(broker)
 
     def masters(self) -> list[str]:
         """The addresses of all masters."""
@@ -165,7 +170,7 @@ class Relay:
         except routes.RouteError as fault:
             log.warning("a name server's answer about brokers was not given on: %s", fault)
             return routes.refusal(frame, f"the name server's answer cannot be read: {fault}")
-        strange = self.brokers.learn(brokers)
+        strange = {each.name for each in brokers if not self.brokers.learn(each.name, each.cluster, each.addresses)}
         if strange:
             routes.drop(found, strange)
             brokers = [each for each in brokers if each.name not in strange]

@@ -19,7 +19,6 @@ class RelaySettings:
                        brokers' own addresses
     brokers_max        brokers that get a port
     unanswered_bytes   bytes of requests of one client that servers have not answered; beyond, the client is not read
-    refresh_s          seconds between two looks at the name servers' list of brokers
     check_signatures   true: where access is controlled, the user who signs a request must be known to this gateway too;
                        false: only Apache's brokers and name servers check what clients may do
     """
@@ -27,5 +26,4 @@ class RelaySettings:
     broker_ports: Annotated[int, Meta(ge=0, le=65_000)] = 10_921
     brokers_max: Annotated[int, Meta(ge=1, le=1_024)] = 64
     unanswered_bytes: Annotated[int, Meta(ge=64 * 1024)] = 16 * MIB
-    refresh_s: Annotated[int, Meta(ge=1)] = 30
     check_signatures: bool = False

@@ -10,6 +10,7 @@ from domain.access import Authority
 from domain.address import endpoint_text
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS
+from domain.nameserver.route import BrokerAddresses
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry
@@ -157,11 +158,14 @@ class RelayBench:
         return port
 
     def start(self, *names: str) -> RelayBench:
-        """Start, and let a name server tell of the brokers."""
+        """Start, and tell of the brokers."""
         self.relay.start(self.open_port)
-        server = self.next().accept()
-        server.answer(server.got()[0], body=cluster_info(*(names or ("broker-a", "broker-b"))))
+        self.tell(*(names or ("broker-a", "broker-b")))
         return self
+
+    def tell(self, *names: str) -> None:
+        """The name servers know these brokers, and no others."""
+        self.relay.told([BrokerAddresses("C", name, {0: WHERE[name]}) for name in names])
 
     def next(self) -> Server:
         """The connection that was asked for last."""

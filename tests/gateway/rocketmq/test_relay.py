@@ -291,7 +291,7 @@ def test_what_all_clients_have_waiting_is_bounded() -> None:
     neighbour.send(frame)
     bench.second()
     assert neighbour.got() == []
-    for server in bench.servers[1:]:
+    for server in bench.servers:
         server.accept()
     assert bench.relay.held.bytes_held == 0
 
@@ -490,22 +490,15 @@ def test_without_ports_clients_that_name_no_broker_get_the_brokers_own_addresses
         assert wanted.encode() in client.got()[0].body
 
 
-def test_a_name_server_that_is_silent_or_lost_is_asked_again() -> None:
-    bench = RelayBench()
-    bench.relay.start(bench.open_port)
-    bench.next().accept()
-    bench.second(3)
-    bench.second(1)
-    again = bench.next().accept()
-    assert len(bench.servers) == 2
-    again.lose()
-    bench.second(1)
-    third = bench.next().accept()
-    third.answer(third.got()[0], body=b"nonsense")
-    bench.second(30)
-    asked = third.got()
-    third.answer(asked[0], body=cluster_info("broker-a"))
+def test_a_broker_that_comes_later_gets_a_port() -> None:
+    bench = RelayBench().start("broker-a")
     assert bench.opened == [PORT_A]
+    bench.tell("broker-a", "broker-b")
+    assert bench.opened == [PORT_A, PORT_A + 1]
+    bench.tell("broker-b")
+    assert bench.brokers.masters() == [B]
+    bench.tell()
+    assert bench.brokers.masters() == [B]
 
 
 # Access
