@@ -47,7 +47,7 @@ class OwnTraffic:
         self._store_life = store_life
 
     def now(self) -> Traffic:
-        """What to tell the store."""
+        """What this gateway has counted since the present life of the store's process began."""
         return self.counted().less(self._before)
 
 

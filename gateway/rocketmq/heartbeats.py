@@ -129,4 +129,4 @@ class RocketmqHeartbeats:
 
 
 def _told(_: Frame | object) -> None:
-    """A broker that did not hear it hears the next one."""
+    """The answer does not matter: a broker that did not get this heartbeat gets the next one."""

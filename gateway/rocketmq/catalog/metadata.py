@@ -187,7 +187,7 @@ class RocketmqMetadata:
     # Topics
 
     def _changed(self, name: str) -> None:
-        """The route of a topic has changed."""
+        """Follower of the cluster map: the route of a topic has changed or gone. "": brokers have."""
         if not name or self._is_own(name):
             return
         if self._cluster.route(name) is None:
@@ -196,7 +196,7 @@ class RocketmqMetadata:
             self._take(name)
 
     def _take(self, name: str) -> None:
-        """Enter a topic as its route and its attributes are now."""
+        """Make, change or remove a topic in memory, as its route and its attributes are now; tell the followers."""
         before = self._topics.get(name)
         route = self._cluster.route(name)
         if route is None:
@@ -367,4 +367,4 @@ class RocketmqMetadata:
 
 
 def _nobody(_: Failure | None) -> None:
-    """Nobody waits for the answer."""
+    """Whether a topic is known now does not matter: it is asked for again when it is used."""

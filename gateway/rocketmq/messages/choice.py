@@ -113,7 +113,7 @@ CHOICES: Final[dict[str, MakeChoice]] = {
 
 
 def _from(places: Sequence[int], wanted: int) -> int:
-    """Where in `places` the search begins: at `wanted`, or where it would be."""
+    """Where in `places` the search begins: at `wanted`, or at the next greater place; 0 when there is none."""
     if wanted < len(places) and places[wanted] == wanted:
         return wanted
     for at, place in enumerate(places):

@@ -93,4 +93,4 @@ def _fields(group: str, topic: str, queue: BrokerQueue) -> dict[str, str]:
 
 
 def _nobody(_: None | Failure) -> None:
-    """Nobody waits for the answer."""
+    """The default of `done`: the answer does not matter."""
