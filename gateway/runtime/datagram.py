@@ -177,7 +177,7 @@ class DatagramPump:
             except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
                 continue
             size += len(data)
-            read.append((data, address[:2]))
+            read.append((data, address if len(address) == 2 else address[:2]))
         self._counters.bytes_in += size
         inbox = self._inbox
         if not inbox.count and self._direct + len(read) <= DATAGRAMS_PER_TURN:
@@ -214,7 +214,8 @@ class DatagramPump:
                 for command in receive(data, known(address) or self._peer(address), now):
                     if type(command) is not Send:
                         self._handle(command)
-                    elif self._takes(command, address[0]):
+                    elif (self._believed_bytes > 0 and address[0] == self._believed_host) or self._takes(address[0]):
+                        self._believed_bytes -= len(command.messages[0].body)
                         self._counters.messages_in += len(command.messages)
                         self._context.handler.handle(self.client, command)
                     else:
@@ -224,15 +225,13 @@ class DatagramPump:
         if not self._dirty:
             self._schedule_flush()
 
-    def _takes(self, command: Send, host: str) -> bool:
+    def _takes(self, host: str) -> bool:
         """True when the store takes messages of `host`. That it does is believed for BELIEVED_BYTES of it in the same turn."""
-        if host != self._believed_host or self._believed_bytes <= 0:
-            if not self._intake.takes_from(network_of_host(host)):
-                self._believed_bytes = 0
-                return False
-            self._believed_host = host
-            self._believed_bytes = 0 if self._intake.crowded else BELIEVED_BYTES
-        self._believed_bytes -= len(command.messages[0].body)
+        if not self._intake.takes_from(network_of_host(host)):
+            self._believed_bytes = 0
+            return False
+        self._believed_host = host
+        self._believed_bytes = 0 if self._intake.crowded else BELIEVED_BYTES
         return True
 
     def _handle(self, command: Command) -> None:
