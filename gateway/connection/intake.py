@@ -141,7 +141,7 @@ class PumpIntake:
         When the store takes no more messages, a host that has sent nothing of what waits may send one slice: it does not wait
         until the messages of another host are stored.
         """
-        if self._has_room():
+        if self.has_room():
             self._sender = host
             return True
         if host == self._sender or host in self._spared or len(self._spared) >= SPARED_MAX:
@@ -170,7 +170,7 @@ class PumpIntake:
         """True when so much of `host` waits that none of its connections is read, whether it sends or not."""
         return len(self._held) > 0 and self._held.get(host, 0) > HELD_BYTES_MAX
 
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
         """True while the store takes more messages."""
         if self._unfinished_bytes() > UNFINISHED_BYTES_MAX:
             return False
@@ -234,7 +234,7 @@ class PumpIntake:
             return
         at_once_ns = self._used_ns - self._served_ns
         self._marked = False
-        if self._sending and self._has_room():
+        if self._sending and self.has_room():
             for connection in self._sending:
                 self._queue_of(connection).fresh.append(connection)
             self._sending.clear()

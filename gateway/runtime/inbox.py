@@ -40,6 +40,11 @@ class Inbox:
         """True when there is room for hosts only of which nothing waits."""
         return self.count >= DATAGRAMS_MAX or self.bytes >= BYTES_MAX
 
+    @property
+    def is_of_one_host(self) -> bool:
+        """True when all that waits is of one host."""
+        return len(self._hosts) == 1
+
     def waits(self, host: str, address: Address | None) -> bool:
         """True while a datagram of the host waits, or of one of its addresses."""
         ports = self._hosts.get(host)

@@ -10,15 +10,23 @@ import pytest
 
 from domain.command import Command, Send
 from domain.event import Event, Refused
+from domain.limits import MILLISECOND_NS
 from domain.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.observe.counters import CounterRegistry
-from gateway.runtime.datagram import BELIEVED_BYTES, DATAGRAMS_PER_TURN, READ_PER_SOCKET, READ_PER_TURN, DatagramPump
+from gateway.runtime.datagram import (
+    BELIEVED_BYTES,
+    DATAGRAMS_PER_TURN,
+    READ_PER_SOCKET,
+    READ_PER_TURN,
+    ROOM_WAITS_MAX,
+    DatagramPump,
+)
 from gateway.runtime.inbox import BYTES_MAX, DATAGRAMS_MAX, OF_ADDRESS_MAX
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler
-from tests.neighbours.loop import TurnClock
+from tests.neighbours.loop import TURN_NS, TurnClock
 
 BODY = b"x" * 1_024
 
@@ -47,12 +55,14 @@ class Posts:
 class Port:
     """A pump with a socket and a loop that the test plays, and a store that stores nothing of what it takes.
 
+    stores     True: it stores all at once
     asked      how often the store was asked whether it has room
     shut       the host, and its port or None for all, for which the kernel drops what arrives
     was_read   number of datagrams that were read
     """
 
     def __init__(self) -> None:
+        self.stores = False
         self.asked = 0
         self.shut: tuple[str, int | None] | None = None
         self.was_read = 0
@@ -69,7 +79,7 @@ class Port:
 
     def unfinished_bytes(self) -> int:
         self.asked += 1
-        return len(BODY) * len(self.handler.commands)
+        return 0 if self.stores else len(BODY) * len(self.handler.commands)
 
     def senders(self) -> list[str]:
         return [cast(str, command.ticket) for command in self.handler.commands if isinstance(command, Send)]
@@ -157,7 +167,49 @@ def test_a_flood_of_one_host_is_refused_and_another_host_is_not(port: Port) -> N
     assert port.senders() == ["10.0.0.1"] * 3
 
 
+def fill_inbox(port: Port) -> None:
+    """One host sends more than the store takes, and all of it is read."""
+    for at in range(UNFINISHED_BYTES_MAX // len(BODY) + 500):
+        port.arrive(BODY, ("10.0.0.1", at))
+    port.read_all()
+
+
+def test_what_one_host_has_sent_waits_for_the_store_before_it_is_refused(port: Port) -> None:
+    fill_inbox(port)
+    for _ in range((ROOM_WAITS_MAX - 1) * MILLISECOND_NS // TURN_NS):
+        port.clock.turn()
+    taken = len(port.senders())
+    assert taken > UNFINISHED_BYTES_MAX // len(BODY)
+    refused = len(port.endpoint.refused)
+    assert refused < DATAGRAMS_PER_TURN, "those that were handled with the last for which there was room"
+    port.handler.commands.clear()  # a sync ends
+    for _ in range(30):
+        port.clock.turn()
+    assert len(port.endpoint.refused) == refused
+    assert len(port.senders()) == UNFINISHED_BYTES_MAX // len(BODY) + 500 - taken - refused
+
+
+def test_what_waits_for_the_store_is_refused_after_a_while(port: Port) -> None:
+    fill_inbox(port)
+    for _ in range((ROOM_WAITS_MAX + 5) * MILLISECOND_NS // TURN_NS):
+        port.clock.turn()
+    assert len(port.senders()) + len(port.endpoint.refused) == UNFINISHED_BYTES_MAX // len(BODY) + 500
+    assert len(port.endpoint.refused) > 400
+
+
+def test_another_host_does_not_wait_for_the_store_with_the_one_that_has_filled_it(port: Port) -> None:
+    fill_inbox(port)
+    for _ in range(5 * MILLISECOND_NS // TURN_NS):
+        port.clock.turn()
+    port.arrive(BODY, ("10.0.0.2", 1))
+    port.read_all()
+    for _ in range(MILLISECOND_NS // TURN_NS + 1):
+        port.clock.turn()
+    assert "10.0.0.2" in port.senders()
+
+
 def test_a_flood_that_finds_no_room_is_left_to_the_kernel_until_nothing_of_it_waits(port: Port) -> None:
+    port.stores = True
     for at in range(DATAGRAMS_MAX + READ_PER_SOCKET):
         port.arrive(b"x", ("10.0.0.1", at))
     port.read_all()
@@ -172,6 +224,7 @@ def test_a_flood_that_finds_no_room_is_left_to_the_kernel_until_nothing_of_it_wa
 @pytest.mark.parametrize(("ports", "waste"), [(1, 1.0), (256, 0.1), (20_000, 0.1)])
 def test_what_a_node_cannot_handle_is_not_read(port: Port, ports: int, waste: float) -> None:
     """One host offers four times as much as is handled in a turn."""
+    port.stores = True
     sent, turns = 0, 500
     for _ in range(turns):
         for _ in range(4 * DATAGRAMS_PER_TURN):
@@ -179,7 +232,7 @@ def test_what_a_node_cannot_handle_is_not_read(port: Port, ports: int, waste: fl
             sent += 1
         port.read()
         port.clock.turn()
-    handled = len(port.senders()) + len(port.endpoint.refused)
+    handled = len(port.senders())
     assert handled >= turns * DATAGRAMS_PER_TURN, "there is always something to do"
     assert port.was_read - BYTES_MAX // len(BODY) <= (1 + waste) * handled
 
