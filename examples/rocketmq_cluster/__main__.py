@@ -1,8 +1,9 @@
-"""Run it: `python -m examples.rocketmq_cluster`. It starts an Apache RocketMQ cluster of two brokers and a gateway before it.
+"""Run it: `python -m examples.rocketmq_cluster`. It starts an Apache RocketMQ cluster of two brokers, and before it two
+gateways with the state node that they have in common.
 
-It publishes by MQTT and reads the message at Apache's own side, sends there and receives by MQTT. With --stay it leaves
-everything running until Ctrl-C, and prints the ports. --home DIR: a distribution of Apache RocketMQ 5.x; without it, Maven
-brings the packages.
+It publishes by MQTT at one gateway and receives at the other, reads the message at Apache's own side, and sends there. With
+--stay it leaves everything running until Ctrl-C, and prints the ports. --home DIR: a distribution of Apache RocketMQ 5.x;
+without it, Maven brings the packages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
@@ -34,38 +36,47 @@ def main() -> int:
         try:
             with apache(folder / "apache", given.home) as (nameserver, brokers):
                 print(f"name server {nameserver}, brokers {', '.join(each.address for each in brokers)}")
-                return with_gateway(folder, nameserver, given.stay)
+                return with_gateways(folder, nameserver, given.stay)
         except NoApacheError as error:
             print(f"Apache RocketMQ was not started: {error}", file=sys.stderr)
             return 2
 
 
-def with_gateway(folder: Path, nameserver: str, stay: bool) -> int:
-    """Start a gateway, and show it."""
-    gateway = NodeProcess(folder, "gateway", "--roles", "gateway", "--store", f"rocketmq://{nameserver}")
-    try:
-        gateway.wait()
-        print("gateway: " + "  ".join(f"{name} {port}" for name, port in gateway.ports.items()))
+def with_gateways(folder: Path, nameserver: str, stay: bool) -> int:
+    """Start a state node and two gateways, and show them."""
+    store = ("--store", f"rocketmq://{nameserver}")
+    with ExitStack() as running:
+        state = NodeProcess(folder, "state", "--roles", "store", *store)
+        running.callback(state.stop)
+        where = f"127.0.0.1:{state.ports['remoting']}"
+        gateways = []
+        for name in ("gateway-1", "gateway-2"):
+            gateways.append(NodeProcess(folder, name, "--roles", "gateway", *store, "--state", where))
+            running.callback(gateways[-1].stop)
+        for node in (state, *gateways):
+            node.wait()
+        for number, gateway in enumerate(gateways, 1):
+            print(f"gateway {number}: " + "  ".join(f"{name} {port}" for name, port in gateway.ports.items()))
         if stay:
             threading.Event().wait()
-        return run(gateway, nameserver)
-    finally:
-        gateway.stop()
+        first, second = gateways
+        return run(first, second, nameserver)
 
 
-def run(gateway: NodeProcess, nameserver: str) -> int:
-    """MQTT in, Apache's own side out, and the reverse."""
+def run(first: NodeProcess, second: NodeProcess, nameserver: str) -> int:
+    """MQTT in at one gateway, out at the other and at Apache's own side, and the reverse."""
     subscribed, arrived = threading.Event(), threading.Event()
-    listener = mqtt.Client(CallbackAPIVersion.VERSION2)
+    publisher, listener = mqtt.Client(CallbackAPIVersion.VERSION2), mqtt.Client(CallbackAPIVersion.VERSION2)
     listener.on_subscribe = lambda *_: subscribed.set()
     listener.on_message = lambda _client, _data, message: said(message, arrived)
-    listener.connect("127.0.0.1", gateway.ports["mqtt"])
-    listener.loop_start()
+    for client, gateway in ((publisher, first), (listener, second)):
+        client.connect("127.0.0.1", gateway.ports["mqtt"])
+        client.loop_start()
     listener.subscribe("rooms/#", 1)
     if not subscribed.wait(WAIT_S):
         print("not subscribed")
         return 1
-    listener.publish("rooms/kitchen", b"21.5", 1).wait_for_publish(WAIT_S)
+    publisher.publish("rooms/kitchen", b"21.5", 1).wait_for_publish(WAIT_S)
     with Client(nameserver) as near:
         if not arrived.wait(WAIT_S):
             print("the message did not come back")
@@ -75,8 +86,9 @@ def run(gateway: NodeProcess, nameserver: str) -> int:
         arrived.clear()
         near.send("rooms", b"sent at Apache's own side")
     came = arrived.wait(WAIT_S)
-    listener.disconnect()
-    listener.loop_stop()
+    for client in (publisher, listener):
+        client.disconnect()
+        client.loop_stop()
     return 0 if came and stored == 1 else 1
 
 

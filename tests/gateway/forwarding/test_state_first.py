@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -31,8 +32,8 @@ class Three(Two):
     given   ends of clients' connections that were told that the state node has forgotten them
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, seed: int = 1, loss: float = 0.0) -> None:
+        super().__init__(seed, loss)
         entropy = SeededEntropy(random.Random(99))
         self.near = compose(Config(), PORTS, "10.0.0.2", MemoryDisk(self.clock), self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
@@ -142,6 +143,19 @@ def test_what_waits_for_the_state_node_when_it_is_lost_is_refused_once() -> None
     [refused] = caller.take()
     assert isinstance(refused, Refused)
     assert refused.failure.code is ErrorCode.STORE_UNAVAILABLE
+
+
+def test_each_command_is_carried_out_once_whatever_connections_break() -> None:
+    three, caller = Three(seed=5, loss=0.03), EventRecorder("http")
+    for number in range(200):
+        once = (b"key %d" % number, b"digest") if number % 2 else None
+        three.first.handle(caller.connection, Send(number, [Message("T", b"%d" % number)], once=once))
+        three.clock.run_for(7)
+    three.clock.run_for(3_000)
+    assert three.link.broken > 3
+    assert Counter(event.ticket for event in caller.take() if isinstance(event, Sent)) == Counter(range(200))
+    assert sorted(three.bodies("T"), key=int) == [b"%d" % number for number in range(1, 200, 2)]
+    assert sorted(three.near_bodies("T"), key=int) == [b"%d" % number for number in range(0, 200, 2)]
 
 
 def test_a_client_that_has_gone_leaves_nothing_at_either_node() -> None:

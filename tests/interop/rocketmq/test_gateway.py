@@ -80,12 +80,14 @@ class Subscriber:
         clean: bool = False,
         will: tuple[str, bytes] | None = None,
         expiry_s: int = 3_600,
+        port: str = "mqtt",
     ) -> None:
         self.got: list[tuple[str, bytes]] = []
         self.lost: list[object] = []
         self.subscribed: list[Any] = []
         self._connected: list[object] = []
-        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTProtocolVersion.MQTTv5)
+        transport: Any = "websockets" if port == "websocket" else "tcp"
+        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTProtocolVersion.MQTTv5, transport=transport)
         self.client.on_message = lambda _client, _data, message: self.got.append((message.topic, bytes(message.payload)))
         self.client.on_subscribe = lambda _client, _data, _id, codes, _props: self.subscribed.append(codes)
         self.client.on_connect = lambda *_: self._connected.append(1)
@@ -94,7 +96,7 @@ class Subscriber:
         self.client.on_disconnect = lambda *_: self.lost.append(1)
         if will is not None:
             self.client.will_set(*will, qos=1)
-        self.client.connect("127.0.0.1", node.port("mqtt"), clean_start=clean, properties=properties)
+        self.client.connect("127.0.0.1", node.port(port), clean_start=clean, properties=properties)
         self.client.loop_start()
         until(lambda: bool(self._connected), WAIT_S)
         if filters:
