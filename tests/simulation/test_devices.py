@@ -10,11 +10,15 @@ import random
 
 import pytest
 
+from domain.limits import MILLISECOND_NS
 from tests.simulation.device import Listener, Sensor
 from tests.simulation.world import World
+from tests.store.faults.soak import SOAK
 
 FAULTS_S = 20.0
 COUNT = 50
+FAULTS = 40
+"""Of gateways and the node, in one run."""
 
 
 def run(seed: int, power: bool) -> tuple[World, Listener]:
@@ -63,6 +67,44 @@ def test_kill_nine_and_broken_links(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50, 54))
 def test_power_failures(seed: int) -> None:
     check(*run(seed, power=True))
+
+
+def run_over_gateways(seed: int) -> tuple[World, Listener]:
+    """The same clients at three gateways: gateways are killed and hang, the node is killed, at times all of them at once."""
+    world = World(seed, gateways=3)
+    world.start()
+    gateways = world.gateways
+    assert gateways is not None
+    dial = lambda device: world.dial("mqtt", device)  # noqa: E731 - one device after another gets it
+    listener = Listener("ear", world.clock, random.Random(seed), dial, world.ledger)
+    listener.start()
+    world.clock.run_until(lambda: listener.ready)
+    sensors = [
+        Sensor(f"s{number}", world.clock, random.Random(seed * 10 + number), dial, world.ledger, 1 + number % 2, COUNT)
+        for number in range(4)
+    ]
+    for sensor in sensors:
+        sensor.start()
+    for _ in range(FAULTS):
+        world.clock.run_for(world.chance.uniform(10, 400))
+        kind = world.chance.random()
+        if 0.5 <= kind < 0.7:
+            gateways.hang_one(int(world.chance.uniform(100, 12_000)) * MILLISECOND_NS)
+        for _ in range(1 if kind < 0.5 else 3 if kind >= 0.85 else 0):
+            gateways.kill_one(lambda: world.parts)
+        if kind >= 0.7:
+            world.again(away_ms=world.chance.uniform(5, 1_500))
+    everything = {f"s{number}/{count}" for number in range(4) for count in range(COUNT)}
+    world.clock.run_until(
+        lambda: all(sensor.done for sensor in sensors) and {body for body, _ in listener.taken} >= everything, 200_000
+    )
+    world.clock.run_for(30_000)
+    return world, listener
+
+
+@pytest.mark.parametrize("seed", range(200, 300 if SOAK else 204))
+def test_gateways_and_the_node_are_killed(seed: int) -> None:
+    check(*run_over_gateways(seed))
 
 
 def test_a_seed_repeats_exactly() -> None:

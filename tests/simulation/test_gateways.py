@@ -39,7 +39,7 @@ def run(seed: int, node_too: bool) -> World:
         gateways.kill_one(lambda: world.parts)
         if world.chance.random() < 0.2:
             gateways.hang_one(int(world.chance.uniform(100, 12_000)) * MILLISECOND_NS)
-        if node_too and world.chance.random() < 0.1:
+        if node_too and (world.chance.random() < 0.1 or (gateways.kills == KILLS - 1 and not world.kills)):
             world.again(away_ms=world.chance.uniform(5, 1_500))
     world.clock.run_for(500)
     world.clock.run_until(
