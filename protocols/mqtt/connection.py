@@ -58,6 +58,12 @@ PUBREL: Final = 6
 PINGRESP: Final = b"\xd0\x00"
 _DISCONNECT_FAILURES: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
 """Failures of a PUBLISH whose reason codes only DISCONNECT can carry, not PUBACK or PUBREC (5.0)."""
+_UNCERTAIN: Final = {ErrorCode.STORE_UNAVAILABLE: 0x8B, ErrorCode.FLUSH_TIMEOUT: 0x83}
+"""Failures after which a message may be stored, and the reason code of DISCONNECT (5.0).
+
+A client that is told so by PUBACK or PUBREC never sends the message again, and uses its packet identifier for the next one, which
+would be taken for the same message. One that loses the connection sends it again.
+"""
 
 
 @final
@@ -394,6 +400,8 @@ class MqttConnection:
         if isinstance(ticket, Run) and self._inbound is not None:
             if self._decoder.version == V5 and failure.code in _DISCONNECT_FAILURES:
                 self._close_later(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
+            elif self._decoder.version == V5 and failure.code in _UNCERTAIN and any(ticket.packet_ids):
+                self._close_later(_UNCERTAIN[failure.code], failure.text)
             elif self._decoder.version != V5 and not self._config.accept_refused_publish:
                 self._close_later(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
             else:
