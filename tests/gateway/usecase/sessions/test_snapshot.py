@@ -104,7 +104,7 @@ def test_a_session_comes_back_as_it_was(session: MqttSession) -> None:
     outline = outlined(opened.state, session.client_id)
     assert outline is not None
     assert outline.client_id == session.client_id
-    assert outlined(opened.state, "nobody") is None
+    assert outlined(opened.state, session.client_id + " of nobody") is None
 
 
 def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
