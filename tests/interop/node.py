@@ -130,7 +130,7 @@ class Node:
         user = self._super_user() if user is None else user
         fields = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port('admin')}{path}", headers=fields)
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             text = str(answer.read().decode())
         if self._spread is not None and path == "/metrics":
             return self._spread.metrics(text, self.port("admin"), fields)
