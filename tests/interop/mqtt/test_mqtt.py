@@ -16,6 +16,7 @@ from typing import Any
 import gmqtt
 import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.client import mqtt_ms_resend_pubrel
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -44,8 +45,24 @@ def mortal(tmp_path: Path) -> Iterator[Node]:
         yield running
 
 
+class Remembering(paho.Client):
+    """paho, which remembers after more than one attempt to reconnect that PUBREC has come.
+
+    paho 2.2 forgets it when a connection ends before CONNACK, as behind a balancer whose gateways do not serve yet. Then it sends
+    PUBLISH again behind its PUBREL, which is a new message for every server (MQTT 5, 4.3.3).
+    """
+
+    def _messages_reconnect_reset_out(self) -> None:
+        released = [message for message in self._out_messages.values() if message.state == mqtt_ms_resend_pubrel]
+        super()._messages_reconnect_reset_out()
+        for message in released:
+            message.state = mqtt_ms_resend_pubrel
+
+
 class Phone:
     """A paho client with its loop in a thread, and what it has received."""
+
+    kind = paho.Client
 
     def __init__(self, node: Node, client_id: str, version: MQTTProtocolVersion = paho.MQTTv311, clean: bool = True) -> None:
         self.node = node
@@ -53,7 +70,7 @@ class Phone:
         self.present: list[bool] = []
         self.subscribed = threading.Event()
         fresh = None if version == paho.MQTTv5 else clean
-        self.client = paho.Client(CallbackAPIVersion.VERSION2, client_id, fresh, protocol=version)
+        self.client = self.kind(CallbackAPIVersion.VERSION2, client_id, fresh, protocol=version)
         self.client.reconnect_delay_set(1, 1)
         self.client.on_message = lambda client, data, message: self.received.append(message)
         self.client.on_connect = self._connected
@@ -91,6 +108,12 @@ class Phone:
     def bodies(self) -> list[str]:
         """Payloads as text."""
         return [message.payload.decode() for message in self.received]
+
+
+class RememberingPhone(Phone):
+    """One that sends QoS 2 messages through kills of the server."""
+
+    kind = Remembering
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
@@ -216,7 +239,7 @@ def stored_bodies(node: Node, topic: str) -> list[str]:
 def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVersion, pattern: str) -> None:
     """No acknowledged message is lost; no QoS 2 message is stored or delivered twice."""
     listener = Phone(mortal, "listener", version, clean=False).start().subscribe(pattern, qos)
-    sender = Phone(mortal, "sender", version, clean=False).start()
+    sender = RememberingPhone(mortal, "sender", version, clean=False).start()
     acknowledged: list[int] = []
     published: set[int] = set()
     sender.client.on_publish = lambda _client, _data, packet_id, _code, _properties: published.add(packet_id)
@@ -227,7 +250,7 @@ def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVers
         while not stop.is_set():
             # What is published while it is not connected paho keeps and sends later, but its handle never tells.
             packet_id = sender.client.publish("k/x", str(number), qos).mid
-            until(lambda packet_id=packet_id: packet_id in published, 30)  # type: ignore[misc]
+            until(lambda packet_id=packet_id: packet_id in published, 120)  # type: ignore[misc]
             acknowledged.append(number)
             number += 1
 
@@ -235,12 +258,12 @@ def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVers
     thread.start()
     for _ in range(3):
         before = len(acknowledged)
-        until(lambda before=before: len(acknowledged) >= before + 30, 30)  # type: ignore[misc]
+        until(lambda before=before: len(acknowledged) >= before + 30, 120)  # type: ignore[misc]
         mortal.kill()
         mortal.start()
     stop.set()
     thread.join(60)
-    until(lambda: set(map(str, acknowledged)) <= set(listener.bodies()), 30)
+    until(lambda: set(map(str, acknowledged)) <= set(listener.bodies()), 120)
     time.sleep(0.5)
     counts = Counter(listener.bodies())
     assert set(map(str, acknowledged)) <= set(counts)
