@@ -221,7 +221,7 @@ def endpoint_of(text: str) -> tuple[str, int] | None:
 
 
 def endpoint_text(host: str, port: int) -> str:
-    """`10.0.0.5:9876`; an IPv6 literal is put in brackets: `[::1]:9876`."""
+    """Host and port as text: `10.0.0.5:9876`, and `[::1]:9876` for an IPv6 literal."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -50,6 +50,7 @@ from gateway.rocketmq.settings import RocketmqSettings
 from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
+from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.runtime.outgoing.relay_sockets import RelaySockets
 from protocols.adapter import Adapter
@@ -130,15 +131,7 @@ class RocketmqRole:
             raise ConfigError(f"store.{'access_key_file' if file else 'access_key_env'}: {error}") from error
 
     def _tls(self) -> ssl.SSLContext | None:
-        authorities = self._settings.ca
-        if not authorities:
-            return None
-        try:
-            context = ssl.create_default_context(cafile=authorities)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"store.ca {authorities} cannot be used: {error}") from error
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return context
+        return trusting(self._settings.ca, "store.ca")
 
     @property
     def client_side(self) -> ClientSide:

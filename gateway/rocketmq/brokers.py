@@ -83,7 +83,7 @@ class Brokers:
         link.ask(request, done, timeout_ms)
 
     def ask_all(self, requests: Sequence[tuple[str, BrokerRequest]], done: Callable[[None | Failure], None]) -> None:
-        """Ask the broker of each (broker, request). `done` when all have answered: None, or the first failure."""
+        """Send each (broker, request). `done` gets None when all have succeeded, else the first failure."""
         left = len(requests) + 1
         failures: list[Failure] = []
 

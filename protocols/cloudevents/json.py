@@ -90,7 +90,9 @@ def _envelope(text: bytes) -> Any:
 
 
 def members(data: bytes) -> tuple[dict[str, bytes], bool, int]:
-    """(names and raw values of one JSON object, True when its text is valid, where the value of the data begins; 0: no data).
+    """Split one JSON object into its members, whose values stay undecoded.
+
+    Returns (name -> value, whether the text is valid JSON, where the value of `data` begins; 0 without `data`).
 
     Raises CloudEventError for other JSON, for a duplicate name, and for an object or array that is not `data`.
     """

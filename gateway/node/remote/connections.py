@@ -18,6 +18,7 @@ from gateway.forwarding.forwarders import Forwarders
 from gateway.node.composition import access_of
 from gateway.node.config import Config
 from gateway.node.remote.store_address import StoreAddress
+from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
 from protocols.remoting.node_dialog import NodeDialog, Sign
 
@@ -78,15 +79,7 @@ class NodeConnections:
             raise ConfigError(f"{self._key_setting}: {error}") from error
 
     def _tls(self) -> ssl.SSLContext | None:
-        authorities = self._address.store_ca
-        if not authorities:
-            return None
-        try:
-            context = ssl.create_default_context(cafile=authorities)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"{self._ca_setting} {authorities} cannot be used: {error}") from error
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return context
+        return trusting(self._address.store_ca, self._ca_setting)
 
     @property
     def waits(self) -> str:

@@ -69,14 +69,14 @@ class ClusterFacts:
         return bool(told) and all(each.settings.get("brokerRole") == "SYNC_MASTER" for each in told)
 
     def promise(self) -> str:
-        """A sentence for people: what an acknowledged message survives, by the settings of the brokers."""
+        """What an acknowledged message survives by the settings of the brokers, as a sentence for operators."""
         survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
         copied = ", and the loss of a broker with its disk" if self.replicated else ""
         kinds = sorted({_kind(each.settings) for each in self.brokers})
         return f"by the brokers' settings ({'; '.join(kinds)}): an acknowledged message survives {survives}{copied}"
 
     def refusal(self) -> str:
-        """Why every broker refuses the access key of this node; "": not every one does."""
+        """The reasons of all brokers, if all of them refuse the access key of this node; else ""."""
         if not self.brokers or not all(each.refuses for each in self.brokers):
             return ""
         return "; ".join(f"{each.broker}: {each.fault}" for each in self.brokers)
@@ -118,7 +118,7 @@ class FactFinding:
         self._left = 0
 
     def start(self, done: Callable[[ClusterFacts], None]) -> None:
-        """Ask. `done` gets what they say, once each of them has answered or failed."""
+        """Ask all brokers. `done` gets their facts, once each of them has answered or failed."""
         self._done = done
         brokers = list(self._cluster.brokers)
         self._left = len(brokers)

@@ -155,7 +155,7 @@ class Appends:
 
 @final
 class _Append:
-    """One append: its messages in as few requests as can be, then its changes, then the answer."""
+    """One append: sends its messages in as few requests as batches allow, stores its changes, then answers."""
 
     def __init__(
         self, appends: Appends, messages: Sequence[Message], done: Appended | None, changes: Sequence[StateChange]
@@ -201,7 +201,10 @@ class _Append:
 
 
 def _refused(messages: Sequence[Message]) -> Failure | None:
-    """NOT_SUPPORTED for a latest value that would be set later: brokers tell nobody when they deliver a delayed message."""
+    """The refusal of messages that would set a latest value later: brokers tell nobody when they deliver a delayed message.
+
+    NOT_SUPPORTED when there is such a message, else None.
+    """
     for message in messages:
         if message.retain != RETAIN_NONE and properties.message_type(message.properties) in ("DELAY", "TRANSACTION"):
             text = "a delayed or transactional message cannot set the latest value of its path at an Apache RocketMQ cluster"

@@ -47,11 +47,11 @@ class PopBrokers:
         self._ticking = False
 
     def now_ns(self) -> int:
-        """Monotonic."""
+        """Monotonic time in nanoseconds."""
         return self._clock.monotonic_ns()
 
     def after(self, pause_ms: int, callback: Callable[[], None]) -> None:
-        """Call back later."""
+        """Call `callback` after `pause_ms` milliseconds."""
         self._clock.call_at(self._clock.monotonic_ns() + pause_ms * MILLISECOND_NS, callback)
 
     def pop(self, pop: Pop, request: BrokerRequest, done: Callable[[Pop, Frame | Failure], None]) -> None:

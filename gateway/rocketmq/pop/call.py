@@ -41,12 +41,16 @@ class PopCall:
 
 @final
 class Pop:
-    """A POP that is not answered yet. `is_late`: its broker was passed over meanwhile."""
+    """A POP that a broker has not answered.
+
+    begun_ns   monotonic time of the request
+    is_late    True: the call went on to another broker meanwhile
+    """
 
     __slots__ = ("_go_on", "begun_ns", "broker", "call", "is_late")
 
     def __init__(self, call: PopCall, broker: str, begun_ns: int, go_on: Callable[[PopCall], None]) -> None:
-        """`go_on` asks the next broker for the call, if there is one."""
+        """`go_on` is called once, when the broker is late; it asks the next broker of the call, if there is one."""
         self.call = call
         self.broker = broker
         self.begun_ns = begun_ns

@@ -50,5 +50,5 @@ class AskedOfClient:
             del self._asked[number]
 
     def clear(self) -> None:
-        """The client has gone."""
+        """Forget all requests: the client is disconnected."""
         self._asked.clear()

@@ -1,4 +1,4 @@
-"""The attempt to connect to another server, which ends in a bounded time."""
+"""The attempt to connect to another server, which ends in a bounded time, and how TLS is used for it."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ async def connect(
     except ValueError as error:  # of the codec of host names
         return f"its host name cannot be looked up ({error})"
     return made
+
+
+def trusting(authorities: str, setting: str) -> ssl.SSLContext | None:
+    """TLS 1.2 or later with servers whose certificates are of `authorities`, a file; "": no TLS.
+
+    `setting` is the one that names the file. Raises ConfigError when the file cannot be used.
+    """
+    if not authorities:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"{setting} {authorities} cannot be used: {error}") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context

@@ -48,8 +48,8 @@ def mortal(tmp_path: Path) -> Iterator[Node]:
 class Remembering(paho.Client):
     """paho, which remembers after more than one attempt to reconnect that PUBREC has come.
 
-    paho 2.2 forgets it when a connection ends before CONNACK, as behind a balancer whose gateways do not serve yet. Then it sends
-    PUBLISH again behind its PUBREL, which is a new message for every server (MQTT 5, 4.3.3).
+    paho 2.2 forgets it when a connection ends before CONNACK, as behind a balancer whose gateways do not serve yet. It then
+    sends PUBLISH again behind its PUBREL, which is a new message for every server (MQTT 5, 4.3.3).
     """
 
     def _messages_reconnect_reset_out(self) -> None:
