@@ -82,10 +82,12 @@ class InboundDeduplication:
                 for waiter in waiters or ():
                     waiter(failure)
             settle(failure)
+            session.append_done()
 
         changes = (
             [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
         )
+        session.appending += 1
         self._sending.submit(messages, done, changes, user=user)
 
     def release(self, session: MqttSession, connection: ClientConnection, command: ReleasePacketIds) -> None:

@@ -184,6 +184,7 @@ class MqttSession:
     next_slot             where the search for a free slot starts
     received              packet identifiers of inbound EXACTLY_ONCE messages, with the callbacks that wait for the append;
                           None: the message is stored
+    appending             appends of such messages that are not done
     outbox                deliveries that are sent at the end of the turn
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
@@ -197,7 +198,9 @@ class MqttSession:
     """
 
     __slots__ = (
+        "_appended",
         "address",
+        "appending",
         "baseline_ms",
         "catching_up",
         "changed_topics",
@@ -251,6 +254,8 @@ class MqttSession:
         self.in_flight_bytes = 0
         self.next_slot = 1
         self.received: dict[int, list[Callable[[Failure | None], None]] | None] = {}
+        self.appending = 0
+        self._appended: list[Callable[[], None]] | None = None
         self.outbox: list[Delivery] = []
         self.unstored_deliveries: list[Delivery] = []
         self.unstored_accepts: list[int] = []
@@ -315,6 +320,23 @@ class MqttSession:
                 self.match_cache.clear()
             self.match_cache[key] = found
         return found[0], [subscription for subscription in found[1] if subscription.since <= physical_offset]
+
+    def after_appends(self, then: Callable[[], None]) -> None:
+        """Call `then` when no append is under way: now, or when the last one is done."""
+        if self.appending == 0:
+            then()
+        elif self._appended is None:
+            self._appended = [then]
+        else:
+            self._appended.append(then)
+
+    def append_done(self) -> None:
+        """One of `appending` is done."""
+        self.appending -= 1
+        if self.appending == 0 and self._appended is not None:
+            waiting, self._appended = self._appended, None
+            for then in waiting:
+                then()
 
     def disconnect(self) -> None:
         """Drop the state that belongs to the connection."""

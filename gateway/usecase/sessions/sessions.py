@@ -180,10 +180,15 @@ class Sessions:
             other = old.connection
             self._disconnect(old, True)
             other.answer(SessionTakenOver())
+        ends = old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms())
+        if old is not None and ends and old.appending:
+            # The packet identifiers that come with these appends would be found in the session that follows.
+            old.after_appends(lambda: self._attach(connection, command))
+            return
         if old is not None and old.disconnected_ms:
             self.filter_index.release(old.subscriptions.values())
         changes: list[StateChange] = []
-        if old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms()):
+        if old is not None and ends:
             changes = self._stored.end(old)
             old = None
         session = old or MqttSession(client_id)
@@ -260,10 +265,7 @@ class Sessions:
             if session.will is not None:
                 self._wills.publish(session.will, [])
             session.will = None
-            changes = snapshot.removal(session)
-            if changes:
-                self._state.put(changes, None)
-            self._stored.in_memory.pop(session.client_id, None)
+            session.after_appends(lambda: self._stored.remove(session))
             return
         if caught_up and session.baseline_ms:
             session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - BASELINE_MARGIN_MS)

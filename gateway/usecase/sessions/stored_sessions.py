@@ -26,7 +26,8 @@ from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 class StoredSessions:
     """The sessions of the store, and those in memory.
 
-    in_memory   client id -> session: connected ones, and disconnected ones that are not stored yet
+    in_memory   client id -> session: connected ones, and disconnected ones that are not stored yet or have appends under way:
+                these know packet identifiers that the store does not have yet
     _loading    client id -> what waits until its session is loaded
     """
 
@@ -101,6 +102,19 @@ class StoredSessions:
         self._outbound.forget(session)
         return snapshot.removal(session)
 
+    def remove(self, session: MqttSession) -> None:
+        """Remove a session that has ended with its connection: from the store if it is there, then from memory."""
+
+        def done(_: object) -> None:
+            if self.in_memory.get(session.client_id) is session:
+                del self.in_memory[session.client_id]
+
+        changes = snapshot.removal(session)
+        if changes:
+            self._state.put(changes, done)
+        else:
+            done(None)
+
     def store(self, session: MqttSession) -> None:
         """Store a disconnected session, and publish its will when that is due. Then it is no longer in memory."""
         self.in_memory[session.client_id] = session
@@ -111,10 +125,13 @@ class StoredSessions:
         changes = [snapshot.definition(session), *snapshot.progress(session)]
         epoch = session.epoch
 
-        def done(_: object) -> None:
+        def leave() -> None:
             if session.epoch == epoch and self.in_memory.get(session.client_id) is session:
                 del self.in_memory[session.client_id]
                 self._deadlines.add(session)  # not before: a deadline of a session in memory is passed over
+
+        def done(_: object) -> None:
+            session.after_appends(leave)
 
         if due and will is not None:
             self._wills.publish(will, changes, done)

@@ -224,6 +224,15 @@ def test_disconnect_can_change_the_expiry() -> None:
     assert client.reason == "protocol-error"
 
 
+def test_a_session_that_ended_is_not_resumed_by_who_comes_at_once() -> None:
+    """Its records are still in the store then."""
+    broker = Broker()
+    client = broker.client(5)
+    client.connect("c", clean=True, expiry_s=1000)
+    client.put(Disconnect(0, with_number(props.SESSION_EXPIRY, 0)), wait=False)
+    assert not broker.client(5).connect("c", clean=False, expiry_s=1000).present
+
+
 def test_an_expired_session_leaves_nothing_in_the_store() -> None:
     broker = Broker()
     client = broker.client(5)
