@@ -28,7 +28,7 @@ from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, Known
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.node.protocols import Protocols, installed
+from gateway.node.protocols import Adapters, Protocols, installed
 from gateway.node.remote.store_address import StoreAddress
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.observe.counters import CounterRegistry
@@ -150,8 +150,7 @@ def compose(
     """
     protocols = protocols or installed()
     if side is None:
-        store_host = protocols.store_host(host, ports)
-        opened = open_store(config, store_host, disk, clock, entropy, hot_bytes, report)
+        opened = open_store(config, protocols.store_host(host, ports), disk, clock, entropy, hot_bytes, report)
         side = StoreSide(store=opened, recall_broker=config.broker)
     store = side.store
     policy = config.part(NodePolicy, "policy")
@@ -167,7 +166,6 @@ def compose(
     for each in added.entries:
         each.handler = entry
     setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
-    adapters = protocols.adapters(config, setting)
     return Parts(
         store=store,
         handler=handler,
@@ -176,7 +174,7 @@ def compose(
         access=access,
         gate=entry,
         protocols=protocols,
-        adapters=replace(adapters, streams={**adapters.streams, **side.streams(config, setting)}),
+        adapters=_adapters(config, setting, protocols, side),
         watches=added.watches,
         sessions=added.sessions,
         latest_values=added.latest_values,
@@ -189,6 +187,12 @@ def compose(
         entries=added.entries,
         users_elsewhere=side.access is not None,
     )
+
+
+def _adapters(config: Config, setting: Setting, protocols: Protocols, side: StoreSide) -> Adapters:
+    """Those of the protocols; `side` has its own in the place of some."""
+    adapters = protocols.adapters(config, setting)
+    return replace(adapters, streams={**adapters.streams, **side.streams(config, setting)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from domain.address import path_in
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.filter.path import matches
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, MqttSubscription, Will
+from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan
@@ -337,6 +337,17 @@ class MqttSession:
             waiting, self._appended = self._appended, None
             for then in waiting:
                 then()
+
+    def connect(self, connection: ClientConnection, command: Attach) -> None:
+        """Belong to a connection from now on, by the terms of its CONNECT."""
+        self.connection = connection
+        self.epoch += 1
+        self.window = command.window
+        self.packet_bytes_max = command.packet_bytes_max
+        self.address = command.address
+        self.expiry_s = command.expiry_s
+        self.will = command.will
+        self.disconnected_ms = 0
 
     def disconnect(self) -> None:
         """Drop the state that belongs to the connection."""

@@ -170,7 +170,6 @@ class Sessions:
 
     def _attach_to(self, connection: ClientConnection, command: Attach, old: MqttSession | None | Failure) -> None:
         """Attach to the session `old`, taken over from another connection if it has one, or to a new session."""
-        client_id = command.client_id
         if connection.closed:
             return
         if isinstance(old, Failure):
@@ -191,15 +190,9 @@ class Sessions:
         if old is not None and ends:
             changes = self._stored.end(old)
             old = None
+        client_id = command.client_id
         session = old or MqttSession(client_id)
-        session.connection = connection
-        session.epoch += 1
-        session.window = command.window
-        session.packet_bytes_max = command.packet_bytes_max
-        session.address = command.address
-        session.expiry_s = command.expiry_s
-        session.will = command.will
-        session.disconnected_ms = 0
+        session.connect(connection, command)
         self._stored.in_memory[client_id] = session
         self._attached[connection] = session
         self.attached_max = max(self.attached_max, len(self._attached))
