@@ -24,6 +24,10 @@ ALWAYS_MISSING: Final = (
 """What no cluster has behind this gateway."""
 DENIED: Final = "has no permission"
 """In the remark of a broker that knows who asks, and does not allow what was asked."""
+NEVER: Final = 0
+IN_SYNC: Final = 1
+ALWAYS: Final = 2
+"""When a broker waits for a replica before it answers a send: while one is in sync, or at all times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,37 @@ class BrokerFacts:
         """A setting that is true or false; `absent` when it is not told."""
         return self.settings.get(name, absent) == "true"
 
+    @property
+    def copies(self) -> int:
+        """NEVER, IN_SYNC or ALWAYS. From 5.0 on, a SYNC_MASTER waits for `inSyncReplicas` brokers, of which it is one.
+
+        RocketMQ's CommitLog (asyncPutMessage, handleHA) and GroupTransferService; 4.9: CommitLog.submitReplicaRequest.
+        """
+        if self.settings.get("brokerRole") != "SYNC_MASTER":
+            return NEVER
+        if _major(self.version) < 5:
+            return ALWAYS
+        wanted, least = self._number("inSyncReplicas"), self._number("minInSyncReplicas")
+        if self.on("enableControllerMode", "false"):
+            if self.on("allAckInSyncStateSet", "false"):
+                return ALWAYS if least > 1 else IN_SYNC
+        elif self.on("enableSlaveActingMaster", "false") and self.on("enableAutoInSyncReplicas", "false"):
+            return ALWAYS if least > 1 else IN_SYNC if wanted > 1 else NEVER
+        return ALWAYS if wanted > 1 else NEVER
+
+    def _number(self, name: str) -> int:
+        """A setting that is a number of replicas, Apache's default 1 when it is not told."""
+        text = self.settings.get(name, "")
+        return int(text) if text.isdigit() and len(text) < 10 else 1
+
+    def kind(self) -> str:
+        """How it flushes and copies."""
+        if not self.settings:
+            return "not told"
+        alone = self.settings.get("brokerRole") == "SYNC_MASTER" and self.copies == NEVER
+        note = f" that waits for no replica since inSyncReplicas={self._number('inSyncReplicas')}" if alone else ""
+        return f"{self.settings.get('flushDiskType')}, {self.settings.get('brokerRole')}{note}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
@@ -63,16 +98,16 @@ class ClusterFacts:
         return Durability.FLUSHED if flushed else Durability.PAGE
 
     @property
-    def replicated(self) -> bool:
-        """True when every broker waits for a replica before it answers."""
-        told = [each for each in self.brokers if each.settings]
-        return bool(told) and all(each.settings.get("brokerRole") == "SYNC_MASTER" for each in told)
+    def copies(self) -> int:
+        """NEVER, IN_SYNC or ALWAYS: the weakest of the brokers that tell their settings."""
+        return min((each.copies for each in self.brokers if each.settings), default=NEVER)
 
     def promise(self) -> str:
         """What an acknowledged message survives by the settings of the brokers, as a sentence for operators."""
         survives = "kill -9 and power loss" if self.durability is Durability.FLUSHED else "kill -9 of a broker"
-        copied = ", and the loss of a broker with its disk" if self.replicated else ""
-        kinds = sorted({_kind(each.settings) for each in self.brokers})
+        lost = "the loss of a broker with its disk"
+        copied = {NEVER: "", IN_SYNC: f", and {lost} while a replica is in sync", ALWAYS: f", and {lost}"}[self.copies]
+        kinds = sorted({each.kind() for each in self.brokers})
         return f"by the brokers' settings ({'; '.join(kinds)}): an acknowledged message survives {survives}{copied}"
 
     def refusal(self) -> str:
@@ -158,11 +193,6 @@ class FactFinding:
         if not self._left:
             clusters = sorted({each.cluster for each in self._cluster.brokers.values()})
             self._done(ClusterFacts(", ".join(clusters), [self._found[name] for name in sorted(self._found)]))
-
-
-def _kind(settings: Mapping[str, str]) -> str:
-    """How a broker flushes and copies."""
-    return f"{settings.get('flushDiskType')}, {settings.get('brokerRole')}" if settings else "not told"
 
 
 def properties_from(body: bytes) -> dict[str, str]:

@@ -17,8 +17,9 @@ from gateway.rocketmq.messages.choice import QueueChoice
 from gateway.rocketmq.messages.send_request import PRODUCER_GROUP, batched, send_request, sent
 from protocols.remoting.frame import Frame
 
-SEND_MS: Final = 5_000
-"""Time that a broker has for a send: longer than its own time for a flush."""
+SEND_MS: Final = 6_000
+"""Time that a broker has for a send: longer than its own time for a flush (`syncFlushTimeout`, by default 5 s), after which it
+says that the message is stored. Who gives up before that sends the message to another broker too."""
 ELSEWHERE: Final = frozenset(
     {ErrorCode.STORE_UNAVAILABLE, ErrorCode.OVERLOADED, ErrorCode.NOT_ALLOWED, ErrorCode.TOPIC_NOT_FOUND}
 )
@@ -34,6 +35,7 @@ class Appends:
     """Carries out appends.
 
     Changes of state go with messages in this order: the cluster has the messages, then the changes are stored, then `done`.
+    Messages that are stored and not as safe as promised (FLUSH_TIMEOUT) are there: their changes are stored too.
 
     half_stored        told of each half message before its append is answered
     unanswered_bytes   bodies and properties of messages whose appends are not answered
@@ -177,20 +179,21 @@ class _Append:
             self._appends.send(run, lambda result, at=at: self._sent(at, result))  # type: ignore[misc]
 
     def _sent(self, at: int, result: list[Placed] | Failure) -> None:
-        if isinstance(result, Failure):
-            self._failure = self._failure or result
-        else:
+        if not isinstance(result, Failure):
             self._results[at] = result
+        elif _is_stored(self._failure):
+            # FLUSH_TIMEOUT says that all is stored: what is not goes before it.
+            self._failure = result
         self._left -= 1
         if self._left:
             return
-        if self._failure is None and self._changes:
+        if _is_stored(self._failure) and self._changes:
             self._appends.store(self._changes, self._stored)
         else:
             self._end(self._failure)
 
     def _stored(self, result: list[Placed] | Failure) -> None:
-        self._end(result if isinstance(result, Failure) else None)
+        self._end(result if isinstance(result, Failure) else self._failure)
 
     def _end(self, failure: Failure | None) -> None:
         try:
@@ -210,6 +213,11 @@ def _refused(messages: Sequence[Message]) -> Failure | None:
             text = "a delayed or transactional message cannot set the latest value of its path at an Apache RocketMQ cluster"
             return Failure(ErrorCode.NOT_SUPPORTED, text)
     return None
+
+
+def _is_stored(failure: Failure | None) -> bool:
+    """True when the cluster has the messages, as safe as promised or not."""
+    return failure is None or failure.code is ErrorCode.FLUSH_TIMEOUT
 
 
 def _is_keyed(message: Message) -> bool:

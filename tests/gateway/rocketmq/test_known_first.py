@@ -13,7 +13,7 @@ from domain.message import Message
 from domain.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.connection.client_connection import ClientConnection
-from gateway.rocketmq.catalog.facts import ClusterFacts, FactFinding
+from gateway.rocketmq.catalog.facts import ALWAYS, IN_SYNC, NEVER, ClusterFacts, FactFinding
 from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from protocols.remoting import codes
@@ -226,14 +226,14 @@ def test_a_group_that_is_put_is_put_at_every_broker(world: World) -> None:
     assert [each["mine"]["consumeMessageOrderly"] for each in world.groups.values()] == [True, True]
 
 
-def facts_of(world: World, **settings: str) -> ClusterFacts:
+def facts_of(world: World, version: str = "V5_5_0", **settings: str) -> ClusterFacts:
     """What the start finds when brokers have these settings."""
     for name, server in world.cluster.brokers.items():
         told = {"brokerName": name, "brokerClusterName": "DefaultCluster", "flushDiskType": "SYNC_FLUSH", **settings}
         text = "".join(f"{key}={value}\n" for key, value in told.items()).encode()
         server.on(codes.GET_BROKER_CONFIG, lambda frame, text=text: (0, {"a": "b"}, text))  # type: ignore[misc]
-        version = orjson.dumps({"table": {"brokerVersionDesc": "V5_5_0"}})
-        server.on(codes.GET_RUNTIME_INFO, lambda frame, version=version: (0, {"a": "b"}, version))  # type: ignore[misc]
+        table = orjson.dumps({"table": {"brokerVersionDesc": version}})
+        server.on(codes.GET_RUNTIME_INFO, lambda frame, table=table: (0, {"a": "b"}, table))  # type: ignore[misc]
     found: list[ClusterFacts] = []
     FactFinding(world.servers, world.map).start(found.append)
     world.clock.run_until(lambda: bool(found))
@@ -243,13 +243,52 @@ def facts_of(world: World, **settings: str) -> ClusterFacts:
 def test_the_promise_is_what_the_brokers_settings_say(world: World) -> None:
     facts = facts_of(world, brokerRole="SYNC_MASTER", timerWheelEnable="true", enablePropertyFilter="true")
     assert facts.durability is Durability.FLUSHED
-    assert facts.replicated
     assert "power loss" in facts.promise()
     assert not [each for each in facts.missing() if "SQL92" in each]
     weak = facts_of(world, flushDiskType="ASYNC_FLUSH", brokerRole="ASYNC_MASTER")
     assert weak.durability is Durability.PAGE
     assert "power loss" not in weak.promise()
     assert [each for each in weak.missing() if "SQL92" in each and "broker-a, broker-b" in each]
+
+
+@pytest.mark.parametrize(
+    ("settings", "copies"),
+    [
+        ({"brokerRole": "ASYNC_MASTER", "inSyncReplicas": "2"}, NEVER),
+        ({"brokerRole": "SYNC_MASTER"}, NEVER),
+        ({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "1"}, NEVER),
+        ({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}, ALWAYS),
+        ({"brokerRole": "SYNC_MASTER", "inSyncReplicas": "many"}, NEVER),
+        ({"brokerRole": "SYNC_MASTER", "version": "V4_9_8"}, ALWAYS),
+        ({"brokerRole": "SYNC_MASTER", "enableControllerMode": "true", "minInSyncReplicas": "2"}, NEVER),
+        ({"brokerRole": "SYNC_MASTER", "enableControllerMode": "true", "inSyncReplicas": "2"}, ALWAYS),
+        ({"brokerRole": "SYNC_MASTER", "enableControllerMode": "true", "allAckInSyncStateSet": "true"}, IN_SYNC),
+        (
+            {
+                "brokerRole": "SYNC_MASTER", "enableControllerMode": "true", "allAckInSyncStateSet": "true",
+                "minInSyncReplicas": "2",
+            },
+            ALWAYS,
+        ),
+        ({"brokerRole": "SYNC_MASTER", "enableSlaveActingMaster": "true", "inSyncReplicas": "2"}, ALWAYS),
+        (
+            {
+                "brokerRole": "SYNC_MASTER", "enableSlaveActingMaster": "true", "inSyncReplicas": "2",
+                "enableAutoInSyncReplicas": "true",
+            },
+            IN_SYNC,
+        ),
+    ],
+)  # fmt: skip
+def test_a_broker_waits_for_a_replica_when_all_of_its_settings_say_so(
+    world: World, settings: dict[str, str], copies: int
+) -> None:
+    facts = facts_of(world, **settings)
+    assert facts.copies == copies
+    assert ("with its disk" in facts.promise()) is (copies != NEVER)
+    assert ("while a replica is in sync" in facts.promise()) is (copies == IN_SYNC)
+    is_alone = settings["brokerRole"] == "SYNC_MASTER" and copies == NEVER
+    assert ("waits for no replica" in facts.promise()) is is_alone
 
 
 def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:

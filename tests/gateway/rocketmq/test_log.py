@@ -20,7 +20,7 @@ from gateway.rocketmq.messages.log import RocketmqLog
 from gateway.rocketmq.messages.once import OnceKeys
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
-from tests.gateway.rocketmq.scripted_cluster import Reply
+from tests.gateway.rocketmq.scripted_cluster import Reply, reply_to
 from tests.gateway.rocketmq.test_cluster_map import World as MapWorld
 from tests.store.driver import sure
 
@@ -147,6 +147,39 @@ def test_changes_are_stored_when_the_cluster_has_the_messages(world: World) -> N
 @pytest.mark.parametrize("code", [10, 11, 12])
 def test_what_is_stored_and_not_as_safe_as_promised_is_unsure(world: World, code: int) -> None:
     world.queues["broker-a"].code = code
+    assert world.failure(world.append(world.message())) is ErrorCode.FLUSH_TIMEOUT
+    assert world.queues["broker-b"].sends == []
+
+
+def test_changes_go_with_messages_that_are_stored_and_unsure(world: World) -> None:
+    """As the mark of a QoS 2 message, which is known by it when the client sends it again."""
+    world.queues["broker-a"].code = codes.FLUSH_DISK_TIMEOUT
+    change = StateChange("space", b"key", b"value")
+    assert world.failure(world.append(world.message(), changes=[change])) is ErrorCode.FLUSH_TIMEOUT
+    assert world.driver.call(world.driver.store.state.get, "space", b"key") == b"value"
+
+
+@pytest.mark.parametrize("refusing", ["broker-a", "broker-b"])
+def test_an_append_of_which_a_part_is_not_stored_is_not_told_to_be_stored(world: World, refusing: str) -> None:
+    """FLUSH_TIMEOUT says that all messages are stored: whoever sends them again would take the others for stored."""
+    for name, queues in world.queues.items():
+        queues.code = codes.MESSAGE_ILLEGAL if name == refusing else codes.FLUSH_DISK_TIMEOUT
+    change = StateChange("space", b"key", b"value")
+    failed = world.append(world.message(place=0), world.message(place=2), changes=[change])
+    assert world.failure(failed) is ErrorCode.MESSAGE_ILLEGAL
+    assert world.driver.call(world.driver.store.state.get, "space", b"key") is None
+
+
+def test_a_broker_has_as_long_as_its_own_time_for_a_flush(world: World) -> None:
+    """syncFlushTimeout is 5 s, unless it is set: the answer comes behind it, and says that the message is stored."""
+    server = world.cluster.brokers["broker-a"]
+
+    def flush(frame: Frame) -> Reply:
+        told = reply_to(frame, codes.FLUSH_DISK_TIMEOUT, {"msgId": "x", "queueId": "0", "queueOffset": "0"})
+        world.clock.call_at(world.clock.monotonic_ns() + 5_010_000_000, lambda: server.connections[-1].tell(told))
+        return None
+
+    server.on(codes.SEND_V2, flush)
     assert world.failure(world.append(world.message())) is ErrorCode.FLUSH_TIMEOUT
     assert world.queues["broker-b"].sends == []
 

@@ -1,0 +1,59 @@
+"""One broker of Apache RocketMQ 5.5.0 and its name server, whose promises a test can break: settings change while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from protocols.remoting.codes import UPDATE_BROKER_CONFIG
+from tests.interop.rocketmq.apache import ApacheCluster, JavaServer, free_run
+
+_LONG_MS = 1_000_000_000
+KEPT: dict[str, object] = {
+    "brokerRole": "ASYNC_MASTER", "inSyncReplicas": 1, "enableSlaveActingMaster": "false", "slaveTimeout": 3_000,
+    "syncFlushTimeout": 5_000, "commitCommitLogLeastPages": 0, "commitCommitLogThoroughInterval": 10,
+}  # fmt: skip
+"""The settings that `broken` changes, as they are otherwise."""
+BROKEN: dict[str, dict[str, object]] = {
+    "flush disk timeout": {
+        "syncFlushTimeout": 100, "commitCommitLogLeastPages": _LONG_MS, "commitCommitLogThoroughInterval": _LONG_MS
+    },
+    "flush slave timeout": {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2, "slaveTimeout": 100},
+    "too few replicas": {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2, "enableSlaveActingMaster": "true"},
+    "busy": {"brokerRole": "SLAVE"},
+}  # fmt: skip
+"""What is wrong -> settings that bring it about, for every send and without a race.
+
+flush disk timeout    messages stay in the write buffer (transientStorePoolEnable), which nothing brings to the file
+flush slave timeout   two brokers have to have a message, and there is one
+too few replicas      the same, and the broker looks before it stores
+busy                  a broker that is a replica now refuses all sends with SYSTEM_BUSY, as one without write buffers does
+"""
+
+
+class LoneBroker(ApacheCluster):
+    """broker-a, which flushes each message before it answers (SYNC_FLUSH)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nameserver = JavaServer("nameserver", folder / "ns", free_run(), "namesrv.NamesrvStartup", {})
+        settings = {
+            **self.broker_settings("broker-a", folder / "broker-a"), "brokerId": 0, "namesrvAddr": self.nameserver.address,
+            "flushDiskType": "SYNC_FLUSH", "transientStorePoolEnable": "true", "transientStorePoolSize": 4,
+            "mappedFileSizeCommitLog": 16 << 20, "commitIntervalCommitLog": 10, **KEPT,
+        }  # fmt: skip
+        broker = JavaServer("broker-a", folder / "broker-a", free_run(), "broker.BrokerStartup", settings)
+        self.brokers = {"broker-a": broker}
+
+    @contextmanager
+    def broken(self, what: str) -> Iterator[None]:
+        """The broker breaks a promise until the end of the block."""
+        self._change(BROKEN[what])
+        try:
+            yield
+        finally:
+            self._change(KEPT)
+
+    def _change(self, settings: dict[str, object]) -> None:
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        self.ask(self.brokers["broker-a"].address, UPDATE_BROKER_CONFIG, {"bname": "broker-a"}, text.encode())
