@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
@@ -157,6 +157,11 @@ class ClusterMap:
             and (not perm & PERM_READ or each.read_queues)
             and (not perm & PERM_WRITE or each.write_queues)
         ]
+
+    def holders(self, topic: str) -> Collection[str]:
+        """Names of the brokers that have queues of a topic, as last told. Does not count as a use of the topic."""
+        found = self._topics.get(topic)
+        return () if found is None or found.route is None else [each.broker for each in found.route.queues]
 
     def zone(self, broker: str) -> str:
         """Where a broker is, "" when it does not say."""

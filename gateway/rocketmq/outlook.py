@@ -1,32 +1,32 @@
-"""What groups could receive, as far as a gateway before Apache RocketMQ knows: the brokers know it, and mqadmin tells it."""
+"""What groups could receive, as far as a gateway before Apache RocketMQ knows: the brokers know it, and are asked for lags."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import final
 
-from domain.store_ports import GroupLag, LagWalk
-
-
-@final
-class NoLags:
-    """`LagWalk` over nothing."""
-
-    passed = 0
-    total = 0
-
-    def step(self, cost: int) -> bool:
-        """LagWalk.step."""
-        return True
-
-    def result(self) -> tuple[list[GroupLag], GroupLag | None]:
-        """LagWalk.result."""
-        return [], None
+from domain.errors import Failure
+from domain.ports import Clock
+from domain.store_ports import LagWalk
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.metadata import RocketmqMetadata
+from gateway.rocketmq.cluster_map import ClusterMap
+from gateway.rocketmq.group_lag import ClusterLagWalk, ReadPairs
 
 
 @final
 class RocketmqOutlook:
-    """`Outlook`. Positions and lag of groups are told by the brokers, to tools that ask them through the remoting port."""
+    """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
+
+    def __init__(
+        self, servers: Brokers, cluster: ClusterMap, metadata: RocketmqMetadata, clock: Clock, pairs: ReadPairs
+    ) -> None:
+        """`pairs`: whose lag is told."""
+        self._servers = servers
+        self._cluster = cluster
+        self._metadata = metadata
+        self._clock = clock
+        self._pairs = pairs
 
     def places(self) -> Sequence[tuple[str, str, int]]:
         """Outlook.places: none."""
@@ -37,8 +37,13 @@ class RocketmqOutlook:
         return ()
 
     def lags(self, most: int) -> LagWalk:
-        """Outlook.lags: none."""
-        return NoLags()
+        """Outlook.lags: of the groups that have received here, as the brokers tell it."""
+        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs.all(), self._exists, most)
+
+    def _exists(self, group: str) -> bool:
+        """Whether a group is there, as last told; one that a tool has deleted is found out by the next walk."""
+        self._metadata.ensure_group(group, _nobody)
+        return self._metadata.group(group) is not None
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Outlook.can_lease: True, a Receive finds out."""
@@ -47,3 +52,7 @@ class RocketmqOutlook:
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.delivered_below: 0."""
         return 0
+
+
+def _nobody(_: Failure | None) -> None:
+    """Whether the group is there is read afterwards."""

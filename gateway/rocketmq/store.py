@@ -18,6 +18,7 @@ from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
+from gateway.rocketmq.group_lag import ReadPairs
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
 from gateway.rocketmq.link import AnswerBack
 from gateway.rocketmq.messages.appends import Appends
@@ -69,13 +70,14 @@ class RocketmqStore:
         leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
         self.leases: Leases = leases
         self.pulls: MemberPulls = RocketmqPulls()
-        self.outlook: Outlook = RocketmqOutlook()
+        self._pairs = ReadPairs()
+        self.outlook: Outlook = RocketmqOutlook(servers, cluster, metadata, clock, self._pairs)
         self.timers: Timers = RocketmqTimers(servers)
         self._transactions = RocketmqTransactions(servers)
         self.transactions: Transactions = self._transactions
         self.dead_letters: DeadLetterMoves | None = RocketmqDeadLetters(servers, leases)
         self.heartbeats = RocketmqHeartbeats(servers, cluster, clock, client_id, leases.reading, self._has_producers)
-        leases.on_read = self.heartbeats.reads
+        leases.on_read = self._reads
         self._transactions.on_producer = self.heartbeats.produces
         self._producers: Callable[[str], bool] = _nobody
         self.tail = Tail(servers, cluster, clock, self._log.arrived)
@@ -87,6 +89,11 @@ class RocketmqStore:
         """Clients are served from now on. `has_producers` tells whether a producer group has a producer here."""
         self._producers = has_producers
         self.heartbeats.start()
+
+    def _reads(self, group: str, topic: str) -> None:
+        """A group begins to receive from a topic here."""
+        self._pairs.add(group, topic)
+        self.heartbeats.reads()
 
     def _has_producers(self, group: str) -> bool:
         return self._producers(group)

@@ -39,12 +39,12 @@ _Key = tuple[str, str, str, int, str, str, bool, bool]
 class RocketmqLeases:
     """`Leases`. What it cannot do: withdrawing a lease counts as a delivery, and fleeting leases last as long as others.
 
-    on_read   called when a group begins to receive; None: nobody wants to know
+    on_read   called when a group begins to receive: (group, topic); None: nobody wants to know
     """
 
     def __init__(self, brokers: Brokers, cluster: ClusterMap, clock: Clock, freed: Callable[[str, str], None]) -> None:
         """`freed` tells the listeners of the store: (group, topic), as StoreListener.freed."""
-        self.on_read: Callable[[], None] | None = None
+        self.on_read: Callable[[str, str], None] | None = None
         self._brokers = brokers
         self._pop_brokers = PopBrokers(brokers, clock)
         self._cluster = cluster
@@ -93,7 +93,7 @@ class RocketmqLeases:
         if request.ordered:
             self._ordered.setdefault((request.group, request.topic), []).append(read)
         if self.on_read is not None:
-            self.on_read()
+            self.on_read(request.group, request.topic)
         return read
 
     def _sweep(self) -> None:

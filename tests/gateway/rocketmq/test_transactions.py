@@ -230,7 +230,7 @@ def test_groups_in_use_are_told_to_all_brokers_in_batches(world: World) -> None:
     beats = RocketmqHeartbeats(
         world.brokers, world.map, world.clock, "node-1", world.leases.reading, there.__contains__
     )  # fmt: skip
-    world.leases.on_read = beats.reads
+    world.leases.on_read = lambda group, topic: beats.reads()
     beats.start()
     beats.produces("p")
     for at in range(150):

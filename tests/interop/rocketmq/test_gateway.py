@@ -162,6 +162,35 @@ def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(
     until(receive, WAIT_S, lambda: str(found))
 
 
+def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gateway: Node, near: Client) -> None:
+    """Before and after the group receives, what is delivered again included, as the brokers tell it."""
+    apache.make_topic("lagged", "NORMAL")
+    path = "/v1/groups/laggards/topics/lagged"
+    assert http(gateway, "POST", f"{path}:receive?max=8&wait_ms=0&invisible_ms=60000")[0] == 204
+
+    def lag(name: str) -> float:
+        rows = [row for row in gateway.admin("/metrics").splitlines() if row.startswith(f'headgate_{name}{{group="laggards"')]
+        return float(rows[0].split()[-1]) if rows else -1
+
+    until(lambda: lag("group_lag") == 0, WAIT_S * 2, gateway.text)
+    for number in range(10):
+        near.send("lagged", b"m%d" % number)
+    until(lambda: lag("group_lag") == 10, WAIT_S * 2, gateway.text)
+    until(lambda: 0 < lag("group_lag_seconds") < 3_600, WAIT_S, gateway.text)
+    given_back: set[str] = set()
+
+    def receive_all() -> bool:
+        messages = json.loads(http(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")[1] or b"{}")
+        for each in messages.get("messages", ()):
+            verb = "ack" if given_back else "nack"
+            given_back.add(each["id"])
+            answer = http(gateway, "POST", f"{path}:{verb}", json.dumps({"receipts": [each["receipt"]]}).encode())
+            assert json.loads(answer[1])["results"][0]["ok"], answer
+        return lag("group_lag") == 0
+
+    until(receive_all, WAIT_S * 4, gateway.text)
+
+
 def test_mqtt_gets_what_apaches_side_sends_live_and_while_it_was_away(
     apache: ApacheCluster, gateway: Node, near: Client
 ) -> None:

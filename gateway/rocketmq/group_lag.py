@@ -1,0 +1,214 @@
+"""The lag of groups, asked of the brokers a little at a time: GET_CONSUME_STATS (208) and QUERY_CONSUME_TIME_SPAN (303)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain.address import RETRY_PREFIX
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from domain.store_ports import GroupLag
+from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.cluster_map import ClusterMap
+from protocols.remoting import codes, fastjson
+from protocols.remoting.frame import Frame
+
+PAUSE_NS: Final = 100 * MILLISECOND_NS
+"""Time between two questions to one broker, which gets the next one when it has answered."""
+PAIRS_MAX: Final = 10_000
+"""Pairs of a group and a topic whose lag is asked for."""
+PASSED_MAX: Final = 64
+"""Pairs that a broker does not have, and that are passed in one step."""
+
+Pair = tuple[str, str]
+"""(group, topic)."""
+
+
+@final
+class ReadPairs:
+    """The groups that have received here, and the topics from which: the last PAIRS_MAX pairs that began to."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[Pair, None] = {}
+
+    def add(self, group: str, topic: str) -> None:
+        """A group begins to receive from a topic."""
+        self._pairs.pop((group, topic), None)
+        self._pairs[group, topic] = None
+        if len(self._pairs) > PAIRS_MAX:
+            del self._pairs[next(iter(self._pairs))]
+
+    def all(self) -> Sequence[Pair]:
+        """Those that are known now."""
+        return list(self._pairs)
+
+
+@final
+class ClusterLagWalk:
+    """`LagWalk` over pairs of a group and a topic at the brokers of a cluster.
+
+    A broker that does not answer is passed over: what waits there does not count. What waits in the retry topic of a group
+    counts for the topic that it is of, at brokers that take a list of topics; older ones do not tell it.
+
+    _found   messages, and the store time of the oldest in epoch ms, 0: not known
+    """
+
+    def __init__(
+        self,
+        servers: Brokers,
+        cluster: ClusterMap,
+        clock: Clock,
+        pairs: Sequence[Pair],
+        exists: Callable[[str], bool],
+        most: int,
+    ) -> None:
+        """`exists` tells whether a group is there: a broker says of others that all is still to be received."""
+        self._servers = servers
+        self._cluster = cluster
+        self._clock = clock
+        self._pairs = pairs
+        self._exists = exists
+        self._most = most
+        self._found: dict[Pair, list[int]] = {}
+        self._sides = [_Side(broker) for broker in cluster.brokers]
+
+    @property
+    def passed(self) -> int:
+        """LagWalk.passed: pairs, at each broker."""
+        return sum([side.at for side in self._sides])
+
+    @property
+    def total(self) -> int:
+        """LagWalk.total."""
+        return len(self._pairs) * len(self._sides)
+
+    def step(self, cost: int) -> bool:
+        """LagWalk.step. One question to each broker at most, whatever `cost`."""
+        now = self._clock.monotonic_ns()
+        for side in self._sides:
+            if not side.asked and now >= side.due_ns:
+                self._ask_next(side)
+        return all(not side.asked and not side.spans and side.at == len(self._pairs) for side in self._sides)
+
+    def result(self) -> tuple[list[GroupLag], GroupLag | None]:
+        """LagWalk.result."""
+        rows = [GroupLag(*pair, *found) for pair, found in self._found.items()]
+        rows.sort(key=lambda row: (-row.messages, row.group, row.topic))
+        rest = rows[self._most :]
+        if not rest:
+            return rows, None
+        oldest_ms = min([row.oldest_ms for row in rest if row.oldest_ms], default=0)
+        return rows[: self._most], GroupLag("", "", sum([row.messages for row in rest]), oldest_ms)
+
+    def _ask_next(self, side: _Side) -> None:
+        if self._servers.waits(side.broker):
+            side.at = len(self._pairs)
+            side.spans.clear()
+            return
+        if side.spans:
+            pair, topic = side.spans.popleft()
+            fields = {"topic": topic, "group": pair[0], "bname": side.broker}
+            self._ask(side, BrokerRequest(codes.GET_TIME_SPANS, fields), partial(self._aged, pair))
+            return
+        for _ in range(PASSED_MAX):
+            if side.at == len(self._pairs):
+                return
+            pair = group, topic = self._pairs[side.at]
+            side.at += 1
+            topics = [name for name in _with_retries(group, topic) if side.broker in self._cluster.holders(name)]
+            if topics and topics[0] == topic and self._exists(group):
+                # Brokers that know no list ask for the topic.
+                fields = {"consumerGroup": group, "topic": topic, "topicList": ";".join(topics), "bname": side.broker}
+                self._ask(side, BrokerRequest(codes.GET_PROGRESS, fields), partial(self._counted, side, pair))
+                return
+
+    def _ask(self, side: _Side, request: BrokerRequest, told: Callable[[object], None]) -> None:
+        side.asked = True
+
+        def answered(answer: Frame | Failure) -> None:
+            side.asked = False
+            side.due_ns = self._clock.monotonic_ns() + PAUSE_NS
+            if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
+                try:
+                    told(fastjson.loads(answer.body))
+                except fastjson.DialectError:
+                    # Longer than what is read at once: a topic with thousands of queues at one broker.
+                    return
+
+        self._servers.ask(side.broker, request, answered)
+
+    def _counted(self, side: _Side, pair: Pair, answer: object) -> None:
+        found = self._found.setdefault(pair, [0, 0])
+        for topic, messages in waiting_in(answer).items():
+            found[0] += messages
+            if messages:
+                side.spans.append((pair, topic))
+
+    def _aged(self, pair: Pair, answer: object) -> None:
+        oldest_ms = oldest_in(answer, self._clock.wall_ms())
+        found = self._found[pair]
+        if oldest_ms and (not found[1] or oldest_ms < found[1]):
+            found[1] = oldest_ms
+
+
+@final
+class _Side:
+    """One broker in a walk.
+
+    at       pairs that have been passed
+    asked    True while a question is not answered
+    due_ns   when the next one may be asked, monotonic
+    spans    (pair, topic) in which messages wait whose age is still to be asked for
+    """
+
+    __slots__ = ("asked", "at", "broker", "due_ns", "spans")
+
+    def __init__(self, broker: str) -> None:
+        self.broker = broker
+        self.at = 0
+        self.asked = False
+        self.due_ns = 0
+        self.spans: deque[tuple[Pair, str]] = deque()
+
+
+def _with_retries(group: str, topic: str) -> tuple[str, str, str]:
+    """A topic, and the two names that brokers may give to what is delivered again of it."""
+    return topic, f"{RETRY_PREFIX}{group}_{topic}", f"{RETRY_PREFIX}{group}+{topic}"
+
+
+def waiting_in(answer: object) -> dict[str, int]:
+    """RocketMQ's ConsumeStats -> messages behind the positions, by topic."""
+    found: dict[str, int] = {}
+    table = answer.get("offsetTable") if isinstance(answer, dict) else None
+    for queue, row in table.items() if isinstance(table, dict) else ():
+        key = fastjson.loads(queue.encode())
+        topic = key.get("topic") if isinstance(key, dict) else None
+        if isinstance(topic, str):
+            found[topic] = found.get(topic, 0) + max(0, _number(row, "brokerOffset") - _number(row, "consumerOffset"))
+    return found
+
+
+def oldest_in(answer: object, now_ms: int) -> int:
+    """RocketMQ's QueryConsumeTimeSpanBody -> store time of the oldest message that waits, epoch ms; 0: it is not told."""
+    return min(_oldest_of(answer, now_ms), default=0)
+
+
+def _oldest_of(answer: object, now_ms: int) -> Iterator[int]:
+    """For each queue in which messages wait. A delay since 1970 stands for a position below all messages that are kept."""
+    rows = answer.get("consumeTimeSpanSet") if isinstance(answer, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        delay_ms, first_ms = _number(row, "delayTime"), _number(row, "minTimeStamp")
+        if 0 < delay_ms < now_ms // 2:
+            yield now_ms - delay_ms
+        elif delay_ms > 0 and first_ms > 0:
+            yield first_ms
+
+
+def _number(row: object, name: str) -> int:
+    value = row.get(name) if isinstance(row, Mapping) else None
+    return value if isinstance(value, int) else 0
