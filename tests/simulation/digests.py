@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from gateway.runtime.compiled import activate
 
@@ -11,10 +12,12 @@ def main(first: int, last: int) -> None:
     """Run the seeds from `first` to `last` - 1 of both scenarios."""
     print(f"# {activate()}")
     from tests.simulation import test_devices, test_seeds  # imported once it is decided what runs
+    from tests.simulation.world import World
 
     for seed in range(first, last):
-        print(test_seeds.run(seed, power=seed % 2 == 1).ledger.digest())
-        print(test_devices.run(seed, power=seed % 2 == 1)[0].ledger.digest())
+        power = seed % 2 == 1
+        print(test_seeds.run(seed, power).ledger.digest())
+        print(test_devices.run(World(seed), partial(test_devices.node_fails, power=power))[0].ledger.digest())
 
 
 if __name__ == "__main__":
