@@ -62,6 +62,7 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc]  # a class without t
         return SHARED if nodeid.startswith(SHARED) else str(super()._split_scope(nodeid))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     """Share the tests out by files (--dist loadfile) with one exception."""
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
