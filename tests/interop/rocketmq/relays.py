@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from types import TracebackType
 
-from tests.interop.node import Node
 from tests.interop.rocketmq.apache import free_run
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.patience import until
 
 HOST = "127.0.0.1"
@@ -18,8 +18,7 @@ class RelayNode:
 
     def __init__(self, folder: Path, before: str, by_name: bool = False) -> None:
         self._first_port = 0 if by_name else free_run()
-        options = ("--roles", "gateway", "--store", f"rocketmq://{before}", "--durability", "page")
-        self.node = Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": str(self._first_port)}, verb="run")
+        self.node = gateway_before(before, folder, "--durability", "page", broker_ports=self._first_port)
 
     @property
     def nameserver(self) -> str:

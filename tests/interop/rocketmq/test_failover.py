@@ -30,6 +30,7 @@ from tests.interop.grpc.stub_consumer import StubConsumer
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
 from tests.interop.rocketmq.controllers import GROUPS, ControllerCluster
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.test_gateway import bodies, test_what_every_protocol_sends_is_at_apaches_own_side  # noqa: F401
 from tests.patience import until
 from tests.store.faults.soak import SOAK
@@ -48,16 +49,10 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerClust
         yield running
 
 
-def spawned(apache: ControllerCluster, folder: Path) -> Node:
-    """A gateway of its own data folder. It is started."""
-    options = ("--roles", "gateway", "--store", f"rocketmq://{apache.nameserver.address}")
-    return Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": "0"}, verb="run").start()
-
-
 @pytest.fixture
 def gateways(apache: ControllerCluster, tmp_path: Path) -> Iterator[list[Node]]:
     """Two gateways, and those that a test adds."""
-    running = [spawned(apache, tmp_path / f"gateway-{number}") for number in range(2)]
+    running = [gateway_before(apache.nameserver.address, tmp_path / f"gateway-{number}").start() for number in range(2)]
     try:
         yield running
     finally:
@@ -68,7 +63,7 @@ def gateways(apache: ControllerCluster, tmp_path: Path) -> Iterator[list[Node]]:
 @pytest.fixture(scope="module")
 def gateway(apache: ControllerCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """One gateway, for the test of another file."""
-    node = spawned(apache, tmp_path_factory.mktemp("gateway"))
+    node = gateway_before(apache.nameserver.address, tmp_path_factory.mktemp("gateway")).start()
     try:
         yield node
     finally:
@@ -170,7 +165,7 @@ def test_leases_hold_while_gateways_are_killed_and_added(
         victim = chance.choice(gateways)
         victim.kill()
         if kill == 1:
-            gateways.append(spawned(apache, tmp_path / "added"))
+            gateways.append(gateway_before(apache.nameserver.address, tmp_path / "added").start())
         victim.start()
     everything_is_settled(load)
     assert load.sent <= {each.decode() for each in bodies(near, "leased")}

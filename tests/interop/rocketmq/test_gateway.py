@@ -22,6 +22,7 @@ from gateway.client.client import Client
 from gateway.rocketmq.messages.pull_reply import split
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.patience import until
 
 WAIT_S = 30.0
@@ -30,9 +31,7 @@ WAIT_S = 30.0
 @pytest.fixture(scope="module")
 def gateway(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A gateway before the cluster."""
-    folder = tmp_path_factory.mktemp("gateway")
-    options = ("--roles", "gateway", "--store", f"rocketmq://{apache.nameserver.address}")
-    node = Node(folder, *options, environment={"HEADGATE_STORE_BROKER_PORTS": "0"}, verb="run")
+    node = gateway_before(apache.nameserver.address, tmp_path_factory.mktemp("gateway"))
     node.start()
     try:
         yield node

@@ -21,6 +21,7 @@ from tests.interop.grpc.test_go import PROJECT as GO_PROJECT
 from tests.interop.grpc.test_go import run as run_go
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.near import NearGateway, run, send
 from tests.interop.workshop import go_program
 
@@ -31,9 +32,8 @@ GRPC = Path(__file__).parents[1] / "grpc"
 @pytest.fixture(scope="module")
 def gateways(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
     """Two gateways before the cluster, with nothing in common besides it."""
-    store = f"rocketmq://{apache.nameserver.address}"
-    apart = {"HEADGATE_STORE_BROKER_PORTS": "0"}
-    nodes = [Node(tmp_path_factory.mktemp(f"gateway{at}"), "--store", store, environment=apart) for at in range(2)]
+    folders = [tmp_path_factory.mktemp(f"gateway{at}") for at in range(2)]
+    nodes = [gateway_before(apache.nameserver.address, folder, verb="up") for folder in folders]
     try:
         for node in nodes:
             node.start()

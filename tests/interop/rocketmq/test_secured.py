@@ -18,6 +18,7 @@ from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
 from tests.interop import certificates
 from tests.interop.node import Node
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.secured import SecuredCluster
 from tests.interop.rocketmq.test_gateway import Subscriber, bodies, http
 from tests.patience import until
@@ -36,21 +37,12 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster
         yield running
 
 
-def gateway_before(cluster: SecuredCluster, folder: Path, key: Path | None, authority: Path | None) -> Node:
-    """A gateway with these credentials. It is not started."""
-    environment = {"HEADGATE_STORE_BROKER_PORTS": "0"}
-    if key is not None:
-        environment["HEADGATE_STORE_ACCESS_KEY_FILE"] = str(key)
-    if authority is not None:
-        environment["HEADGATE_STORE_CA"] = str(authority)
-    options = ("--roles", "gateway", "--store", f"rocketmq://{cluster.nameserver.address}")
-    return Node(folder, *options, environment=environment, verb="run")
-
-
 @pytest.fixture(scope="module")
 def gateway(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A gateway with the key of the cluster's administrator."""
-    with gateway_before(secured, tmp_path_factory.mktemp("gateway"), secured.key_file, secured.certificate) as node:
+    folder = tmp_path_factory.mktemp("gateway")
+    where, key, authority = secured.nameserver.address, secured.key_file, secured.certificate
+    with gateway_before(where, folder, access_key_file=key, ca=authority) as node:
         yield node
 
 
@@ -112,8 +104,8 @@ def test_what_is_wrong_with_the_credentials_is_told_while_the_gateway_waits(
         key.write_text("admin:not-the-password\n")
     other, _ = certificates.write(tmp_path / "other", 2)
     node = gateway_before(
-        secured, tmp_path / "gateway", None if fault == "no key" else key,
-        None if fault == "no tls" else other if fault == "wrong authority" else authority,
+        secured.nameserver.address, tmp_path / "gateway", access_key_file=None if fault == "no key" else key,
+        ca=None if fault == "no tls" else other if fault == "wrong authority" else authority,
     )  # fmt: skip
     node.folder.mkdir()
     node.spawn()

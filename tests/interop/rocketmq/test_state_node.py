@@ -18,11 +18,15 @@ from protocols.remoting import codes
 from tests.interop.grpc.stub_consumer import StubConsumer, bodies
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
+from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.test_gateway import WAIT_S, Subscriber, http
 from tests.interop.rocketmq.test_gateway import bodies as stored
 from tests.patience import until
 
-APART = {"HEADGATE_STORE_BROKER_PORTS": "0"}
+
+def state_node(apache: ApacheCluster, folder: Path, *options: str) -> Node:
+    """A node that has the state of gateways before the cluster. It is not started."""
+    return Node(folder, "--roles", "store", "--store", f"rocketmq://{apache.nameserver.address}", *options, verb="run")
 
 
 class Common(NamedTuple):
@@ -36,15 +40,14 @@ class Common(NamedTuple):
 @pytest.fixture(scope="module")
 def common(apache: ApacheCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Common]:
     """All of it started once. A test that kills one of them starts it again."""
-    store = f"rocketmq://{apache.nameserver.address}"
-    state = Node(tmp_path_factory.mktemp("state"), "--roles", "store", "--store", store, verb="run")
+    state = state_node(apache, tmp_path_factory.mktemp("state"))
     nodes = [state]
     try:
         state.start()
         where = f"127.0.0.1:{state.port('remoting')}"
         for name in "ab":
-            options = ("--roles", "gateway", "--store", store, "--state", where)
-            nodes.append(Node(tmp_path_factory.mktemp(f"gateway-{name}"), *options, environment=APART, verb="run").start())
+            folder = tmp_path_factory.mktemp(f"gateway-{name}")
+            nodes.append(gateway_before(apache.nameserver.address, folder, "--state", where).start())
         yield Common(*nodes)
     finally:
         for node in reversed(nodes):
@@ -242,13 +245,11 @@ def test_users_of_the_state_node_count_at_a_gateway(apache: ApacheCluster, tmp_p
     admin = "root:r00t-and-branch"
     key = tmp_path / "key"
     key.write_text(f"{admin}\n")
-    store = f"rocketmq://{apache.nameserver.address}"
     apache.make_topic("guarded", "NORMAL")
-    with Node(tmp_path / "state", "--roles", "store", "--store", store, "--admin", admin, verb="run") as state:
+    with state_node(apache, tmp_path / "state", "--admin", admin) as state:
         where = f"127.0.0.1:{state.port('remoting')}"
-        more = {**APART, "HEADGATE_STORE_STATE_ACCESS_KEY_FILE": str(key)}
-        options = ("--roles", "gateway", "--store", store, "--state", where)
-        with Node(tmp_path / "gateway", *options, environment=more, verb="run") as gateway:
+        folder = tmp_path / "gateway"
+        with gateway_before(apache.nameserver.address, folder, "--state", where, state_access_key_file=key) as gateway:
             link = Link(where, WAIT_S, None, KeyPlace(str(key)))
 
             def administer(code: int, fields: dict[str, str], body: object = None) -> None:
