@@ -17,9 +17,9 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from domain.record import Record
 from gateway.client.client import Client
 from tests.interop.node import ROOT, Node
+from tests.stored_records import stored_bodies
 
 TOPIC = "sensors"
 SENT = {"mqtt", "coap", "cloudevents", "http", "remoting", "grpc"}
@@ -104,15 +104,7 @@ def received(node: Node, group: str) -> set[str]:
 def read_back(node: Node) -> set[str]:
     """All bodies of the topic, by a remoting client's pulls."""
     with Client(f"127.0.0.1:{node.port('nameserver')}") as client:
-        found: set[str] = set()
-        for one, (first, following, _) in client.bounds(client.route(TOPIC).queues).items():
-            for pull in client.scan(one, first, following):
-                data = pull.body
-                while data:
-                    size = int.from_bytes(data[:4], "big")
-                    found.add(Record(data[:size]).body.decode())
-                    data = data[size:]
-        return found
+        return {body.decode() for body in stored_bodies(client, TOPIC)}
 
 
 def test_a_live_mqtt_subscriber_hears_all_protocols(heard: set[str]) -> None:

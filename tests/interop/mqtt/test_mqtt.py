@@ -21,11 +21,10 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from domain.record import Record
 from gateway.client.client import Client
-from gateway.rocketmq.messages.pull_reply import split
 from tests.interop.node import Node
 from tests.patience import until
+from tests.stored_records import stored_bodies
 
 pytestmark = pytest.mark.interop
 VERSIONS = [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5]
@@ -224,16 +223,6 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: MQTTProtoco
     sender.stop()
 
 
-def stored_bodies(node: Node, topic: str) -> list[str]:
-    """The bodies of all messages of a topic, by the remoting port."""
-    found: list[str] = []
-    with Client(f"127.0.0.1:{node.port('nameserver')}") as client:
-        for queue, edges in client.bounds(client.route(topic).queues).items():
-            for reply in client.scan(queue, edges.first, edges.after):
-                found += [Record(data).body.decode() for data in split(reply.body)]
-    return found
-
-
 @pytest.mark.parametrize(("version", "pattern"), [(paho.MQTTv311, "k/#"), (paho.MQTTv5, "k/#"), (paho.MQTTv5, "$share/g/k/#")])
 @pytest.mark.parametrize("qos", [1, 2])
 def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVersion, pattern: str) -> None:
@@ -268,7 +257,8 @@ def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVers
     counts = Counter(listener.bodies())
     assert set(map(str, acknowledged)) <= set(counts)
     if qos == 2:
-        stored = Counter(stored_bodies(mortal, "k"))
+        with Client(f"127.0.0.1:{mortal.port('nameserver')}") as client:
+            stored = Counter(stored_bodies(client, "k"))
         assert {body: count for body, count in stored.items() if count > 1} == {}
         assert {body: count for body, count in counts.items() if count > 1} == {}
         first_seen = list(dict.fromkeys(listener.bodies()))

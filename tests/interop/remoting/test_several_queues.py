@@ -8,6 +8,7 @@ import pytest
 
 from domain.record import Record
 from gateway.client.link import Link
+from gateway.rocketmq.messages.pull_reply import split
 from protocols.remoting import codes
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
@@ -41,10 +42,4 @@ def bodies(node: Node, name: str) -> list[str]:
     finally:
         link.close()
     assert reply.code == 0, reply.remark
-    found: list[str] = []
-    data = reply.body
-    while data:
-        size = int.from_bytes(data[:4], "big")
-        found.append(Record(data[:size]).body.decode())
-        data = data[size:]
-    return found
+    return [Record(data).body.decode() for data in split(reply.body)]

@@ -31,9 +31,10 @@ from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
 from tests.interop.rocketmq.controllers import GROUPS, ControllerCluster
 from tests.interop.rocketmq.gateway import gateway_before
-from tests.interop.rocketmq.test_gateway import bodies, test_what_every_protocol_sends_is_at_apaches_own_side  # noqa: F401
+from tests.interop.rocketmq.test_gateway import test_what_every_protocol_sends_is_at_apaches_own_side  # noqa: F401
 from tests.patience import until
 from tests.store.faults.soak import SOAK
+from tests.stored_records import stored_bodies
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(not SOAK, reason="seven of Apache's servers: make soak runs it")]
 KILLS: Final = int(os.environ.get("SOAK_KILLS", "12"))
@@ -168,7 +169,7 @@ def test_leases_hold_while_gateways_are_killed_and_added(
             gateways.append(gateway_before(apache.nameserver.address, tmp_path / "added").start())
         victim.start()
     everything_is_settled(load)
-    assert load.sent <= {each.decode() for each in bodies(near, "leased")}
+    assert load.sent <= {each.decode() for each in stored_bodies(near, "leased")}
     print(f"{len(load.sent)} acknowledged messages, {KILLS} kills of gateways")
     for message, deliveries in load.deliveries.items():
         deliveries.sort()
@@ -202,7 +203,7 @@ def test_nothing_acknowledged_is_lost_when_masters_are_killed(
             dead.ready()
             apache.until_in_sync()
         everything_is_settled(load)
-        assert load.sent <= {each.decode() for each in bodies(near, "kept")}
+        assert load.sent <= {each.decode() for each in stored_bodies(near, "kept")}
         print(f"{len(load.sent)} acknowledged messages, {KILLS} kills of masters")
         # A consumer at Apache's own side, with the unmodified client.
         until(lambda: load.sent <= done(), WAIT_S, lambda: str(sorted(load.sent - done())))

@@ -17,13 +17,12 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from domain.record import Record
 from gateway.client.client import Client
-from gateway.rocketmq.messages.pull_reply import split
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.patience import until
+from tests.stored_records import stored_bodies
 
 WAIT_S = 30.0
 
@@ -55,17 +54,6 @@ def http(node: Node, method: str, path: str, body: bytes | None = None, **header
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
-
-
-def bodies(near: Client, topic: str) -> list[bytes]:
-    """The bodies of all messages of a topic, read from Apache's brokers."""
-    route = near.route(topic)
-    found: list[bytes] = []
-    for queue, edges in near.bounds(route.queues).items():
-        if edges.after > edges.first:
-            for reply in near.scan(queue, edges.first, edges.after):
-                found += [Record(data).body for data in split(reply.body)]
-    return found
 
 
 class Subscriber:
@@ -136,7 +124,7 @@ def test_what_every_protocol_sends_is_at_apaches_own_side(apache: ApacheCluster,
 
     asyncio.run(coap())
     wanted = [b"cloudevent", b"coap", b"http", b"qos0", b"qos1", b"qos2"]
-    until(lambda: sorted(bodies(near, "inbound")) == wanted, WAIT_S, lambda: str(bodies(near, "inbound")))
+    until(lambda: sorted(stored_bodies(near, "inbound")) == wanted, WAIT_S, lambda: str(stored_bodies(near, "inbound")))
 
 
 def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(
@@ -280,7 +268,7 @@ def test_a_dead_broker_delays_nobody_and_is_used_again_when_it_is_back(
         return any(queue.broker == "broker-b" and edges.after for queue, edges in near.bounds(route.queues).items())
 
     until(is_used, WAIT_S * 2)
-    assert {b"f%d" % number for number in range(12)} <= set(bodies(near, "failing"))
+    assert {b"f%d" % number for number in range(12)} <= set(stored_bodies(near, "failing"))
 
 
 def test_what_the_cluster_has_no_place_for_is_refused_by_name(gateway: Node) -> None:

@@ -20,8 +20,9 @@ from tests.interop import certificates
 from tests.interop.node import Node
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.secured import SecuredCluster
-from tests.interop.rocketmq.test_gateway import Subscriber, bodies, http
+from tests.interop.rocketmq.test_gateway import Subscriber, http
 from tests.patience import until
+from tests.stored_records import stored_bodies
 
 pytestmark = pytest.mark.interop
 WAIT_S = 60.0
@@ -53,7 +54,7 @@ def test_a_gateway_with_a_key_and_an_authority_serves(secured: SecuredCluster, g
     publisher.leave()
     tls, key = Tls(str(secured.certificate)), KeyPlace(str(secured.key_file))
     with Client(secured.nameserver.address, tls=tls, key=key) as near:
-        until(lambda: {b"by http", b"by mqtt"} <= set(bodies(near, "orders")), WAIT_S)
+        until(lambda: {b"by http", b"by mqtt"} <= set(stored_bodies(near, "orders")), WAIT_S)
     found: set[bytes] = set()
     path = "/v1/groups/readers/topics/orders"
 

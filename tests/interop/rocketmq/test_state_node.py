@@ -20,8 +20,8 @@ from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.interop.rocketmq.test_gateway import WAIT_S, Subscriber, http
-from tests.interop.rocketmq.test_gateway import bodies as stored
 from tests.patience import until
+from tests.stored_records import stored_bodies
 
 
 def state_node(apache: ApacheCluster, folder: Path, *options: str) -> Node:
@@ -147,7 +147,7 @@ def test_an_idempotency_key_counts_at_both_gateways(common: Common, apache: Apac
     assert [status for status, _ in answers] == [201, 201, 201]
     assert len({json.loads(body)["id"] for _, body in answers}) == 1
     assert http(common.b, "POST", "/v1/topics/once/messages", b"another", idempotency_key='"k-1"')[0] == 422
-    assert stored(near, "once") == [b"only"]
+    assert stored_bodies(near, "once") == [b"only"]
 
 
 def test_a_will_is_sent_when_the_gateway_of_its_client_is_killed(common: Common, apache: ApacheCluster, near: Client) -> None:

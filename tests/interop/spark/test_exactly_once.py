@@ -15,12 +15,12 @@ from types import TracebackType
 import pytest
 
 from domain.address import TEMPLATE_TOPIC
-from domain.record import Record
 from gateway.client.answer import ClientError
 from gateway.client.client import Client
 from tests.gateway.connectors.spark.session import ROOT, environment
 from tests.interop.node import Node
 from tests.patience import until
+from tests.stored_records import stored_records
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 TOPIC = "deliveries"
@@ -133,17 +133,9 @@ def begin(nameserver: str) -> None:
 
 def stored(nameserver: str) -> list[tuple[int, int, str]]:
     """(queue, offset, body) of every message in the topic, read by our client."""
-    out = []
     with Client(nameserver) as client:
-        for queue, (first, after, _) in client.bounds(client.route(TOPIC).queues).items():
-            for pull in client.scan(queue, first, after):
-                at = 0
-                while at < len(pull.body):
-                    size = int.from_bytes(pull.body[at : at + 4], "big")
-                    record = Record(pull.body[at : at + size])
-                    out.append((record.queue_id, record.queue_offset, record.body.decode()))
-                    at += size
-    return sorted(out)
+        records = stored_records(client, TOPIC)
+    return sorted((record.queue_id, record.queue_offset, record.body.decode()) for record in records)
 
 
 def delivered(nameserver: str, folder: Path) -> list[tuple[int, int, str]]:
