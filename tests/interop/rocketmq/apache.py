@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from typing import Self
 
 from benchmarks.process import bound
 from gateway.client.link import Link
+from protocols.remoting.frame import Frame
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC
 from tests.interop.workshop import ROOT, java_classpath
 
@@ -32,9 +33,9 @@ JVM = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )  # fmt: skip
 CLUSTER = "DefaultCluster"
-GET_ROUTE = 105
-_GET_MAX_OFFSET = 30
 _GET_RUNTIME_INFO = 28
+_GET_MAX_OFFSET = 30
+_GET_ROUTE = 105
 _CHANCE = random.SystemRandom()
 
 
@@ -172,11 +173,7 @@ class ApacheCluster:
         """Wait until the name server's route of a topic has so many brokers."""
 
         def known() -> bool:
-            link = self.link(self.nameserver.address)
-            try:
-                (reply,) = link.ask([(GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"}, b"")])
-            finally:
-                link.close()
+            reply = self.route(self.nameserver, topic)
             return reply.code == 0 and len(json.loads(reply.body)["brokerDatas"]) == brokers
 
         eventually(known, f"the route of {topic} has no {brokers} brokers")
@@ -216,13 +213,22 @@ class ApacheCluster:
 
     def ask(self, address: str, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
         """Send one request, which must succeed. Returns the ext fields of the answer."""
+        reply = self.reply(address, code, fields, body)
+        assert reply.code == 0, reply.remark
+        return dict(reply.fields() or {})
+
+    def reply(self, address: str, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> Frame:
+        """Send one request. Returns the answer, a refusal too."""
         link = self.link(address)
         try:
-            (reply,) = link.ask([(code, fields, body)])
-            assert reply.code == 0, reply.remark
-            return dict(reply.fields() or {})
+            (reply,) = link.ask([(code, fields or {}, body)])
         finally:
             link.close()
+        return reply
+
+    def route(self, nameserver: JavaServer, topic: str) -> Frame:
+        """A name server's answer to the question for the route of a topic."""
+        return self.reply(nameserver.address, _GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
 
     def _answers(self, address: str) -> bool:
         # A broker that has just started fails to tell its figures: it has none yet.

@@ -9,8 +9,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.client.link import Link
-from tests.interop.rocketmq.apache import CLUSTER, GET_ROUTE, ApacheCluster, JavaServer, eventually, free_run
+from tests.interop.rocketmq.apache import CLUSTER, ApacheCluster, JavaServer, eventually, free_run
 
 SYNC_S = 400.0
 """A broker that comes back under load catches up before it is in its SyncStateSet again, on as few processors as there are."""
@@ -103,11 +102,7 @@ class ControllerCluster(ApacheCluster):
         """host:port of the controller that leads; None: there is none."""
         for address in self._controllers:
             with suppress(OSError):
-                link = Link(address, 5)
-                try:
-                    (reply,) = link.ask([(_GET_METADATA_INFO, {}, b"")])
-                finally:
-                    link.close()
+                reply = self.reply(address, _GET_METADATA_INFO)
                 leader = (reply.fields() or {}).get("controllerLeaderAddress", "")
                 if reply.code == 0 and leader:
                     return leader
@@ -119,11 +114,7 @@ class ControllerCluster(ApacheCluster):
         if leader is None:
             return None
         with suppress(OSError, KeyError):
-            link = Link(leader, 5)
-            try:
-                (reply,) = link.ask([(_GET_SYNC_STATE_DATA, {}, json.dumps([group]).encode())])
-            finally:
-                link.close()
+            reply = self.reply(leader, _GET_SYNC_STATE_DATA, body=json.dumps([group]).encode())
             if reply.code == 0:
                 found = json.loads(reply.body)["replicasInfoTable"][group]
                 return found["masterAddress"], len(found["inSyncReplicas"])
@@ -132,11 +123,7 @@ class ControllerCluster(ApacheCluster):
     def _routes(self, nameserver: JavaServer) -> dict[str, str]:
         """Group -> address of its master, by a name server."""
         with suppress(OSError, ValueError):
-            link = Link(nameserver.address, 5)
-            try:
-                (reply,) = link.ask([(GET_ROUTE, {"topic": CLUSTER, "acceptStandardJsonOnly": "true"}, b"")])
-            finally:
-                link.close()
+            reply = self.route(nameserver, CLUSTER)
             if reply.code == 0:
                 brokers = json.loads(reply.body)["brokerDatas"]
                 return {each["brokerName"]: each["brokerAddrs"].get("0", "") for each in brokers}
