@@ -21,26 +21,27 @@ class Upload:
     """What the incomplete packet of one connection takes.
 
     retry_ns   when to ask again for room, monotonic ns; 0: there is room, or none is needed
+    size       bytes of the packet that has room or waits for it; 0: none does
     """
 
-    __slots__ = ("_host", "_share", "_shares", "retry_ns")
+    __slots__ = ("_host", "_share", "_shares", "retry_ns", "size")
 
     def __init__(self, shares: HostShares, host: str) -> None:
         self._shares = shares
         self._host = host
         self._share: HostShare | None = None
-        self.retry_ns: int = 0
+        self.retry_ns = 0
+        self.size = 0
 
     def begin(self, size: int, now: int) -> bool:
         """Count an incomplete packet of `size` bytes in all, 0 for none. False: there is no room, and `retry_ns` is set."""
-        share = self._share
+        if size <= UNCOUNTED_BYTES_MAX:
+            self.end()
+            return True
+        self.size = size
         waited = self.retry_ns > 0
         self.retry_ns = 0
-        if size <= UNCOUNTED_BYTES_MAX:
-            if share is not None:
-                self._share = None
-                share.release()
-            return True
+        share = self._share
         if share is None:
             share = self._share = HostShare(self._shares, self._host)
         more = min(size, COUNTED_BYTES_MAX) - share.held
@@ -50,3 +51,8 @@ class Upload:
             self.retry_ns = now + RETRY_NS
             return False
         return True
+
+    def end(self) -> None:
+        """Count nothing any more: the packet is complete, or the connection ends."""
+        self.size = self.retry_ns = 0
+        self._share = None

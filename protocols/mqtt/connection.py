@@ -71,9 +71,9 @@ class MqttConnection:
     """One connection of one client, as `protocols.adapter.Connection` describes it."""
 
     __slots__ = (
-        "_authentication", "_born_host", "_config", "_decoder", "_host", "_inbound", "_incomplete_since_ns", "_last_packet_ns",
-        "_more", "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_upload", "_uploads", "_waiting",
-        "_waiting_fault", "_wall_ms", "closed", "reading",
+        "_authentication", "_born_host", "_config", "_decoder", "_inbound", "_incomplete_since_ns", "_last_packet_ns", "_more",
+        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_upload", "_waiting", "_waiting_fault",
+        "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
     def __init__(
@@ -93,9 +93,7 @@ class MqttConnection:
         self._incomplete_since_ns = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
-        self._host = peer.host
-        self._uploads = setting.uploads
-        self._upload: Upload | None = None
+        self._upload = Upload(setting.uploads, peer.host)
         self._output = Output(config.output_bytes_max, lost, inflated, setting.unread, peer.host)
         self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
@@ -122,7 +120,7 @@ class MqttConnection:
                 self._incomplete_since_ns = now
         else:
             self._incomplete_since_ns = 0
-        if self._upload is not None or self._decoder.unfinished > UNCOUNTED_BYTES_MAX:
+        if self._upload.size or self._decoder.unfinished > UNCOUNTED_BYTES_MAX:
             self._await_room(now)
         if self._state == ATTACHING:
             self._waiting += packets
@@ -180,7 +178,7 @@ class MqttConnection:
         """Monotonic ns of the handshake's limit, 1.5 keep-alives (3.1.2.10) or an incomplete packet's limit; 0: at once."""
         if self._pending or self._more:
             return 0
-        retry_ns = self._upload.retry_ns if self._upload is not None else 0
+        retry_ns = self._upload.retry_ns
         if self._state < OPEN:
             return min(retry_ns or self._opened + HANDSHAKE_NS, self._opened + HANDSHAKE_NS)
         if retry_ns:
@@ -201,8 +199,7 @@ class MqttConnection:
             waiting, self._waiting = self._waiting, []
             fault, self._waiting_fault = self._waiting_fault, None
             return [*commands, *self._handle(waiting, fault, now)]
-        upload = self._upload
-        if upload is not None and 0 < upload.retry_ns <= now:
+        if 0 < self._upload.retry_ns <= now:
             self._await_room(now)
         if self._state < OPEN:
             return [*commands, *self._close(status.NO_CONNECT)] if now >= self._opened + HANDSHAKE_NS else commands
@@ -228,26 +225,15 @@ class MqttConnection:
 
     def _await_room(self, now: int) -> None:
         """Count the incomplete packet with the unfinished requests. Nothing is read while there is no room for it."""
-        upload = self._upload
-        if upload is None:
-            upload = self._upload = Upload(self._uploads, self._host)
-        waited = upload.retry_ns > 0
-        size = 0 if self._decoder.fault is not None else self._decoder.unfinished
-        if not upload.begin(size, now):
+        waited = self._upload.retry_ns > 0
+        if not self._upload.begin(self._decoder.unfinished, now):
             self.reading = False
-            return
-        if size <= UNCOUNTED_BYTES_MAX:
-            self._upload = None
-        if waited:  # its silence was not the client's
+        elif waited:  # its silence was not the client's
             self._last_packet_ns = self._incomplete_since_ns = now
             if self._inbound is None:
                 self.reading = True
             else:
                 self._throttle(self._inbound)
-
-    @property
-    def _waits_for_room(self) -> bool:
-        return self._upload is not None and self._upload.retry_ns > 0
 
     # Packets
 
@@ -352,7 +338,7 @@ class MqttConnection:
     def _attached(self, present: bool, now: int) -> None:
         if self._terms is None or self._state != ATTACHING:
             return
-        self._state, self.reading, self._last_packet_ns = OPEN, not self._waits_for_room, now
+        self._state, self.reading, self._last_packet_ns = OPEN, self._upload.retry_ns == 0, now
         self._output.put(handshake.accepting_connack(self._terms, present, self._config, self._authentication.proof))
         if self._waiting or self._waiting_fault is not None:
             # `expire` handles the packets that waited; a pending command makes it due at once.
@@ -384,7 +370,7 @@ class MqttConnection:
 
     def _close(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
-        self._upload = None
+        self._upload.end()
         self.closed = True
         return [Disconnected(reason, clean)]
 
@@ -422,4 +408,4 @@ class MqttConnection:
     def _throttle(self, inbound: Inbound) -> None:
         """Stop reading while ATTACHING, without room, or while more than `unanswered_bytes_max` bytes wait for the store."""
         few = inbound.pending_bytes <= self._config.unanswered_bytes_max
-        self.reading = few and self._state != ATTACHING and not self._waits_for_room
+        self.reading = few and self._state != ATTACHING and self._upload.retry_ns == 0

@@ -77,7 +77,7 @@ class RemotingConnection:
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
     _unwritten          bytes in `_out`
-    _upload             room for the incomplete frame, when it is large
+    _upload             room for the incomplete frame
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class RemotingConnection:
         self._listing = False
         self._unwritten = 0
         self._answers = HostShare(node.unread, peer.host)
-        self._upload: Upload | None = None
+        self._upload = Upload(node.uploads, peer.host)
         self._unanswered = 0
         self._opaque = 0
         self._inquiries: dict[int, Inquiry] = {}
@@ -141,7 +141,7 @@ class RemotingConnection:
         frames = decoder.feed(data)
         if begun or frames:
             self._frame_began_ns = now
-        if self._upload is not None or decoder.unfinished > UNCOUNTED_BYTES_MAX:
+        if self._upload.size or decoder.unfinished > UNCOUNTED_BYTES_MAX:
             self._await_room(now)
         commands: list[Command] = []
         for frame in frames:
@@ -158,22 +158,12 @@ class RemotingConnection:
 
     def _await_room(self, now: int) -> None:
         """Count the incomplete frame with the unfinished requests. Nothing is read while there is no room for it."""
-        upload = self._upload
-        if upload is None:
-            upload = self._upload = Upload(self._node.uploads, self._client.peer.host)
-        waited = upload.retry_ns > 0
-        size = 0 if self._decoder.fault else self._decoder.unfinished
-        if not upload.begin(size, now):
+        waited = self._upload.retry_ns > 0
+        if not self._upload.begin(self._decoder.unfinished, now):
             self.reading = False
-            return
-        if size <= UNCOUNTED_BYTES_MAX:
-            self._upload = None
-        if waited:  # its silence was not the client's
+        elif waited:  # its silence was not the client's
             self._active_ns = self._frame_began_ns = now
             self._read_on()
-
-    def _waits_for_room(self) -> bool:
-        return self._upload is not None and self._upload.retry_ns > 0
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
@@ -365,7 +355,7 @@ class RemotingConnection:
 
     def _read_on(self) -> None:
         """Read again if nothing forbids it."""
-        waits = self._later or self._steps or self._listing or self._waits_for_room()
+        waits = self._later or self._steps or self._listing or self._upload.retry_ns
         if not waits and not self.closed and self._unanswered < self._node.config.requests_max:
             self.reading = True
 
@@ -390,7 +380,7 @@ class RemotingConnection:
             return None
         if self._rendering is not None or self._steps or self._lease_returns or (self._later and self._may_go_on()):
             return 0
-        if self._upload is not None and self._upload.retry_ns:
+        if self._upload.retry_ns:
             return self._upload.retry_ns
         idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
@@ -414,7 +404,7 @@ class RemotingConnection:
             return self._go_on()
         if self._steps:
             return self._step()
-        if self._waits_for_room():
+        if self._upload.retry_ns:
             self._await_room(now)
             return ()
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
@@ -453,7 +443,7 @@ class RemotingConnection:
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
-        self._upload = None
+        self._upload.end()
         self._later.clear()
         self._steps.clear()
         self._rendering = None
