@@ -21,28 +21,26 @@ from protocols.remoting.relayed.exchange import RelayFrames, RelayOutput, RelayR
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
 from protocols.remoting.status import response_code
 from protocols.setting import Setting
-
-UPLOAD_BYTES: Final = 64 * 1024
-"""Bytes of an incomplete frame above which they count of the bound that unfinished requests share."""
-UPLOADS_FULL: Final = "uploads-full"
+from protocols.upload import Upload
 
 
 @final
 class RelayConnection:
     """The connection of a client.
 
-    reading          False: stop reading the socket; the relay says when
+    reading          False: stop reading the socket, because the relay wants it or there is no room for the incomplete frame
     closed           True: the connection ends
     _frame_began_ns  when the incomplete frame began
     _active_ns       when bytes last came or went
-    _upload          what the incomplete frame counts of the bound that all connections share
+    _upload          room for the incomplete frame
+    _wanted          False: the relay takes no frames for now
     _answers         what `_unwritten` counts of such a bound
     _unwritten       bytes in `_out`
     """
 
     __slots__ = (
         "_active_ns", "_answers", "_authority", "_config", "_frame_began_ns", "_local_port", "_out", "_peer", "_refused",
-        "_splitter", "_unwritten", "_upload", "closed", "reading",
+        "_splitter", "_unwritten", "_upload", "_wanted", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig, authority: Authority | None, peer: Peer, now: int) -> None:
@@ -53,12 +51,13 @@ class RelayConnection:
         self._peer = peer
         self._local_port = peer.local_port
         self._splitter = FrameSplitter(config.frame_bytes_max)
-        self._upload = HostShare(setting.uploads, peer.host)
+        self._upload = Upload(setting.uploads, peer.host)
         self._answers = HostShare(setting.unread, peer.host)
         self._out: list[bytes] = []
         self._unwritten = 0
         self._active_ns = now
         self._frame_began_ns = now
+        self._wanted = True
         self.reading = True
         self.closed = False
 
@@ -79,12 +78,18 @@ class RelayConnection:
         commands: list[Command] = [RelayFrames(self._local_port, frames)] if frames else []
         if splitter.fault:
             commands.extend(self._close(splitter.fault))
-        elif splitter.held > UPLOAD_BYTES:
-            if not self._upload.take(splitter.held - self._upload.held):
-                commands.extend(self._close(UPLOADS_FULL))
-        elif self._upload.held:
-            self._upload.release()
+        elif self._upload.size or splitter.unfinished > UNCOUNTED_BYTES_MAX:
+            self._await_room(now)
         return commands
+
+    def _await_room(self, now: int) -> None:
+        """Count the incomplete frame with the unfinished requests. Nothing is read while there is no room for it."""
+        waited = self._upload.retry_ns > 0
+        if not self._upload.begin(self._splitter.unfinished, now):
+            self.reading = False
+        elif waited:  # its silence was not the client's
+            self._active_ns = self._frame_began_ns = now
+            self.reading = self._wanted
 
     def _known(self, authority: Authority, frame: FrameSlice) -> bool:
         """True when the user who signed a request is known here; else the request is answered."""
@@ -107,7 +112,8 @@ class RelayConnection:
             for piece in event.pieces:
                 self._queue(piece)
         elif type(event) is RelayReading:
-            self.reading = event.reading
+            self._wanted = event.reading
+            self.reading = self._wanted and self._upload.retry_ns == 0
 
     def _queue(self, data: bytes) -> None:
         self._out.append(data)
@@ -126,9 +132,11 @@ class RelayConnection:
         return out
 
     def deadline(self) -> int | None:
-        """When an incomplete frame or an idle connection times out, monotonic ns."""
+        """When an incomplete frame or an idle connection times out, or there may be room for the frame, monotonic ns."""
         if self.closed:
             return None
+        if self._upload.retry_ns:
+            return self._upload.retry_ns
         idle = self._active_ns + self._config.idle_seconds * SECOND_NS
         if self._splitter.held and self.reading:
             return min(idle, self._frame_began_ns + self._config.frame_seconds * SECOND_NS)
@@ -139,13 +147,17 @@ class RelayConnection:
         due = self.deadline()
         if due is None or now < due:
             return ()
+        if self._upload.retry_ns:
+            self._await_room(now)
+            return ()
         return self._close(FRAME_TIMEOUT if self._splitter.held and self.reading else IDLE)
 
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
+        self._upload.end()
         return (Disconnected(reason),)
 
 
-REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header", UPLOADS_FULL)
+REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
 """All values of Disconnected.reason of a relayed connection."""
