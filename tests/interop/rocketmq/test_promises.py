@@ -18,8 +18,9 @@ from protocols.remoting import codes
 from tests.interop.grpc.test_stub import method
 from tests.interop.node import Node
 from tests.interop.rocketmq.alone import LoneBroker
-from tests.interop.rocketmq.test_gateway import Subscriber, bodies, http
+from tests.interop.rocketmq.test_gateway import Subscriber, http
 from tests.patience import until
+from tests.stored_records import stored_bodies
 
 pytestmark = pytest.mark.interop
 WAIT_S = 60.0
@@ -158,11 +159,13 @@ def test_every_protocol_tells_what_the_broker_has_told(lone: LoneBroker, gateway
     assert by_http(gateway, fine) == 201
     with Client(lone.nameserver.address) as near:
         # What was sent later may be read earlier, from another queue; what is refused is not stored even later.
-        until(lambda: fine in bodies(near, TOPIC), WAIT_S)
+        until(lambda: fine in stored_bodies(near, TOPIC), WAIT_S)
         if what in STORED:
-            until(lambda: set(sent.values()) <= set(bodies(near, TOPIC)), WAIT_S, lambda: str(bodies(near, TOPIC)))
+            until(
+                lambda: set(sent.values()) <= set(stored_bodies(near, TOPIC)), WAIT_S, lambda: str(stored_bodies(near, TOPIC))
+            )
         else:
-            assert not set(sent.values()) & set(bodies(near, TOPIC))
+            assert not set(sent.values()) & set(stored_bodies(near, TOPIC))
 
 
 def test_a_publish_that_is_unsure_is_sent_again_until_it_is_sure(lone: LoneBroker, gateway: Node) -> None:
@@ -179,6 +182,6 @@ def test_a_publish_that_is_unsure_is_sent_again_until_it_is_sure(lone: LoneBroke
         after = b"after %d" % qos
         assert by_http(gateway, after) == 201
         with Client(lone.nameserver.address) as near:
-            until(lambda near=near, wanted={body, after}: wanted <= set(bodies(near, TOPIC)), WAIT_S)  # type: ignore[misc]
+            until(lambda near=near, wanted={body, after}: wanted <= set(stored_bodies(near, TOPIC)), WAIT_S)  # type: ignore[misc]
             # At QoS 1 each attempt is a message; at QoS 2 the repetition is known by its packet identifier.
-            assert qos == 1 or bodies(near, TOPIC).count(body) == 1
+            assert qos == 1 or stored_bodies(near, TOPIC).count(body) == 1
