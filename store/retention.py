@@ -6,6 +6,7 @@ check -> may the oldest segment go? -> checkpoint with snapshot -> copy timers a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, Protocol, final
 
 from domain.errors import Failure, StoreError
@@ -176,15 +177,7 @@ class Retention:
         except (OSError, StoreError):
             self._end()
             return
-
-        def copied(result: list[Placed] | Failure) -> None:
-            if isinstance(result, Failure):
-                self._end()
-                return
-            self.copied += len(result)
-            self._copy(pending, end, base)
-
-        self._host.keep(messages, changes, copied)
+        self._host.keep(messages, changes, partial(self._copied, lambda: self._copy(pending, end, base)))
 
     def _copy_halves(self, base: int) -> None:
         """Copy open half messages forward, in batches, then state."""
@@ -197,15 +190,14 @@ class Retention:
             self._wheel.resume()  # no pending message is left in these segments
             self._carry(self._host.carry(base), base)
             return
+        self._host.keep(messages, changes, partial(self._copied, lambda: self._copy_halves(base)))
 
-        def copied(result: list[Placed] | Failure) -> None:
-            if isinstance(result, Failure):
-                self._end()
-                return
-            self.copied += len(result)
-            self._copy_halves(base)
-
-        self._host.keep(messages, changes, copied)
+    def _copied(self, go_on: Callable[[], None], result: list[Placed] | Failure) -> None:
+        if isinstance(result, Failure):
+            self._end()
+            return
+        self.copied += len(result)
+        go_on()
 
     def _carry(self, slices: Iterator[list[StateChange] | None], base: int) -> None:
         """Write the next slice of live state again; when all are durable, delete."""
