@@ -169,8 +169,8 @@ def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -
             found.append(each.name)
         if at % fastjson.BATCH == 0:
             yield
-    names = yield from fastjson.rows(found)
-    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
+    body = yield from fastjson.listing(b"topicList", found)
+    return ticket.reply(codes.SUCCESS, body=body)
 
 
 def unit_topics(_client: Client, frame: Frame) -> Outcome:

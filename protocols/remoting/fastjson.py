@@ -112,6 +112,12 @@ def rows(values: Iterable[object]) -> Pieces:
     return _pieces(dumps(list(some))[1:-1] for some in _batches(values))
 
 
+def listing(name: bytes, values: Iterable[object]) -> Generator[None, None, bytes]:
+    """Encode an object with a list as its only member, over several turns: as `rows`."""
+    pieces = yield from rows(values)
+    return b"".join((b'{"%b":[' % name, *pieces, b"]}"))
+
+
 def members(pairs: Iterable[tuple[str, object]]) -> Pieces:
     """Encode the members of an object, without its braces, in pieces: as `rows`."""
     return _pieces(dumps(dict(some))[1:-1] for some in _batches(pairs))

@@ -54,5 +54,5 @@ def consumers(_client: Client, frame: Frame) -> Outcome:
 
 def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, ConsumersFound)
-    names = yield from fastjson.rows(event.groups)
-    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"groupList":[', *names, b"]}")))
+    body = yield from fastjson.listing(b"groupList", event.groups)
+    return ticket.reply(codes.SUCCESS, body=body)

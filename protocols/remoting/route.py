@@ -110,8 +110,8 @@ def topics_of_cluster(_client: Client, frame: Frame) -> Outcome:
 
 def _named(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, RouteNames)
-    names = yield from fastjson.rows(event.topics)
-    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
+    body = yield from fastjson.listing(b"topicList", event.topics)
+    return ticket.reply(codes.SUCCESS, body=body)
 
 
 def system_topics(_client: Client, frame: Frame) -> Outcome:

@@ -124,8 +124,8 @@ def _spans(client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, TimeSpans)
     name = ticket.request_data
     assert isinstance(name, str)
-    found = yield from fastjson.rows(_span(client, name, span) for span in event.spans)
-    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"consumeTimeSpanSet":[', *found, b"]}")))
+    body = yield from fastjson.listing(b"consumeTimeSpanSet", (_span(client, name, span) for span in event.spans))
+    return ticket.reply(codes.SUCCESS, body=body)
 
 
 def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object]:
@@ -223,8 +223,8 @@ def consumed(_client: Client, frame: Frame) -> Outcome:
 
 def _consumed(_client: Client, ticket: Ticket, event: Event) -> Rendering:
     assert isinstance(event, ConsumedTopics)
-    names = yield from fastjson.rows(event.topics)
-    return ticket.reply(codes.SUCCESS, body=b"".join((b'{"topicList":[', *names, b"]}")))
+    body = yield from fastjson.listing(b"topicList", event.topics)
+    return ticket.reply(codes.SUCCESS, body=body)
 
 
 def subscription(_client: Client, frame: Frame) -> Outcome:
