@@ -11,8 +11,8 @@ from domain import attribute
 from domain.errors import ErrorCode, Failure
 from domain.topic import Group, Topic
 from gateway.rocketmq.broker_request import BrokerRequest
-from gateway.rocketmq.link import BrokerAnswerError
-from protocols.remoting import codes, fastjson
+from gateway.rocketmq.catalog.document import document
+from protocols.remoting import codes
 
 MESSAGE_TYPE: Final = "message.type"
 TYPES: Final = frozenset({"NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PRIORITY", "LITE"})
@@ -20,7 +20,7 @@ TYPES: Final = frozenset({"NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PR
 
 def attributes_from(body: bytes) -> dict[str, str]:
     """TopicConfig -> its attributes. Raises BrokerAnswerError."""
-    found = _object(body).get("attributes")
+    found = document(body).get("attributes")
     if not isinstance(found, dict):
         return {}
     return {str(name): str(value) for name, value in found.items() if isinstance(name, str)}
@@ -34,7 +34,7 @@ def type_of(attributes: Mapping[str, str]) -> str:
 
 def group_from(name: str, body: bytes) -> Group:
     """SubscriptionGroupConfig -> group. Raises BrokerAnswerError."""
-    found = _object(body)
+    found = document(body)
     retry_max = found.get("retryMaxTimes", 16)
     retry_queues = found.get("retryQueueNums", 1)
     attributes = found.get("attributes")
@@ -91,13 +91,3 @@ def group_request(group: Group) -> BrokerRequest:
         "consumeTimeoutMinute": 15,
     }  # fmt: skip
     return BrokerRequest(codes.UPDATE_GROUP, {"bname": "any"}, orjson.dumps(body))
-
-
-def _object(body: bytes) -> Mapping[str, object]:
-    try:
-        found = fastjson.loads(body)
-    except fastjson.DialectError as error:
-        raise BrokerAnswerError(f"a configuration that cannot be read ({error})") from error
-    if not isinstance(found, dict):
-        raise BrokerAnswerError("a configuration that is no JSON object")
-    return found

@@ -9,8 +9,8 @@ from typing import Final
 
 from domain.limits import QUEUES_PER_TOPIC_MAX
 from domain.nameserver.route import MASTER_ID, BrokerAddresses, TopicQueues
+from gateway.rocketmq.catalog.document import document
 from gateway.rocketmq.link import BrokerAnswerError
-from protocols.remoting import fastjson
 
 BROKERS_MAX: Final = 1_024
 """Brokers of one cluster."""
@@ -33,7 +33,7 @@ class ApacheRoute:
 
 def route_from(body: bytes) -> ApacheRoute:
     """TopicRouteData -> route. Raises BrokerAnswerError with what is wrong."""
-    found = _object(body)
+    found = document(body)
     queues = sorted((_queues(each) for each in _list(found, "queueDatas")), key=lambda each: each.broker)
     if sum(max(each.read_queues, each.write_queues) for each in queues) > QUEUES_PER_TOPIC_MAX:
         raise BrokerAnswerError(f"more than {QUEUES_PER_TOPIC_MAX} queues")
@@ -48,7 +48,7 @@ def route_from(body: bytes) -> ApacheRoute:
 
 def brokers_from(body: bytes) -> list[BrokerAddresses]:
     """ClusterInfo -> all brokers, by name. Raises BrokerAnswerError with what is wrong."""
-    table = _object(body).get("brokerAddrTable")
+    table = document(body).get("brokerAddrTable")
     if not isinstance(table, dict):
         raise BrokerAnswerError("no brokerAddrTable")
     if len(table) > BROKERS_MAX:
@@ -58,17 +58,7 @@ def brokers_from(body: bytes) -> list[BrokerAddresses]:
 
 def names_from(body: bytes) -> list[str]:
     """TopicList -> the names of topics, sorted. Raises BrokerAnswerError with what is wrong."""
-    return sorted({each for each in _list(_object(body), "topicList") if isinstance(each, str)})
-
-
-def _object(body: bytes) -> Mapping[str, object]:
-    try:
-        found = fastjson.loads(body)
-    except fastjson.DialectError as error:
-        raise BrokerAnswerError(f"a body that cannot be read ({error})") from error
-    if not isinstance(found, dict):
-        raise BrokerAnswerError("a body that is no JSON object")
-    return found
+    return sorted({each for each in _list(document(body), "topicList") if isinstance(each, str)})
 
 
 def _list(found: Mapping[str, object], name: str) -> Sequence[object]:

@@ -1,0 +1,19 @@
+"""The body of an answer: a JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.rocketmq.link import BrokerAnswerError
+from protocols.remoting import fastjson
+
+
+def document(body: bytes) -> Mapping[str, object]:
+    """The object. Raises BrokerAnswerError with what is wrong."""
+    try:
+        found = fastjson.loads(body)
+    except fastjson.DialectError as error:
+        raise BrokerAnswerError(f"a body that cannot be read ({error})") from error
+    if not isinstance(found, dict):
+        raise BrokerAnswerError("a body that is no JSON object")
+    return found
