@@ -1,4 +1,7 @@
-"""The lag of groups, asked of the brokers a little at a time: GET_CONSUME_STATS (208) and QUERY_CONSUME_TIME_SPAN (303)."""
+"""The lag of groups, asked of the brokers a little at a time.
+
+GET_CONSUME_STATS (208); where something waits, GET_SUBSCRIPTIONGROUP_CONFIG (352) and QUERY_CONSUME_TIME_SPAN (303) too.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ PASSED_MAX: Final = 64
 
 Pair = tuple[str, str]
 """(group, topic)."""
+Told = Callable[[Frame], None]
 
 
 @final
@@ -58,24 +62,16 @@ class ClusterLagWalk:
     _found   messages, and the store time of the oldest in epoch ms, 0: not known
     """
 
-    def __init__(
-        self,
-        servers: Brokers,
-        cluster: ClusterMap,
-        clock: Clock,
-        pairs: Sequence[Pair],
-        exists: Callable[[str], bool],
-        most: int,
-    ) -> None:
-        """`exists` tells whether a group is there: a broker says of others that all is still to be received."""
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: Sequence[Pair], most: int) -> None:
+        """A walk over `pairs`, of which `most` get rows."""
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
         self._pairs = pairs
-        self._exists = exists
         self._most = most
         self._found: dict[Pair, list[int]] = {}
-        self._sides = [_Side(broker) for broker in cluster.brokers]
+        # The walk before this one may have ended a moment ago.
+        self._sides = [_Side(broker, clock.monotonic_ns() + PAUSE_NS) for broker in cluster.brokers]
 
     @property
     def passed(self) -> int:
@@ -93,7 +89,7 @@ class ClusterLagWalk:
         for side in self._sides:
             if not side.asked and now >= side.due_ns:
                 self._ask_next(side)
-        return all(not side.asked and not side.spans and side.at == len(self._pairs) for side in self._sides)
+        return all(not side.asked and not side.more and side.at == len(self._pairs) for side in self._sides)
 
     def result(self) -> tuple[list[GroupLag], GroupLag | None]:
         """LagWalk.result."""
@@ -108,12 +104,10 @@ class ClusterLagWalk:
     def _ask_next(self, side: _Side) -> None:
         if self._servers.waits(side.broker):
             side.at = len(self._pairs)
-            side.spans.clear()
+            side.more.clear()
             return
-        if side.spans:
-            pair, topic = side.spans.popleft()
-            fields = {"topic": topic, "group": pair[0], "bname": side.broker}
-            self._ask(side, BrokerRequest(codes.GET_TIME_SPANS, fields), partial(self._aged, pair))
+        if side.more:
+            self._ask(side, *side.more.popleft())
             return
         for _ in range(PASSED_MAX):
             if side.at == len(self._pairs):
@@ -121,36 +115,41 @@ class ClusterLagWalk:
             pair = group, topic = self._pairs[side.at]
             side.at += 1
             topics = [name for name in _with_retries(group, topic) if side.broker in self._cluster.holders(name)]
-            if topics and topics[0] == topic and self._exists(group):
-                # Brokers that know no list ask for the topic.
+            if topics and topics[0] == topic:
+                # Brokers that know no list are asked for the topic alone.
                 fields = {"consumerGroup": group, "topic": topic, "topicList": ";".join(topics), "bname": side.broker}
                 self._ask(side, BrokerRequest(codes.GET_PROGRESS, fields), partial(self._counted, side, pair))
                 return
 
-    def _ask(self, side: _Side, request: BrokerRequest, told: Callable[[object], None]) -> None:
+    def _ask(self, side: _Side, request: BrokerRequest, told: Told) -> None:
         side.asked = True
 
         def answered(answer: Frame | Failure) -> None:
             side.asked = False
             side.due_ns = self._clock.monotonic_ns() + PAUSE_NS
-            if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
-                try:
-                    told(fastjson.loads(answer.body))
-                except fastjson.DialectError:
-                    # Longer than what is read at once: a topic with thousands of queues at one broker.
-                    return
+            if isinstance(answer, Frame):
+                told(answer)
 
         self._servers.ask(side.broker, request, answered)
 
-    def _counted(self, side: _Side, pair: Pair, answer: object) -> None:
-        found = self._found.setdefault(pair, [0, 0])
-        for topic, messages in waiting_in(answer).items():
-            found[0] += messages
-            if messages:
-                side.spans.append((pair, topic))
+    def _counted(self, side: _Side, pair: Pair, answer: Frame) -> None:
+        self._found.setdefault(pair, [0, 0])
+        waiting = {topic: messages for topic, messages in waiting_in(_body(answer)).items() if messages}
+        if waiting:
+            request = BrokerRequest(codes.GET_GROUP, {"group": pair[0], "bname": side.broker})
+            side.more.append((request, partial(self._confirmed, side, pair, waiting)))
 
-    def _aged(self, pair: Pair, answer: object) -> None:
-        oldest_ms = oldest_in(answer, self._clock.wall_ms())
+    def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], answer: Frame) -> None:
+        """Of a group that was deleted the broker says that all is still to be received. Before 5.0 it tells no group."""
+        if answer.code == codes.GROUP_NOT_EXIST:
+            return
+        self._found[pair][0] += sum(waiting.values())
+        for topic in waiting:
+            fields = {"topic": topic, "group": pair[0], "bname": side.broker}
+            side.more.append((BrokerRequest(codes.GET_TIME_SPANS, fields), partial(self._aged, pair)))
+
+    def _aged(self, pair: Pair, answer: Frame) -> None:
+        oldest_ms = oldest_in(_body(answer), self._clock.wall_ms())
         found = self._found[pair]
         if oldest_ms and (not found[1] or oldest_ms < found[1]):
             found[1] = oldest_ms
@@ -163,22 +162,30 @@ class _Side:
     at       pairs that have been passed
     asked    True while a question is not answered
     due_ns   when the next one may be asked, monotonic
-    spans    (pair, topic) in which messages wait whose age is still to be asked for
+    more     what is to be asked about pairs of which messages wait, and what takes the answers
     """
 
-    __slots__ = ("asked", "at", "broker", "due_ns", "spans")
+    __slots__ = ("asked", "at", "broker", "due_ns", "more")
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, due_ns: int) -> None:
         self.broker = broker
         self.at = 0
         self.asked = False
-        self.due_ns = 0
-        self.spans: deque[tuple[Pair, str]] = deque()
+        self.due_ns = due_ns
+        self.more: deque[tuple[BrokerRequest, Told]] = deque()
 
 
 def _with_retries(group: str, topic: str) -> tuple[str, str, str]:
     """A topic, and the two names that brokers may give to what is delivered again of it."""
     return topic, f"{RETRY_PREFIX}{group}_{topic}", f"{RETRY_PREFIX}{group}+{topic}"
+
+
+def _body(answer: Frame) -> object:
+    """The value in an answer; None when the broker refuses, or tells more than is read at once: thousands of queues."""
+    try:
+        return fastjson.loads(answer.body) if answer.code == codes.SUCCESS else None
+    except fastjson.DialectError:
+        return None
 
 
 def waiting_in(answer: object) -> dict[str, int]:

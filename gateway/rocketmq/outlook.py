@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from domain.errors import Failure
 from domain.ports import Clock
 from domain.store_ports import LagWalk
 from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.group_lag import ClusterLagWalk, ReadPairs
 
@@ -18,13 +16,10 @@ from gateway.rocketmq.group_lag import ClusterLagWalk, ReadPairs
 class RocketmqOutlook:
     """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
 
-    def __init__(
-        self, servers: Brokers, cluster: ClusterMap, metadata: RocketmqMetadata, clock: Clock, pairs: ReadPairs
-    ) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: ReadPairs) -> None:
         """`pairs`: whose lag is told."""
         self._servers = servers
         self._cluster = cluster
-        self._metadata = metadata
         self._clock = clock
         self._pairs = pairs
 
@@ -38,12 +33,7 @@ class RocketmqOutlook:
 
     def lags(self, most: int) -> LagWalk:
         """Outlook.lags: of the groups that have received here, as the brokers tell it."""
-        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs.all(), self._exists, most)
-
-    def _exists(self, group: str) -> bool:
-        """Whether a group is there, as last told; one that a tool has deleted is found out by the next walk."""
-        self._metadata.ensure_group(group, _nobody)
-        return self._metadata.group(group) is not None
+        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs.all(), most)
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Outlook.can_lease: True, a Receive finds out."""
@@ -52,7 +42,3 @@ class RocketmqOutlook:
     def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.delivered_below: 0."""
         return 0
-
-
-def _nobody(_: Failure | None) -> None:
-    """Whether the group is there is read afterwards."""

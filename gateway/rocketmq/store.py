@@ -71,7 +71,7 @@ class RocketmqStore:
         self.leases: Leases = leases
         self.pulls: MemberPulls = RocketmqPulls()
         self._pairs = ReadPairs()
-        self.outlook: Outlook = RocketmqOutlook(servers, cluster, metadata, clock, self._pairs)
+        self.outlook: Outlook = RocketmqOutlook(servers, cluster, clock, self._pairs)
         self.timers: Timers = RocketmqTimers(servers)
         self._transactions = RocketmqTransactions(servers)
         self.transactions: Transactions = self._transactions

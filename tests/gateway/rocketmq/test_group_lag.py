@@ -69,7 +69,7 @@ class World(FrontWorld):
         self.a, self.b = self.at["broker-a"], self.at["broker-b"]
         self.cluster.topics[RETRY] = {"broker-b": (1, 1, 6)}
         self.pairs = ReadPairs()
-        outlook = RocketmqOutlook(self.servers, self.map, self.metadata, self.clock, self.pairs)
+        outlook = RocketmqOutlook(self.servers, self.map, self.clock, self.pairs)
         self.lags = Lags(outlook, self.clock)
         self.receive("g", "T")
         for topic in ("T", RETRY):
@@ -91,9 +91,7 @@ class World(FrontWorld):
 
 @pytest.fixture
 def world() -> World:
-    found = World()
-    found.rows()  # groups are asked for by the first walk
-    return found
+    return World()
 
 
 def test_what_waits_at_all_brokers_counts_and_the_oldest_of_them_tells_the_age(world: World) -> None:
@@ -148,13 +146,21 @@ def test_a_broker_that_says_nothing_does_not_hold_the_walk_for_ever(world: World
     assert [row[:3] for row in world.rows(9)] == [("g", "T", 3)]
 
 
-def test_a_group_that_is_deleted_has_no_row(world: World) -> None:
+def test_a_group_that_is_deleted_has_no_lag(world: World) -> None:
+    """Brokers say of it that all is still to be received."""
     world.a.waiting["T"], world.a.delays["T"] = [(3, 0)], 1_000
-    assert len(world.rows()) == 1
+    assert world.rows() == [("g", "T", 3, 1)]
     for groups in world.groups.values():
         del groups["g"]
-    world.clock.run_for(60_000)
-    assert world.rows() == []
+    assert world.rows() == [("g", "T", 0, 0)]
+    assert codes.UPDATE_GROUP not in world.cluster.brokers["broker-a"].codes()
+
+
+def test_a_broker_that_tells_no_groups_is_believed(world: World) -> None:
+    """Those before 5.0."""
+    world.a.waiting["T"], world.a.delays["T"] = [(3, 0)], 1_000
+    world.cluster.brokers["broker-a"].on(codes.GET_GROUP, lambda frame: (codes.NOT_SUPPORTED, {"a": "b"}, b""))
+    assert world.rows() == [("g", "T", 3, 1)]
 
 
 def test_a_topic_that_is_gone_is_not_asked_for(world: World) -> None:
@@ -171,8 +177,8 @@ def test_asking_does_not_keep_routes_of_topics_fresh(world: World) -> None:
 
 
 def test_the_pairs_with_most_have_rows_and_the_others_are_one(world: World) -> None:
-    world.pairs.add("h", "T")
-    walk = group_lag.ClusterLagWalk(world.servers, world.map, world.clock, world.pairs.all(), lambda group: True, 1)
+    world.receive("h", "T")
+    walk = group_lag.ClusterLagWalk(world.servers, world.map, world.clock, world.pairs.all(), 1)
     world.a.waiting["T"], world.a.delays["T"] = [(3, 0)], 1_000
     while not walk.step(1):
         world.clock.run_for(20)
