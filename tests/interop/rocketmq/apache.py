@@ -48,14 +48,23 @@ class JavaServer:
     """One of Apache's servers, in a process of its own."""
 
     def __init__(
-        self, name: str, folder: Path, port: int, main: str, settings: dict[str, object], options: Sequence[str] = ()
+        self,
+        name: str,
+        folder: Path,
+        port: int,
+        main: str,
+        settings: dict[str, object],
+        options: Sequence[str] = (),
+        libraries: Callable[[], str] = classpath,
     ) -> None:
+        """`options`: of its JVM; `libraries`: its class path."""
         self.name = name
         self.port = port
         self.folder = folder
         self._main = main
         self._settings = {"listenPort": port, **settings}
         self._options = options
+        self._libraries = libraries
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,9 +78,10 @@ class JavaServer:
         conf = self.folder / "server.conf"
         conf.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
         home = (f"-Drocketmq.home.dir={self.folder}", f"-Duser.home={self.folder}")
+        main = ("-cp", self._libraries(), f"org.apache.rocketmq.{self._main}", "-c", str(conf))
         with (self.folder / "output.txt").open("ab") as output:
             self._process = subprocess.Popen(
-                bound([*JVM, *home, *self._options, "-cp", classpath(), f"org.apache.rocketmq.{self._main}", "-c", str(conf)]),
+                bound([*JVM, *home, *self._options, *main]),
                 stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=self.folder,
             )  # fmt: skip
 

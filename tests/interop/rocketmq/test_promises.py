@@ -17,7 +17,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.interop.grpc.test_stub import method
 from tests.interop.node import Node
-from tests.interop.rocketmq.alone import LoneBroker
+from tests.interop.rocketmq.alone import WRITE_BUFFER, LoneBroker
 from tests.interop.rocketmq.test_gateway import Subscriber, http
 from tests.patience import until
 from tests.stored_records import stored_bodies
@@ -51,7 +51,7 @@ STORED = ("flush disk timeout", "flush slave timeout")
 @pytest.fixture(scope="module")
 def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoneBroker]:
     """The broker, with a topic."""
-    with LoneBroker(tmp_path_factory.mktemp("lone")) as running:
+    with LoneBroker(tmp_path_factory.mktemp("lone"), WRITE_BUFFER) as running:
         running.make_topic(TOPIC)
         yield running
 
