@@ -17,6 +17,7 @@ from domain.ports import Clock
 from domain.store_ports import GroupLag
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.group_question import lacks_group
 from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes, fastjson
 from protocols.remoting.frame import Frame
@@ -141,7 +142,7 @@ class ClusterLagWalk:
 
     def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], answer: Frame) -> None:
         """Of a group that was deleted the broker says that all is still to be received. Before 5.0 it tells no group."""
-        if answer.code == codes.GROUP_NOT_EXIST:
+        if lacks_group(answer):
             return
         self._found[pair][0] += sum(waiting.values())
         for topic in waiting:

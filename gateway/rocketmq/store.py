@@ -13,6 +13,7 @@ from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPu
 from domain.transaction import Timers, Transactions
 from gateway.connection.handler import Handler
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.fact_watch import FactWatch
 from gateway.rocketmq.catalog.facts import ClusterFacts
 from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
@@ -38,10 +39,7 @@ from protocols.remoting.frame import Frame
 
 @final
 class RocketmqStore:
-    """`MessageStore`. Messages, positions, leases, timers and transactions are the cluster's; `state` is the local store's.
-
-    facts   what the brokers have said of themselves
-    """
+    """`MessageStore`. Messages, positions, leases, timers and transactions are the cluster's; `state` is the local store's."""
 
     def __init__(
         self,
@@ -54,7 +52,7 @@ class RocketmqStore:
         clock: Clock,
         client_id: str,
     ) -> None:
-        self.facts = facts
+        self._fact_watch = FactWatch(servers, cluster, clock, facts, self._promise)
         self._servers = servers
         self._cluster = cluster
         self._local = local
@@ -89,6 +87,16 @@ class RocketmqStore:
         """Clients are served from now on. `has_producers` tells whether a producer group has a producer here."""
         self._producers = has_producers
         self.heartbeats.start()
+        self._fact_watch.start()
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """What the brokers have said of themselves."""
+        return self._fact_watch.facts
+
+    def _promise(self, facts: ClusterFacts) -> None:
+        """Brokers have other settings now."""
+        self._metadata.durability = facts.durability
 
     def _reads(self, group: str, topic: str) -> None:
         """A group begins to receive from a topic here."""
@@ -133,6 +141,7 @@ class RocketmqStore:
     def drain(self, done: Callable[[], None]) -> None:
         """MessageStore.drain."""
         self.heartbeats.stop()
+        self._fact_watch.stop()
         self.tail.stop()
         self._metadata.stop()
         self._cluster.stop()

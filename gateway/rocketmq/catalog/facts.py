@@ -29,6 +29,8 @@ IN_SYNC: Final = 1
 ALWAYS: Final = 2
 """When a broker waits for a replica before it answers a send: while one is in sync, or at all times."""
 
+_NEWEST: Final = (1 << 30,)
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
@@ -59,7 +61,7 @@ class BrokerFacts:
         """
         if self.settings.get("brokerRole") != "SYNC_MASTER":
             return NEVER
-        if _major(self.version) < 5:
+        if version_of(self.version) < (5,):
             return ALWAYS
         wanted, least = self._number("inSyncReplicas"), self._number("minInSyncReplicas")
         if self.on("enableControllerMode", "false"):
@@ -119,15 +121,20 @@ class ClusterFacts:
     def missing(self) -> list[str]:
         """What is not to be had, each by name."""
         found: list[str] = []
-        for what, name, absent in (
-            ("SQL92 filters (enablePropertyFilter)", "enablePropertyFilter", "false"),
-            ("delays in milliseconds (timerWheelEnable)", "timerWheelEnable", "false"),
-            ("recall of delayed messages (recallMessageEnable)", "recallMessageEnable", "true"),
+        for what, name, since in (
+            ("SQL92 filters (enablePropertyFilter)", "enablePropertyFilter", (4,)),
+            ("delays in milliseconds (timerWheelEnable)", "timerWheelEnable", (5,)),
+            ("recall of delayed messages (recallMessageEnable)", "recallMessageEnable", (5, 3, 2)),
         ):
-            without = [each.broker for each in self.brokers if each.settings and not each.on(name, absent)]
+            # A broker tells settings of its file that it does not know too.
+            without = [
+                each.broker
+                for each in self.brokers
+                if each.settings and (not each.on(name, "false") or version_of(each.version) < since)
+            ]
             if without:
                 found.append(f"{what} at {', '.join(without)}")
-        old = [each.broker for each in self.brokers if each.version and _major(each.version) < 5]
+        old = [each.broker for each in self.brokers if version_of(each.version) < (5,)]
         if old:
             found.append(f"message-level consumption (POP) at {', '.join(old)}: older than 5.0")
         return [*found, *ALWAYS_MISSING]
@@ -216,7 +223,7 @@ def version_from(body: bytes) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _major(version: str) -> int:
-    """`V5_5_0` -> 5; 5 for anything else."""
-    digits = version.lstrip("V").partition("_")[0]
-    return int(digits) if digits.isdigit() else 5
+def version_of(text: str) -> tuple[int, ...]:
+    """`V5_3_2` -> (5, 3, 2); for anything else a version above all."""
+    parts = text.removeprefix("V").split("_")
+    return tuple([int(each) for each in parts]) if all(each.isdigit() and len(each) < 6 for each in parts) else _NEWEST

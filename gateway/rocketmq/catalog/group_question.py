@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.topic import Group
@@ -16,6 +16,13 @@ from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 Found = Callable[[Group | None | Failure], None]
+NO_GROUP: Final = "No group in this broker"
+"""Remark of brokers of 5.0 to 5.3.2, whose code says no more than that something has failed."""
+
+
+def lacks_group(answer: Frame) -> bool:
+    """True when a broker that was asked for a group (GET_SUBSCRIPTIONGROUP_CONFIG) says that it does not have it."""
+    return answer.code == codes.GROUP_NOT_EXIST or (answer.code == codes.SYSTEM_ERROR and answer.remark.startswith(NO_GROUP))
 
 
 @final
@@ -49,7 +56,7 @@ class GroupQuestion:
     def _answered(self, broker: str, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure):
             self._failure = answer
-        elif answer.code == codes.GROUP_NOT_EXIST:
+        elif lacks_group(answer):
             self._without.append(broker)
         elif answer.code in (codes.NOT_SUPPORTED, codes.NO_PERMISSION):
             # A broker before 5.0, or one that does not tell: groups are made on first use there.

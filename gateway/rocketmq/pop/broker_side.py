@@ -44,23 +44,26 @@ class BrokerSide:
     """The state of one broker for one read.
 
     quiet      it has nothing, as far as is known: it is not asked
+    refusal    why it is quiet, when it is not that it has nothing: it knows no POP
     fruitless  NOTIFICATIONs in a row after which a POP found nothing
     _told      a NOTIFICATION, or the pause before it, is under way
     """
 
-    __slots__ = ("_broker", "_brokers", "_read", "_told", "fruitless", "quiet")
+    __slots__ = ("_broker", "_brokers", "_read", "_told", "fruitless", "quiet", "refusal")
 
     def __init__(self, read: NotifiedReader, brokers: PopBrokers, broker: str) -> None:
         self.quiet = False
+        self.refusal: Failure | None = None
         self.fruitless = 0
         self._told = False
         self._read = read
         self._brokers = brokers
         self._broker = broker
 
-    def quieten(self) -> None:
-        """The broker has nothing now: ask it to tell when it has."""
+    def quieten(self, refusal: Failure | None = None) -> None:
+        """The broker has nothing now: ask it to tell when it has. `refusal`: why it will have nothing for some time."""
         self.quiet = True
+        self.refusal = refusal
         if self._told:
             return
         self._told = True

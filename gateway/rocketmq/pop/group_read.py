@@ -148,8 +148,10 @@ class GroupRead:
         late: list[str] = []
         for at in range(len(brokers)):
             broker = brokers[(self._turn + at) % len(brokers)]
-            if self._side(broker).quiet and not call.request.attempt_id:
-                call.heard = True
+            side = self._side(broker)
+            if side.quiet and not call.request.attempt_id:
+                call.heard = call.heard or side.refusal is None
+                call.failure = side.refusal or call.failure
                 continue
             away = self._brokers.absence(broker, self)
             if away is not None:
@@ -190,6 +192,7 @@ class GroupRead:
         call.late -= pop.is_late
         messages: list[Leased] = []
         more = 0
+        lasting: Failure | None = None
         if isinstance(answer, Failure):
             call.failure = answer
             self._brokers.miss(broker, self)
@@ -205,12 +208,13 @@ class GroupRead:
             call.heard = True
         else:
             call.failure = refusal(broker, answer)
+            lasting = call.failure if answer.code == codes.NOT_SUPPORTED else None
         if messages:
             self._side(broker).fruitless = 0
             self._give(call, messages, more)
             return
         if isinstance(answer, Frame):
-            self._side(broker).quieten()
+            self._side(broker).quieten(lasting)
         self.go_on(call)
 
     def _give(self, call: PopCall, messages: list[Leased], more: int) -> None:

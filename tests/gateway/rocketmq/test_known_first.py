@@ -13,6 +13,7 @@ from domain.message import Message
 from domain.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.connection.client_connection import ClientConnection
+from gateway.rocketmq.catalog.fact_watch import PERIOD_NS, FactWatch
 from gateway.rocketmq.catalog.facts import ALWAYS, IN_SYNC, NEVER, ClusterFacts, FactFinding
 from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
@@ -49,6 +50,7 @@ class World(TailWorld):
         self.driver_of = Answers()
         self.connection = ClientConnection("http", self.driver_of)
         self.groups: dict[str, dict[str, dict[str, object]]] = {name: {} for name in self.cluster.brokers}
+        self.no_group: Reply = codes.GROUP_NOT_EXIST, {"a": "b"}, b""
         self.attributes: dict[str, str] = {}
         for name, server in self.cluster.brokers.items():
             server.on(codes.GET_TOPIC, lambda frame: (0, {"a": "b"}, orjson.dumps({"attributes": self.attributes})))
@@ -63,7 +65,7 @@ class World(TailWorld):
 
     def tell_group(self, broker: str, frame: Frame) -> Reply:
         found = self.groups[broker].get((frame.fields() or {})["group"])
-        return (codes.GROUP_NOT_EXIST, {"a": "b"}, b"") if found is None else (0, {"a": "b"}, orjson.dumps(found))
+        return self.no_group if found is None else (0, {"a": "b"}, orjson.dumps(found))
 
     def take_group(self, broker: str, frame: Frame) -> Reply:
         found = orjson.loads(frame.body)
@@ -121,7 +123,11 @@ def test_a_lite_topic_of_the_cluster_is_refused_by_name(world: World) -> None:
     assert world.refusals() == [ErrorCode.NOT_SUPPORTED]
 
 
-def test_a_group_that_one_broker_knows_is_made_at_the_others(world: World) -> None:
+@pytest.mark.parametrize("old", [False, True])
+def test_a_group_that_one_broker_knows_is_made_at_the_others(world: World, old: bool) -> None:
+    """Brokers of 5.0 to 5.3.2 have no code of their own for a group that is not there."""
+    if old:
+        world.no_group = codes.SYSTEM_ERROR, {"a": "b"}, b"", "No group in this broker"
     world.groups["broker-a"]["g"] = {"groupName": "g", "retryMaxTimes": 3, "consumeMessageOrderly": True}
     world.front.handle(world.connection, Receive(1, "g", "T", 1, 10_000, 0))
     world.clock.run_for(100)
@@ -130,6 +136,14 @@ def test_a_group_that_one_broker_knows_is_made_at_the_others(world: World) -> No
     assert group is not None
     assert (group.retry_max, group.orderly) == (3, True)
     assert world.groups["broker-b"]["g"]["retryMaxTimes"] == 3
+
+
+@pytest.mark.parametrize(("remark", "code"), [("No group in this broker", None), ("broken", ErrorCode.STORE_UNAVAILABLE)])
+def test_a_group_that_no_broker_of_5_0_to_5_3_2_knows_may_be_made(world: World, remark: str, code: ErrorCode | None) -> None:
+    world.no_group = codes.SYSTEM_ERROR, {"a": "b"}, b"", remark
+    failure = world.driver.call(world.metadata.ensure_group, "new")
+    assert (None if failure is None else failure.code) is code
+    assert world.metadata.group("new") is None
 
 
 def test_a_group_of_producers_is_not_asked_for(world: World) -> None:
@@ -289,6 +303,54 @@ def test_a_broker_waits_for_a_replica_when_all_of_its_settings_say_so(
     assert ("while a replica is in sync" in facts.promise()) is (copies == IN_SYNC)
     is_alone = settings["brokerRole"] == "SYNC_MASTER" and copies == NEVER
     assert ("waits for no replica" in facts.promise()) is is_alone
+
+
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [
+        ("V4_9_7", {"delays", "recall", "message-level"}),
+        ("V5_1_4", {"recall"}),
+        ("V5_3_1", {"recall"}),
+        ("V5_3_2", set()),
+        ("V5_5_0", set()),
+        ("HIGHER_VERSION", set()),
+        ("", set()),
+    ],
+)
+def test_what_a_version_does_not_have_is_missing_whatever_its_file_says(world: World, version: str, missing: set[str]) -> None:
+    """A broker tells the settings of its file, those that it does not know too."""
+    facts = facts_of(world, version, enablePropertyFilter="true", timerWheelEnable="true", recallMessageEnable="true")
+    found = {each.split()[0] for each in facts.missing()} & {"SQL92", "delays", "recall", "message-level"}
+    assert found == missing
+
+
+def test_a_broker_that_tells_its_settings_later_is_told_of_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """As one that has just started, and one whose settings are changed while it runs."""
+    caplog.set_level("INFO", "headgate.rocketmq")
+    found: list[ClusterFacts] = []
+    FactFinding(world.servers, world.map).start(found.append)
+    world.clock.run_until(lambda: bool(found))
+    changed: list[ClusterFacts] = []
+    watch = FactWatch(world.servers, world.map, world.clock, found[0], changed.append)
+    watch.start()
+    facts_of(world)
+    world.clock.run_for(PERIOD_NS // 1_000_000 + 100)
+    assert [each.durability for each in changed] == [Durability.FLUSHED]
+    assert "power loss" in caplog.text
+    assert watch.facts is changed[0]
+    for server in world.cluster.brokers.values():
+        server.silent = True
+    world.clock.run_for(PERIOD_NS // 1_000_000 + 10_000)
+    assert len(changed) == 1, "what does not answer is as it was"
+    for server in world.cluster.brokers.values():
+        server.silent = False
+    facts_of(world, flushDiskType="ASYNC_FLUSH")
+    world.clock.run_for(PERIOD_NS // 1_000_000 + 10_000)
+    assert [each.durability for each in changed] == [Durability.FLUSHED, Durability.PAGE]
+    watch.stop()
+    facts_of(world)
+    world.clock.run_for(2 * PERIOD_NS // 1_000_000)
+    assert len(changed) == 2
 
 
 def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:

@@ -487,3 +487,26 @@ def test_half_of_the_last_record_is_no_message(world: World) -> None:
     world.a.server.on(codes.POP, half)
     result = world.lease()
     assert isinstance(result, Failure) or not result.messages
+
+
+def test_brokers_that_know_no_pop_are_named_each_time(world: World) -> None:
+    """Those before 5.0: "nothing there" would be believed, and the next receive would be told so too."""
+    for server in world.cluster.brokers.values():
+        for code in (codes.POP, codes.NOTIFICATION):
+            server.on(code, lambda frame: (codes.NOT_SUPPORTED, {"a": "b"}, b"", "request type not supported"))
+    for _ in range(4):
+        failure = world.lease(run_ms=300)
+        assert isinstance(failure, Failure)
+        assert failure.code is ErrorCode.NOT_SUPPORTED
+        assert "broker-" in failure.text
+    assert sum(server.codes().count(codes.POP) for server in world.cluster.brokers.values()) <= 4
+
+
+def test_a_broker_that_knows_no_pop_does_not_hide_the_others(world: World) -> None:
+    for code in (codes.POP, codes.NOTIFICATION):
+        world.cluster.brokers["broker-a"].on(code, lambda frame: (codes.NOT_SUPPORTED, {"a": "b"}, b""))
+    for _ in range(3):
+        assert given(world.lease(run_ms=300)) == []
+    world.b.put(1)
+    world.clock.run_for(10)
+    assert given(world.lease()) == ["broker-b-0-0"]

@@ -65,8 +65,9 @@ def near(older: LoneBroker) -> Iterator[Client]:
 def test_the_start_tells_the_version_and_what_is_not_to_be_had(gateway: Node, version: str) -> None:
     text = gateway.text()
     assert f"broker-a V{version.replace('.', '_')}_" in text
-    assert ("message-level consumption (POP) at broker-a" in text) is (version == "4.9")
-    assert ("delays in milliseconds (timerWheelEnable) at broker-a" in text) is (version == "4.9")
+    for what in ("message-level consumption (POP) at broker-a", "delays in milliseconds (timerWheelEnable) at broker-a"):
+        assert (f"not to be had {what}" in text) is (version == "4.9")
+    assert "not to be had recall of delayed messages (recallMessageEnable) at broker-a" in text
 
 
 def test_every_protocol_sends(gateway: Node, near: Client) -> None:
@@ -98,8 +99,9 @@ def test_a_group_receives_by_message_or_is_refused_by_name(gateway: Node, near: 
     near.send(TOPIC, b"to receive")
     path = f"/v1/groups/readers/topics/{TOPIC}"
     if version == "4.9":
-        code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")
-        assert (code, b"broker-a" in answer) == (501, True), answer
+        for _ in range(3):
+            code, answer = http(gateway, "POST", f"{path}:receive?max=8&wait_ms=100&invisible_ms=60000")
+            assert (code, b"broker-a" in answer) == (501, True), answer
         return
     found: set[bytes] = set()
 
