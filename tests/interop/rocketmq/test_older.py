@@ -16,11 +16,12 @@ from gateway.client.client import Client
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.node import Node
 from tests.interop.rocketmq.alone import LoneBroker
-from tests.interop.rocketmq.test_gateway import Subscriber, bodies, http
+from tests.interop.rocketmq.test_gateway import Subscriber, http
 from tests.interop.rocketmq.test_promises import TOPIC, by_coap, by_grpc, by_http, by_remoting
 from tests.interop.workshop import CLIENTS, java_classpath
 from tests.patience import until
 from tests.store.faults.soak import SOAK
+from tests.stored_records import stored_bodies
 
 pytestmark = [pytest.mark.interop, pytest.mark.skipif(not SOAK, reason="brokers of two older versions: make soak runs them")]
 WAIT_S = 90.0
@@ -79,7 +80,7 @@ def test_every_protocol_sends(gateway: Node, near: Client) -> None:
     publisher.publish(TOPIC, b"mqtt", 1)
     publisher.leave()
     wanted = {b"http", b"coap", b"remoting", b"grpc", b"mqtt"}
-    until(lambda: wanted <= set(bodies(near, TOPIC)), WAIT_S, lambda: str(bodies(near, TOPIC)))
+    until(lambda: wanted <= set(stored_bodies(near, TOPIC)), WAIT_S, lambda: str(stored_bodies(near, TOPIC)))
 
 
 def test_mqtt_gets_what_comes_live_and_while_it_was_away(older: LoneBroker, gateway: Node, near: Client) -> None:
