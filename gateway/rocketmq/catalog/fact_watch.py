@@ -14,7 +14,7 @@ from gateway.rocketmq.cluster_map import ClusterMap
 
 PERIOD_NS: Final = 60 * SECOND_NS
 UNTOLD_NS: Final = 5 * SECOND_NS
-"""The same while a broker has not told."""
+"""The same while there is a broker that has never answered."""
 
 log = logging.getLogger("headgate.rocketmq")
 
@@ -51,7 +51,7 @@ class FactWatch:
         self._stopped = True
 
     def _ask_later(self) -> None:
-        untold = any(each.fault for each in self.facts.brokers)
+        untold = any(each.silent for each in self.facts.brokers)
         self._clock.call_at(self._clock.monotonic_ns() + (UNTOLD_NS if untold else PERIOD_NS), self._ask)
 
     def _ask(self) -> None:

@@ -41,6 +41,7 @@ class BrokerFacts:
     settings  its configuration, empty when it does not tell
     fault     why it does not answer or is not what the name servers say, "": nothing is wrong
     refuses   True: it does not know the access key of this node, and answers nothing else either
+    silent    True: it did not answer
     """
 
     broker: str
@@ -48,6 +49,7 @@ class BrokerFacts:
     settings: Mapping[str, str]
     fault: str = ""
     refuses: bool = False
+    silent: bool = False
 
     def on(self, name: str, absent: str) -> bool:
         """A setting that is true or false; `absent` when it is not told."""
@@ -172,7 +174,7 @@ class FactFinding:
 
     def _configured(self, broker: str, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure):
-            self._end(BrokerFacts(broker, "", {}, answer.text))
+            self._end(BrokerFacts(broker, "", {}, answer.text, silent=True))
             return
         if answer.code == codes.NO_PERMISSION:
             # Who is known, and may not read the settings, may be allowed to send and to receive.

@@ -13,7 +13,7 @@ from domain.message import Message
 from domain.topic import Durability, Group, Topic
 from domain.transaction import COMMIT, EndTransaction
 from gateway.connection.client_connection import ClientConnection
-from gateway.rocketmq.catalog.fact_watch import PERIOD_NS, FactWatch
+from gateway.rocketmq.catalog.fact_watch import PERIOD_NS, UNTOLD_NS, FactWatch
 from gateway.rocketmq.catalog.facts import ALWAYS, IN_SYNC, NEVER, ClusterFacts, FactFinding
 from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
@@ -351,6 +351,23 @@ def test_a_broker_that_tells_its_settings_later_is_told_of_in_the_log(world: Wor
     facts_of(world)
     world.clock.run_for(2 * PERIOD_NS // 1_000_000)
     assert len(changed) == 2
+
+
+def test_a_broker_that_did_not_answer_at_the_start_is_asked_soon_again(world: World) -> None:
+    """One that listens before it serves."""
+    for server in world.cluster.brokers.values():
+        server.silent = True
+    found: list[ClusterFacts] = []
+    FactFinding(world.servers, world.map).start(found.append)
+    world.clock.run_until(lambda: bool(found))
+    assert all(each.silent for each in found[0].brokers)
+    changed: list[ClusterFacts] = []
+    FactWatch(world.servers, world.map, world.clock, found[0], changed.append).start()
+    for server in world.cluster.brokers.values():
+        server.silent = False
+    facts_of(world)
+    world.clock.run_for(2 * UNTOLD_NS // 1_000_000 + 1_000)
+    assert [each.durability for each in changed] == [Durability.FLUSHED]
 
 
 def test_a_broker_of_another_cluster_is_not_asked(world: World) -> None:
