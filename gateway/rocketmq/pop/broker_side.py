@@ -11,7 +11,8 @@ from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 NOTIFICATION_MS: Final = 5_000
-"""Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then."""
+"""Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then. It is longer
+where a broker holds thousands of them (`PopBrokers.poll_ms`)."""
 ORDERED_NOTIFICATION_MS: Final = 1_000
 """The same in ordered groups: brokers do not tell when a queue is free again."""
 FRUITLESS_MS: Final = 20
@@ -73,7 +74,8 @@ class BrokerSide:
             self._watch()
 
     def _watch(self) -> None:
-        poll_ms = ORDERED_NOTIFICATION_MS if self._read.ordered else NOTIFICATION_MS
+        wanted_ms = ORDERED_NOTIFICATION_MS if self._read.ordered else NOTIFICATION_MS
+        poll_ms = self._brokers.poll_ms(self._broker, wanted_ms)
         if not self._brokers.notify(self._broker, self._read.notification(poll_ms), poll_ms, self._notified):
             self._brokers.after(AGAIN_MS, self._found)
 

@@ -22,6 +22,9 @@ LATE_NS: Final = 250 * MILLISECOND_NS
 TICK_NS: Final = 50 * MILLISECOND_NS
 NOTIFICATIONS_MAX: Final = 8_192
 """NOTIFICATIONs that one broker holds for this node."""
+UNHURRIED: Final = 1_000
+"""NOTIFICATIONs that one broker holds and that last as long as their readers want; with N times as many, each lasts N times as
+long, so that a broker has the same number of them to renew in a second."""
 NOTIFICATION_MARGIN_MS: Final = 5_000
 """Time beyond that of the NOTIFICATION itself, after which its answer is given up."""
 
@@ -69,6 +72,10 @@ class PopBrokers:
             else:
                 self._late.pop(pop.broker, None)
         done(pop, answer)
+
+    def poll_ms(self, broker: str, wanted_ms: int) -> int:
+        """How long the next NOTIFICATION at a broker lasts, which should last `wanted_ms`."""
+        return wanted_ms * max(1, -(-self._notifications.get(broker, 0) // UNHURRIED))
 
     def notify(self, broker: str, request: BrokerRequest, poll_ms: int, done: Answered) -> bool:
         """Send a NOTIFICATION that the broker answers after `poll_ms` at the latest. False: it holds as many as it may."""
