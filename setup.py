@@ -33,7 +33,7 @@ FOLDERS = {
     "domain": ("address", "message", "octets", "property", "receipt", "record", "store_request"),
     "domain/delivery": ("expiry", "routed"),
     "domain/filter": ("tag",),
-    "protocols": ("hosts", "marks"),
+    "protocols": ("hosts", "marks", "upload"),
     "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "media", "message", "mid_page", "observe", "option", "outcome",
