@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 VALID_DAYS: Final = 3650
+
+
+def kept_pair(folder: Path, names: Sequence[str]) -> tuple[Path, Path]:
+    """Certificate and key in `folder`. They are made when one is missing: once, when several nodes have this folder.
+
+    Nodes that start together would each write files of their own over those of the others, and some have a key that does not
+    belong to their certificate.
+    """
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (certificate.exists() and key.exists()):
+            self_signed(certificate, key, names)
+    return certificate, key
 
 
 def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
-from gateway.runtime.certificate import self_signed
+from gateway.runtime.certificate import kept_pair
 from protocols.adapter import Adapter, Peer
 from protocols.registry import Opening, Recogniser
 
@@ -116,10 +116,7 @@ class TlsContexts:
     def _pair(self) -> tuple[str, str]:
         if self._certificate:
             return self._certificate, self._key
-        certificate, key = self._folder / "tls" / "certificate.pem", self._folder / "tls" / "key.pem"
-        if not (certificate.exists() and key.exists()):
-            certificate.parent.mkdir(parents=True, exist_ok=True)
-            self_signed(certificate, key, self._names)
+        certificate, key = kept_pair(self._folder / "tls", self._names)
         return str(certificate), str(key)
 
 
