@@ -19,6 +19,8 @@ REST_NS: Final = 10 * _SECOND_NS
 RESTLESS_MAX: Final = 8_192
 """When this many tables have changed since the last packing, the next one is not later than _LOOK_NS: live ones are large."""
 _LOOK_NS: Final = 100_000_000
+_COVERS: Final = 2
+"""Further checkpoints of a clean end: who waited for messages leases the last ones while the first is written."""
 _LOOKS: Final = 9
 """Looks between two seconds at how many tables have changed, while they are many."""
 
@@ -103,8 +105,9 @@ class Housekeeping:
 
     def drain(self, done: Callable[[], None]) -> None:
         """Refuse new writes, make the earlier ones durable and write a checkpoint; then call `done`."""
+        commit, checkpointer = self._parts.commit, self._parts.checkpointer
         self._parts.admission.close("the store is being closed")
-        if self._parts.commit.refusal() is not None:
+        if commit.refusal() is not None:
             done()
             return
 
@@ -112,7 +115,13 @@ class Housekeeping:
             self._disk.remove(ABORT)
             done()
 
-        self._parts.checkpointer.begin(False, lambda: self._parts.commit.mark.write(marked))
+        def covered(more: int) -> None:
+            if more and checkpointer.last.position < commit.end:
+                checkpointer.begin(False, partial(covered, more - 1))
+            else:
+                commit.mark.write(marked)
+
+        checkpointer.begin(False, partial(covered, _COVERS))
 
     def close(self) -> None:
         """Stop the parts and close the files. Without `drain` before, the next start reads the log from the last checkpoint."""

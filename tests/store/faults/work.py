@@ -191,7 +191,7 @@ class Work:
 
         def done(placed: list[Placed]) -> None:
             for body, place in zip(bodies, placed, strict=True):
-                self.promises.note("stored", body, (place.queue_offset, self.driver.clock.wall_ms()))
+                self.promises.note("stored", body, (place.queue_offset, place.store_ms))
             for item in changes:
                 self.promises.note("put-done", (item.space, item.key), item.value)
             if then is not None:
