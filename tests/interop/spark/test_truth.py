@@ -76,9 +76,11 @@ def topic(node: Node, method: str, name: str, **settings: int) -> None:
 
 
 def send(node: Node, name: str, first: int, after: int, queues: int = 2) -> None:
+    """Send numbers, and wait until they can be read: a message whose sync takes too long is answered before that."""
     with client(node) as one:
-        for number in range(first, after):
-            one.send(name, b"%d" % number, queue_id=number % queues)
+        sent = [one.send(name, b"%d" % number, queue_id=number % queues) for number in range(first, after)]
+        newest = {each.queue: each.offset for each in sent}
+        until(lambda: all(edges.after > newest[queue] for queue, edges in one.bounds(list(newest)).items()), PATIENCE_S)
 
 
 class Query:
