@@ -106,6 +106,15 @@ def renamed(data: bytes, topic: str, properties: bytes) -> bytes:
     return b"".join((head, data[8 : record.topic_at], tail))
 
 
+def stored_at(data: bytes, store_host: bytes) -> bytes:
+    """The record as stored by the broker at `store_host` (8 or 20 bytes). Its size changes between IPv4 and IPv6."""
+    at = 76 if data[39] & 0x10 else 64
+    end = at + (20 if data[39] & 0x20 else 8)
+    flag = data[39] & 0xDF | (0x20 if len(store_host) == 20 else 0)
+    size = len(data) - (end - at) + len(store_host)
+    return b"".join((size.to_bytes(4, "big"), data[4:39], bytes([flag]), data[40:at], store_host, data[end:]))
+
+
 def check(data: bytes) -> bool:
     """True when `data` is one whole record whose lengths agree and whose body matches its CRC. Never raises."""
     size = len(data)

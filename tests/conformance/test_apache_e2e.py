@@ -69,12 +69,12 @@ def test_what_is_not_expected_is_counted(
     outcome: Outcome, surprises: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "expected.toml"
-    place.write_text('[grpc]\n"A#known" = "a reason"\n[grpc.either]\n"A#any" = "chance"\n')
+    place.write_text('[gateway.grpc]\n"A#known" = "a reason"\n[gateway.grpc.either]\n"A#any" = "chance"\n')
     monkeypatch.setattr(expected, "EXPECTED", place)
-    verdict = expected.Verdict("grpc")
+    verdict = expected.Verdict("grpc", "gateway")
     verdict.take(outcome)
     assert verdict.close() == surprises
 
 
 def test_a_module_without_a_test_is_a_surprise() -> None:
-    assert expected.Verdict("grpc").close() == 1
+    assert expected.Verdict("grpc", "gateway").close() == 1

@@ -62,6 +62,13 @@ def test_patches_touch_only_their_field(message: Message, times: int, properties
 
 
 @settings(max_examples=100)
+@given(messages, st.sampled_from((V4, V6)), st.sampled_from((V4, V6)))
+def test_another_store_host_leaves_all_else(message: Message, before: bytes, after: bytes) -> None:
+    moved = record.stored_at(record.encode(message, 5, 6, 7, before), after)
+    assert moved == record.encode(message, 5, 6, 7, after)
+
+
+@settings(max_examples=100)
 @given(messages, st.data())
 def test_no_damage_passes_the_check_in_body_or_lengths(message: Message, data: st.DataObject) -> None:
     stored = record.encode(message, 1, 2, 3, V4)

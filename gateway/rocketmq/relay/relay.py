@@ -13,7 +13,7 @@ from domain.nameserver.route import BrokerAddresses
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
-from gateway.rocketmq.relay import routes
+from gateway.rocketmq.relay import routes, stored
 from gateway.rocketmq.relay.brokers import OpenPort, RelayBrokers
 from gateway.rocketmq.relay.session import NAMESERVER, RelaySession
 from gateway.rocketmq.relay.settings import RelaySettings
@@ -159,11 +159,17 @@ class Relay:
         return ", ".join(found) or "none, since broker_ports is 0"
 
     def rewritten(self, code: int) -> bool:
-        """True when replies to a request code carry addresses."""
+        """True when a name server's replies to a request code carry addresses."""
         return code in routes.REWRITTEN
 
-    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes:
-        """A name server's reply with the addresses at which clients reach the brokers; `direct`: with the brokers' own."""
+    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
+        """A reply with the addresses at which clients reach the brokers; None: as it is.
+
+        direct   a route has the brokers' own addresses
+        """
+        if code in stored.REWRITTEN:
+            records = stored.rewritten(frame.body, self.brokers.host, self.brokers.ports)
+            return None if records is None else frame.with_body(records)
         try:
             found = routes.parsed(frame.body)
             brokers = routes.brokers_of(found)

@@ -8,6 +8,7 @@ from domain.address import endpoint_text
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
+from gateway.rocketmq.relay import stored
 from gateway.rocketmq.relay.asked import AskedOfClient
 from gateway.rocketmq.relay.fan import Fan
 from gateway.rocketmq.relay.target import (
@@ -64,10 +65,13 @@ class RelayPart(Protocol):
         """At which ports which brokers are served, for people."""
 
     def rewritten(self, code: int) -> bool:
-        """True when replies to a request code carry addresses."""
+        """True when a name server's replies to a request code carry addresses."""
 
-    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes:
-        """A name server's reply with the addresses at which clients reach the brokers; `direct`: with the brokers' own."""
+    def reply(self, code: int, frame: FrameSlice, direct: bool) -> bytes | None:
+        """A reply with the addresses at which clients reach the brokers; None: as it is.
+
+        direct   a route has the brokers' own addresses
+        """
 
     def lost(self, uplink: Uplink, reason: str) -> None:
         """A connection has ended without being asked to."""
@@ -154,7 +158,7 @@ class RelaySession:
             )
             return None
         if frame.flag & FLAG_ONEWAY == 0:
-            if key == NAMESERVER and self._part.rewritten(frame.code):
+            if self._part.rewritten(frame.code) if key == NAMESERVER else frame.code in stored.REWRITTEN:
                 uplink.special[frame.opaque] = frame.code
                 if frame.code == codes.GET_ROUTE and not names_brokers(frame):
                     self._direct.add(frame.opaque)

@@ -14,11 +14,11 @@ EITHER: Final = "either"
 
 
 class Verdict:
-    """Compares each outcome with what is expected of its module and prints one line for it."""
+    """Compares each outcome with what is expected of its module at a place, and prints one line for it."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, at: str) -> None:
         self.module = module
-        listed = tomllib.loads(EXPECTED.read_text()).get(module, {})
+        listed = tomllib.loads(EXPECTED.read_text()).get(at, {}).get(module, {})
         self._either: dict[str, str] = listed.pop(EITHER, {})
         self._reasons: dict[str, str] = listed
         self._tests = self._failed = self._surprises = 0

@@ -13,7 +13,7 @@ from typing import Final
 from tests.conformance.apache_e2e.expected import Verdict
 from tests.conformance.apache_e2e.java import BUILD_S
 from tests.conformance.apache_e2e.report import TEXT, Outcome
-from tests.interop.node import Node
+from tests.interop.rocketmq.places import place
 
 SUITE_S: Final = 600
 OLD: Final = "github.com/apache/rocketmq-clients/golang"
@@ -26,19 +26,19 @@ RENAMED: Final = {
 PROJECT: Final = Path(__file__).with_name("golang.xml")
 
 
-def run(checkout: Path, folder: Path, verdict: Verdict, client: str | None = None) -> None:
-    """Compile the module and run all its tests on one node."""
+def run(checkout: Path, folder: Path, verdict: Verdict, at: str, client: str | None = None) -> None:
+    """Compile the module and run all its tests at one place."""
     shutil.rmtree(folder, ignore_errors=True)
     copy = folder / "golang"
     shutil.copytree(checkout / "golang", copy)
     if client is not None:
         _exchange(copy, client)
     _mqadmin(folder)
-    with Node(folder / "node", "--durability", "page") as node:
+    with place(at, folder / "place") as there:
         places = {
-            "NAMESERVER": f"127.0.0.1:{node.port('nameserver')}",
-            "GRPC_ENDPOINT": f"127.0.0.1:{node.port('grpc')}",
-            "BROKER_ADDR": f"127.0.0.1:{node.port('remoting')}",
+            "NAMESERVER": there.nameserver,
+            "GRPC_ENDPOINT": there.grpc,
+            "BROKER_ADDR": there.brokers["broker-a"],
             "CLUSTER_NAME": "DefaultCluster",
         }
         done = subprocess.run(

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.conformance.apache_e2e.expected import Verdict
 from tests.conformance.apache_e2e.report import Outcome, outcomes
-from tests.interop.node import Node
+from tests.interop.rocketmq.places import Place, place
 
 BUILD_S: Final = 600
 CLASS_S: Final = 420
@@ -42,7 +42,7 @@ SPRING_TOPICS: Final = tuple(f"topic-{kind}-spring-test" for kind in ("normal", 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A project of ours that compiles one folder of the suite, and the properties by which its tests find the node."""
+    """A project of ours that compiles one folder of the suite, and the properties by which its tests find the place."""
 
     project: str
     folder: str
@@ -72,20 +72,21 @@ MODULES: Final = {
 
 
 def run(
-    checkout: Path, folder: Path, module: Module, verdict: Verdict, client: str | None = None, wanted: Collection[str] = ()
-) -> None:
-    """Compile the module and run its classes, or those that are wanted, on one node."""
+    checkout: Path, folder: Path, module: Module, verdict: Verdict, at: str, client: str | None = None,
+    wanted: Collection[str] = (),
+) -> None:  # fmt: skip
+    """Compile the module and run its classes, or those that are wanted, at one place."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     checkout = source(checkout, folder / "source", module, client)
     classpath = build(checkout, folder, module, client)
-    with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
+    with place(at, folder / "place", module.environment) as there:
         for topic in module.topics:
-            make_topic(folder, classpath, node, topic)
+            make_topic(folder, classpath, there.nameserver, topic)
         for name in classes(checkout / module.folder, folder / "build/test-classes"):
             if wanted and name.rpartition(".")[2] not in wanted:
                 continue
-            for outcome in run_class(module, checkout, folder, [*options(module, node), "-cp", classpath], name):
+            for outcome in run_class(module, checkout, folder, [*options(module, there), "-cp", classpath], name):
                 verdict.take(outcome)
 
 
@@ -123,10 +124,10 @@ def classes(folder: Path, compiled: Path) -> list[str]:
     return [".".join(path.with_suffix("").parts) for path in found if (compiled / path.with_suffix(".class")).exists()]
 
 
-def options(module: Module, node: Node) -> list[str]:
-    """The properties that name the node's ports."""
-    found = [f"-D{module.namesrv}=127.0.0.1:{node.port('nameserver')}", *module.settings]
-    return [*found, f"-D{module.endpoint}=127.0.0.1:{node.port('grpc')}"] if module.endpoint else found
+def options(module: Module, there: Place) -> list[str]:
+    """The properties that name the addresses."""
+    found = [f"-D{module.namesrv}={there.nameserver}", *module.settings]
+    return [*found, f"-D{module.endpoint}={there.grpc}"] if module.endpoint else found
 
 
 def java(folder: Path) -> list[str]:
@@ -134,9 +135,9 @@ def java(folder: Path) -> list[str]:
     return ["java", "-Xmx512m", f"-Duser.home={folder / 'home'}", f"-Drocketmq.home.dir={folder / 'home'}"]
 
 
-def make_topic(folder: Path, classpath: str, node: Node, topic: str) -> None:
+def make_topic(folder: Path, classpath: str, nameserver: str, topic: str) -> None:
     """By mqadmin, which ends with 0 whether or not its patience of three seconds was enough."""
-    words = ("updateTopic", "-n", f"127.0.0.1:{node.port('nameserver')}", "-c", "DefaultCluster", "-t", topic)
+    words = ("updateTopic", "-n", nameserver, "-c", "DefaultCluster", "-t", topic)
     for _ in range(ATTEMPTS):
         done = subprocess.run(
             [*java(folder), "-cp", classpath, ADMIN, *words], capture_output=True, text=True, timeout=CLASS_S, check=True

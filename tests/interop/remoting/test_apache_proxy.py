@@ -5,11 +5,7 @@ The Go and Java SDKs use the proxy over gRPC, the Java client over remoting.
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,71 +15,29 @@ from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import make_group, make_topic
 from tests.interop.grpc.test_go import client, run
 from tests.interop.lite_setup import LiteClient, make_lite_group
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
 from tests.interop.remoting.java import build
+from tests.interop.rocketmq.proxy import ApacheProxy
 from tests.interop.test_java_scenes import GRPC
 from tests.interop.test_java_scenes import run as scenes
-from tests.interop.workshop import java_classpath
 
 pytestmark = pytest.mark.interop
-PEER = ROOT / "benchmarks" / "apache"
-START_S = 60
 CLIENT_S = 150
 
 __all__ = ["client"]
 
 
 @pytest.fixture(scope="module")
-def jars() -> str:
-    """The class path of the proxy, whose jars Maven fetches."""
-    return java_classpath(PEER, "Apache's proxy 5.5.0")
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, jars: str, client: Path) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Node]:
     with Node(tmp_path_factory.mktemp("node")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory: pytest.TempPathFactory, jars: str, node: Node) -> Iterator[dict[str, int]]:
-    """A running proxy -> its ports, grpc and remoting."""
-    folder = tmp_path_factory.mktemp("proxy")
-    grpc, remoting = free_port(), free_port()
-    settings = {
-        "rocketMQClusterName": "DefaultCluster", "proxyMode": "CLUSTER", "namesrvAddr": f"127.0.0.1:{node.port('nameserver')}",
-        "grpcServerPort": grpc, "remotingListenPort": remoting,
-    }  # fmt: skip
-    (folder / "conf").mkdir()
-    (folder / "conf" / "rmq-proxy.json").write_text(json.dumps(settings))
-    command = [
-        "java", "-Xms256m", "-Xmx512m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars,
-        "org.apache.rocketmq.proxy.ProxyStartup",
-    ]  # fmt: skip
-    with (folder / "output.txt").open("wb") as output:
-        environment = {**os.environ, "RMQ_PROXY_HOME": str(folder)}
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=environment)
-    try:
-        end = time.monotonic() + START_S
-        while b"startup successfully" not in (folder / "output.txt").read_bytes():
-            text = (folder / "output.txt").read_text(errors="replace")
-            if process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"{text[-4000:]}\n{node.text()[-2000:]}")
-            time.sleep(0.1)
-        yield {"grpc": grpc, "remoting": remoting}
-    finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def proxy(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Iterator[ApacheProxy]:
+    """A running proxy."""
+    with ApacheProxy(tmp_path_factory.mktemp("proxy"), f"127.0.0.1:{node.port('nameserver')}") as running:
+        yield running
 
 
 @pytest.mark.parametrize(
@@ -92,16 +46,16 @@ def free_port() -> int:
      ("transact", "TRANSACTION", True)],
 )  # fmt: skip
 def test_a_grpc_client_of_the_proxy(
-    client: Path, node: Node, proxy: dict[str, int], scenario: str, kind: str, tls: bool, tmp_path: Path
+    client: Path, node: Node, proxy: ApacheProxy, scenario: str, kind: str, tls: bool, tmp_path: Path
 ) -> None:
     topic = f"proxied-{scenario}"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
-    run(client, scenario, proxy["grpc"], topic, tmp_path, tls)
+    run(client, scenario, proxy.grpc, topic, tmp_path, tls)
 
 
 def test_the_java_sdk_over_grpc_through_the_proxy(
-    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+    node: Node, proxy: ApacheProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Filters, timers and their recall, waiting receives, changed invisible times."""
     wanted = ("sql", "recall", "waiting")
@@ -109,20 +63,20 @@ def test_the_java_sdk_over_grpc_through_the_proxy(
         make_topic(node, f"JavaGrpc-{scene}", GRPC[scene])
         make_group(node, f"JavaGrpc-{scene}-group", orderly=False)
     command = compiled(tmp_path_factory.mktemp("grpc"))
-    told = scenes([*command, "GrpcSuite", "features", f"127.0.0.1:{proxy['grpc']}", *wanted])
+    told = scenes([*command, "GrpcSuite", "features", f"127.0.0.1:{proxy.grpc}", *wanted])
     assert {name: text.split()[0] for name, text in told.items()} == dict.fromkeys(wanted, "OK"), told
 
 
 @pytest.mark.parametrize(("scenario", "kind"), [("push", "NORMAL"), ("fifo", "FIFO")])
 def test_push_consumers_of_the_java_sdk(
-    node: Node, proxy: dict[str, int], scenario: str, kind: str, tmp_path_factory: pytest.TempPathFactory
+    node: Node, proxy: ApacheProxy, scenario: str, kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Redelivery after a failure, without TLS; each message group in order, with TLS."""
     topic, transport = f"proxied-java-{scenario}", "tls" if kind == "FIFO" else "plain"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
     command = compiled(tmp_path_factory.mktemp("grpc"))
-    seen = said(node, [*command, "GrpcClient", f"127.0.0.1:{proxy['grpc']}", transport, scenario, topic, f"{topic}-group"])
+    seen = said(node, [*command, "GrpcClient", f"127.0.0.1:{proxy.grpc}", transport, scenario, topic, f"{topic}-group"])
     if kind == "FIFO":
         for group in range(3):
             found = [line[1] for line in seen if line[0] == "seen" and line[5] == f"group-{group}"]
@@ -132,12 +86,12 @@ def test_push_consumers_of_the_java_sdk(
         assert sorted(line[1] for line in seen if line[0] == "seen") == sorted([*(f"body {at}" for at in range(30)), "body 3"])
 
 
-def test_transactions_of_the_java_sdk(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_transactions_of_the_java_sdk(node: Node, proxy: ApacheProxy, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Commit, rollback, and undecided: the node checks with the proxy, which asks the producer."""
     make_topic(node, "proxied-java-orders", "TRANSACTION")
     make_group(node, "proxied-java-orders-group", orderly=False)
     command = compiled(tmp_path_factory.mktemp("grpc"))
-    endpoint = f"127.0.0.1:{proxy['grpc']}"
+    endpoint = f"127.0.0.1:{proxy.grpc}"
     lines = said(node, [*command, "GrpcTransaction", endpoint, "proxied-java-orders", "proxied-java-orders-group"])
     assert sorted(body for kind, body in lines if kind == "asked") == [f"orphan {at}" for at in range(20, 26)]
     wanted = sorted([*(f"commit {at}" for at in range(10)), *(f"orphan {at}" for at in (20, 22, 24))])
@@ -152,7 +106,7 @@ def said(node: Node, command: list[str]) -> list[list[str]]:
     return [line.split("\t") for line in output.splitlines() if "\t" in line]
 
 
-def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_lite_topics_through_the_proxy(node: Node, proxy: ApacheProxy, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Messages in order and not, a redelivery, a takeover of a topic, too many topics, a group that is not bound."""
     for topic in ("lite-sessions", "lite-unbound"):
         make_topic(node, topic, "LITE")
@@ -167,7 +121,7 @@ def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_pa
         "quota:lite-sessions:lite-few", "unbound:lite-unbound:lite-nowhere",
     )  # fmt: skip
     command = compiled(tmp_path_factory.mktemp("lite"))
-    client = LiteClient(command, f"127.0.0.1:{proxy['grpc']}", scenes, tmp_path_factory.mktemp("home"))
+    client = LiteClient(command, f"127.0.0.1:{proxy.grpc}", scenes, tmp_path_factory.mktemp("home"))
     try:
         client.wait_ready()
         client.go_on()
@@ -187,22 +141,22 @@ def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_pa
 
 
 def test_the_java_client_over_remoting_through_the_proxy(
-    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+    node: Node, proxy: ApacheProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Synchronous, asynchronous, one-way and batch sends, pulled from assigned queues."""
     make_topic(node, "proxied-remoting", "NORMAL")
     make_group(node, "cg_pull_proxied-remoting", orderly=False)
-    build(tmp_path_factory.mktemp("java")).scenario("send", f"127.0.0.1:{proxy['remoting']}", "proxied-remoting")
+    build(tmp_path_factory.mktemp("java")).scenario("send", f"127.0.0.1:{proxy.remoting}", "proxied-remoting")
 
 
 def test_push_consumers_over_remoting_through_the_proxy(
-    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+    node: Node, proxy: ApacheProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Two members that share the queues, a retry, queues in order."""
     for scene in ("push", "orderly"):
         make_topic(node, f"Java-proxied-{scene}", "NORMAL")
         make_group(node, f"cg-proxied-{scene}", orderly=scene == "orderly")
     java = build(tmp_path_factory.mktemp("java"))
-    address = f"127.0.0.1:{proxy['remoting']}"
+    address = f"127.0.0.1:{proxy.remoting}"
     told = scenes([*java.command("Suite"), "proxied", address, address])
     assert {name: text.split()[0] for name, text in told.items()} == {"push": "OK", "orderly": "OK"}, told

@@ -18,5 +18,5 @@ pytestmark = pytest.mark.interop
 def test_every_call_of_the_dashboard_tells_the_facts(tmp_path: Path) -> None:
     java = build(tmp_path)
     with Node(tmp_path / "node") as node:
-        done = java.run("Dashboard", f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}")
+        done = java.run("Dashboard", f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}", "Board")
         assert "OK dashboard" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:]

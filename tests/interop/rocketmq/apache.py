@@ -33,10 +33,15 @@ JVM = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )  # fmt: skip
 CLUSTER = "DefaultCluster"
+TWO = ("broker-a", "broker-b")
 _GET_RUNTIME_INFO = 28
 _GET_MAX_OFFSET = 30
 _GET_ROUTE = 105
 _CHANCE = random.SystemRandom()
+_RUN_PORTS = 4
+"""Ports of one broker."""
+_given: list[int] = []
+"""Ports that this process has chosen."""
 
 
 def classpath() -> str:
@@ -122,14 +127,14 @@ class JavaServer:
 
 
 class ApacheCluster:
-    """A name server and two brokers."""
+    """A name server and masters, two unless others are named."""
 
-    def __init__(self, folder: Path, **settings: object) -> None:
-        """`settings` are added to those of the brokers."""
+    def __init__(self, folder: Path, names: Sequence[str] = TWO, **settings: object) -> None:
+        """`names`: of the brokers; `settings` are added to those of the brokers."""
         self.nameserver = JavaServer("nameserver", folder / "ns", free_run(), "namesrv.NamesrvStartup", {})
         self.brokers = {
             name: JavaServer(name, folder / name, free_run(), "broker.BrokerStartup", self._broker(name, folder, settings))
-            for name in ("broker-a", "broker-b")
+            for name in names
         }
 
     def _broker(self, name: str, folder: Path, settings: dict[str, object]) -> dict[str, object]:
@@ -268,10 +273,13 @@ def eventually(true: Callable[[], bool], text: str, seconds: float = START_S) ->
 def free_run() -> int:
     """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above.
 
-    It is below those that the system gives to connections, one of which may begin before the server listens.
+    It is below those that the system gives to connections, one of which may begin before the server listens. No neighbour of a
+    port that was given before is given: the first server may not listen yet.
     """
     while True:
         port = _CHANCE.randrange(20_000, 32_000)
+        if any(abs(port - other) < _RUN_PORTS for other in _given):
+            continue
         held: list[socket.socket] = []
         try:
             for near in range(port - 2, port + 2):
@@ -282,4 +290,5 @@ def free_run() -> int:
         finally:
             for each in held:
                 each.close()
+        _given.append(port)
         return port

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_lowercase
 from types import TracebackType
 
 from tests.interop.rocketmq.apache import free_run
@@ -14,11 +16,20 @@ HOST = "127.0.0.1"
 
 
 class RelayNode:
-    """One gateway, from `with` to the end of the block. `by_name`: brokers have no ports of their own."""
+    """One gateway, from `with` to the end of the block.
 
-    def __init__(self, folder: Path, before: str, by_name: bool = False) -> None:
+    by_name       brokers have no ports of their own
+    brokers       how many the cluster has
+    environment   added to that of the gateway
+    """
+
+    def __init__(
+        self, folder: Path, before: str, by_name: bool = False, brokers: int = 2, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._first_port = 0 if by_name else free_run()
+        self._brokers = brokers
         self.node = gateway_before(before, folder, "--durability", "page", broker_ports=self._first_port)
+        self.node.environment.update(environment or {})
 
     @property
     def nameserver(self) -> str:
@@ -27,7 +38,7 @@ class RelayNode:
 
     def at(self, number: int) -> str:
         """The address of a broker, in the order of their names. A broker gets another port when one is taken."""
-        [*_, port] = re.findall(rf"broker broker-{'ab'[number]} at \S+ is served at port (\d+)", self.node.text())
+        [*_, port] = re.findall(rf"broker broker-{ascii_lowercase[number]} at \S+ is served at port (\d+)", self.node.text())
         return f"{HOST}:{port}"
 
     def __enter__(self) -> RelayNode:
@@ -40,8 +51,8 @@ class RelayNode:
         self.node.kill()
 
     def _served(self) -> bool:
-        """True when both brokers have their ports."""
-        return self.node.text().count(" is served at port ") >= 2
+        """True when all brokers have their ports."""
+        return self.node.text().count(" is served at port ") >= self._brokers
 
     def text(self) -> str:
         """What it has logged."""

@@ -14,9 +14,9 @@ import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.utils.NetworkUtil;
 import org.apache.rocketmq.remoting.protocol.admin.ConsumeStats;
 import org.apache.rocketmq.remoting.protocol.admin.TopicStatsTable;
-import org.apache.rocketmq.remoting.protocol.body.BrokerStatsData;
 import org.apache.rocketmq.remoting.protocol.body.ClusterInfo;
 import org.apache.rocketmq.remoting.protocol.body.CMResult;
 import org.apache.rocketmq.remoting.protocol.body.Connection;
@@ -26,20 +26,23 @@ import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfi
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.admin.api.MessageTrack;
 import org.apache.rocketmq.tools.admin.api.TrackType;
+import org.apache.rocketmq.tools.command.stats.StatsAllSubCommand;
 
-/** What rocketmq-dashboard asks by DefaultMQAdminExt, page by page: `Dashboard NAMESERVER BROKER`. */
+/** What rocketmq-dashboard asks by DefaultMQAdminExt, page by page: `Dashboard NAMESERVER BROKER TOPIC`. */
 public final class Dashboard {
-    private static final String TOPIC = "Board";
-    private static final String GROUP = "cg_Board";
     private static final int COUNT = 24;
     private static DefaultMQAdminExt admin;
     private static String broker;
+    private static String name;
+    private static String members;
 
     private Dashboard() {
     }
 
     public static void main(String[] args) {
         broker = args[1];
+        name = args[2];
+        members = "cg_" + name;
         try {
             admin = new DefaultMQAdminExt(30_000L);
             admin.setAdminExtGroup("TOOLS_ADMIN");
@@ -77,18 +80,18 @@ public final class Dashboard {
         ClusterInfo cluster = admin.examineBrokerClusterInfo();
         check(cluster.getBrokerAddrTable().get("broker-a").getBrokerAddrs().get(0L).equals(broker), cluster.getBrokerAddrTable());
         check(cluster.getClusterAddrTable().get("DefaultCluster").equals(Set.of("broker-a")), cluster.getClusterAddrTable());
-        admin.createAndUpdateTopicConfig(broker, new TopicConfig(TOPIC, 4, 4, 6, 0));
+        admin.createAndUpdateTopicConfig(broker, new TopicConfig(name, 4, 4, 6, 0));
         SubscriptionGroupConfig group = new SubscriptionGroupConfig();
-        group.setGroupName(GROUP);
+        group.setGroupName(members);
         group.setRetryMaxTimes(7);
         admin.createAndUpdateSubscriptionGroupConfig(broker, group);
-        check(admin.fetchAllTopicList().getTopicList().contains(TOPIC), "the list of topics");
-        TopicConfig topic = admin.examineTopicConfig(broker, TOPIC);
+        check(admin.fetchAllTopicList().getTopicList().contains(name), "the list of topics");
+        TopicConfig topic = admin.examineTopicConfig(broker, name);
         check(topic.getReadQueueNums() == 4 && topic.getPerm() == 6, topic);
-        check(admin.getAllTopicConfig(broker, 5_000).getTopicConfigTable().get(TOPIC).getWriteQueueNums() == 4, "all topics");
-        check(admin.examineSubscriptionGroupConfig(broker, GROUP).getRetryMaxTimes() == 7, "the group");
-        check(admin.getAllSubscriptionGroup(broker, 5_000).getSubscriptionGroupTable().containsKey(GROUP), "all groups");
-        TopicRouteData route = admin.examineTopicRouteInfo(TOPIC);
+        check(admin.getAllTopicConfig(broker, 5_000).getTopicConfigTable().get(name).getWriteQueueNums() == 4, "all topics");
+        check(admin.examineSubscriptionGroupConfig(broker, members).getRetryMaxTimes() == 7, "the group");
+        check(admin.getAllSubscriptionGroup(broker, 5_000).getSubscriptionGroupTable().containsKey(members), "all groups");
+        TopicRouteData route = admin.examineTopicRouteInfo(name);
         check(route.getQueueDatas().get(0).getReadQueueNums() == 4, route);
         check(admin.getBrokerConfig(broker).getProperty("brokerName").equals("broker-a"), "the configuration");
     }
@@ -99,14 +102,14 @@ public final class Dashboard {
         producer.start();
         List<SendResult> sent = new ArrayList<>();
         for (int i = 0; i < COUNT; i++) {
-            sent.add(producer.send(new Message(TOPIC, "A", "key" + i, ("m" + i).getBytes(StandardCharsets.UTF_8))));
+            sent.add(producer.send(new Message(name, "A", "key" + i, ("m" + i).getBytes(StandardCharsets.UTF_8))));
         }
         producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
         AtomicInteger seen = new AtomicInteger();
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(GROUP);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(members);
         consumer.setNamesrvAddr(nameserver);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.subscribe(TOPIC, "*");
+        consumer.subscribe(name, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             seen.addAndGet(messages.size());
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
@@ -115,41 +118,58 @@ public final class Dashboard {
         until("all consumed", () -> seen.get() >= COUNT);
         consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
         Thread.sleep(500);
-        TopicStatsTable stats = admin.examineTopicStats(TOPIC);
+        TopicStatsTable stats = admin.examineTopicStats(name);
         check(stats.getOffsetTable().values().stream().mapToLong(each -> each.getMaxOffset() - each.getMinOffset()).sum() == COUNT,
             stats.getOffsetTable());
-        ConsumeStats progress = admin.examineConsumeStats(GROUP, TOPIC);
+        ConsumeStats progress = admin.examineConsumeStats(members, name);
         check(progress.computeTotalDiff() == 0 && progress.getOffsetTable().size() == 4, progress.getOffsetTable());
-        check(admin.examineConsumeStats(GROUP).computeTotalDiff() == 0, "the whole group");
-        check(admin.queryTopicConsumeByWho(TOPIC).getGroupList().equals(new java.util.HashSet<>(Set.of(GROUP))), "consumed by");
-        Connection connection = admin.examineConsumerConnectionInfo(GROUP).getConnectionSet().iterator().next();
+        check(admin.examineConsumeStats(members).computeTotalDiff() == 0, "the whole group");
+        check(admin.queryTopicConsumeByWho(name).getGroupList().equals(new java.util.HashSet<>(Set.of(members))), "consumed by");
+        Connection connection = admin.examineConsumerConnectionInfo(members).getConnectionSet().iterator().next();
         String client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
         check(connection.getClientId().equals(client), connection.getClientId());
-        check(admin.examineConsumerConnectionInfo(GROUP, broker).getConnectionSet().size() == 1, "by broker");
-        check(admin.examineProducerConnectionInfo("pg_Board", TOPIC).getConnectionSet().size() == 1, "producers");
-        check(admin.getConsumerRunningInfo(GROUP, client, false).getMqTable().size() >= 4, "running info");
-        check(admin.getConsumerRunningInfo(GROUP, client, true).getJstack().contains("ConsumeMessageThread"), "stacks");
+        check(admin.examineConsumerConnectionInfo(members, broker).getConnectionSet().size() == 1, "by broker");
+        check(admin.examineProducerConnectionInfo("pg_Board", name).getConnectionSet().size() == 1, "producers");
+        check(admin.getConsumerRunningInfo(members, client, false).getMqTable().size() >= 4, "running info");
+        check(admin.getConsumerRunningInfo(members, client, true).getJstack().contains("ConsumeMessageThread"), "stacks");
         SendResult last = sent.get(COUNT - 1);
-        MessageExt message = admin.viewMessage(TOPIC, last.getOffsetMsgId());
+        MessageExt message = admin.viewMessage(name, last.getOffsetMsgId());
         check(new String(message.getBody(), StandardCharsets.UTF_8).equals("m" + (COUNT - 1)), message);
-        check(admin.viewMessage(TOPIC, last.getMsgId()).getQueueOffset() == last.getQueueOffset(), "by unique id");
-        check(admin.queryMessage(TOPIC, "key3", 64, 0, System.currentTimeMillis() + 60_000).getMessageList().size() == 1, "by key");
-        List<MessageTrack> tracks = admin.messageTrackDetail(message);
+        List<MessageExt> byKey = admin.queryMessage(name, "key3", 64, 0, System.currentTimeMillis() + 60_000).getMessageList();
+        check(byKey.size() == 1 && where(byKey.get(0)).equals(broker), byKey);
+        MessageExt byUniqueId = admin.viewMessage(name, last.getMsgId());
+        check(byUniqueId.getQueueOffset() == last.getQueueOffset(), "by unique id");
+        check(where(byUniqueId).equals(broker), "where it is stored: " + where(byUniqueId));
+        List<MessageTrack> tracks = admin.messageTrackDetail(byUniqueId);
         check(tracks.size() == 1 && tracks.get(0).getTrackType() == TrackType.CONSUMED, tracks);
-        check(admin.consumeMessageDirectly(GROUP, client, TOPIC, last.getOffsetMsgId()).getConsumeResult() == CMResult.CR_SUCCESS,
-            "consumed directly");
-        BrokerStatsData put = admin.viewBrokerStatsData(broker, "TOPIC_PUT_NUMS", TOPIC);
-        check(put.getStatsDay().getSum() == COUNT, "messages in: " + put.getStatsDay().getSum());
-        BrokerStatsData got = admin.viewBrokerStatsData(broker, "GROUP_GET_NUMS", TOPIC + "@" + GROUP);
-        check(got.getStatsDay().getSum() == COUNT, "messages out: " + got.getStatsDay().getSum());
+        for (String each : List.of(last.getMsgId(), last.getOffsetMsgId())) {
+            check(admin.consumeMessageDirectly(members, client, name, each).getConsumeResult() == CMResult.CR_SUCCESS,
+                "consumed directly");
+        }
+        until("messages in", () -> today("TOPIC_PUT_NUMS", name) == COUNT);
+        until("messages out", () -> today("GROUP_GET_NUMS", name + "@" + members) == COUNT);
         java.util.Map<String, String> runtime = admin.fetchBrokerRuntimeStats(broker).getTable();
         check(Long.parseLong(runtime.get("msgPutTotalTodayNow")) >= COUNT && runtime.containsKey("putTps"), runtime);
         consumer.shutdown();
-        check(!admin.resetOffsetByTimestamp(TOPIC, GROUP, 1, true).isEmpty(), "reset");
-        check(admin.examineConsumeStats(GROUP, TOPIC).computeTotalDiff() == COUNT, "after the reset");
-        admin.resetOffsetByTimestampOld(GROUP, TOPIC, System.currentTimeMillis() + 60_000, true);
-        check(admin.examineConsumeStats(GROUP, TOPIC).computeTotalDiff() == 0, "after the reset of an old tool");
+        admin.resetOffsetByTimestampOld(members, name, 1, true);
+        check(admin.examineConsumeStats(members, name).computeTotalDiff() == COUNT, "after the reset of an old tool");
+        check(!admin.resetOffsetByTimestamp(name, members, System.currentTimeMillis() + 60_000, true).isEmpty(), "reset");
+        check(admin.examineConsumeStats(members, name).computeTotalDiff() == 0, "after the reset");
         producer.shutdown();
+    }
+
+    /** The broker's address as the message has it, to which tools send requests about the message. */
+    private static String where(MessageExt message) {
+        return NetworkUtil.socketAddress2String(message.getStoreHost());
+    }
+
+    /** As the dashboard and `mqadmin statsAll` count: of the day, or of the minute, where brokers have no sample of the day yet. */
+    private static long today(String kind, String key) {
+        try {
+            return StatsAllSubCommand.compute24HourSum(admin.viewBrokerStatsData(broker, kind, key));
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     private static void users() throws Exception {
@@ -171,10 +191,10 @@ public final class Dashboard {
     }
 
     private static void ends() throws Exception {
-        admin.deleteSubscriptionGroup(broker, GROUP, true);
-        check(!admin.getAllSubscriptionGroup(broker, 5_000).getSubscriptionGroupTable().containsKey(GROUP), "the group has gone");
-        admin.deleteTopicInBroker(Set.of(broker), TOPIC);
-        admin.deleteTopicInNameServer(Set.of(admin.getNameServerAddressList().get(0)), "DefaultCluster", TOPIC);
-        check(!admin.fetchAllTopicList().getTopicList().contains(TOPIC), "the topic has gone");
+        admin.deleteSubscriptionGroup(broker, members, true);
+        check(!admin.getAllSubscriptionGroup(broker, 5_000).getSubscriptionGroupTable().containsKey(members), "the group has gone");
+        admin.deleteTopicInBroker(Set.of(broker), name);
+        admin.deleteTopicInNameServer(Set.of(admin.getNameServerAddressList().get(0)), "DefaultCluster", name);
+        check(!admin.fetchAllTopicList().getTopicList().contains(name), "the topic has gone");
     }
 }
