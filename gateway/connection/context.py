@@ -189,8 +189,8 @@ class ConnectionContext:
             if pump.host == host and pump.client.stalled:
                 pump.overdue()
 
-    def accept(self, transport: Transport) -> Peer:
-        """Limit the output buffer of a new connection. Returns its addresses."""
+    def accept(self, transport: Transport) -> Peer | None:
+        """Limit the output buffer of a new connection. Returns its addresses, as `peer_of`."""
         if self.output_bytes_max != OUTPUT_BYTES_MAX:
             transport.set_write_buffer_limits(self.output_bytes_max)
         return peer_of(transport)
@@ -277,9 +277,12 @@ def _nothing() -> None:
     """The callback of a closed timer."""
 
 
-def peer_of(transport: Transport) -> Peer:
-    """The addresses of both ends of a socket."""
-    host, port = transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
+def peer_of(transport: Transport) -> Peer | None:
+    """The addresses of both ends of a socket. None: the peer has reset the connection, and its address is lost."""
+    peer = transport.get_extra_info("peername")
+    if not peer:
+        return None
+    host, port = peer[:2]
     local_host, local_port = transport.get_extra_info("sockname", ("127.0.0.1", 0))[:2]
     return Peer(host, port, host_bytes(host, port), local_host, local_port)
 

@@ -84,6 +84,12 @@ class Pump:
         now = self._now()
         peer = self._context.accept(transport)
         self._socket.transport = transport
+        if peer is None:
+            # Its bytes could be read. Nothing is done for a peer without an address: rights and shares are by address.
+            self._finished = True
+            self._counters.disconnected("reset")
+            self.abort()
+            return
         self.host = self.client.host = network_of_host(peer.host)
         if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):
             return

@@ -68,7 +68,7 @@ class ManualClock:
 
 
 class FakeTransport:
-    """Keeps what is written, and what was asked of it."""
+    """Keeps what is written, and what was asked of it. `host` is "" when the peer has reset the connection already."""
 
     def __init__(self, host: str = "10.1.2.3") -> None:
         self._host = host
@@ -106,6 +106,8 @@ class FakeTransport:
         return self.unwritten
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "peername" and not self._host:
+            return default
         return {"peername": (self._host, 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)
 
 

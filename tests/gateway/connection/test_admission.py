@@ -45,6 +45,19 @@ def test_one_connection_too_many_is_closed_and_counted() -> None:
     assert bench.counters.connections_open == 1
 
 
+def test_who_has_gone_before_it_was_accepted_is_not_read() -> None:
+    bench, transport = Bench(), FakeTransport("")
+    bench.connection.commands = [Send(1, [Message("t", b"a")])]
+    bench.pump.connection_made(transport)
+    bench.pump.data_received(b"x")
+    bench.clock.turn()
+    assert transport.aborted
+    bench.pump.connection_lost(None)
+    assert (bench.peer, bench.connection.received, bench.handler.commands) == (None, [], [])
+    assert bench.counters.disconnects == {"reset": 1}
+    assert bench.counters.connections_open == 0
+
+
 class Bouncer:
     """An admission check that admits a number of connections and lists those that are open."""
 

@@ -177,8 +177,13 @@ def test_the_output_buffer_is_limited_only_where_it_differs_from_the_default() -
 
 def test_a_peer_has_the_addresses_of_both_ends() -> None:
     peer = peer_of(FakeTransport())
+    assert peer is not None
     assert (peer.host, peer.port, peer.local_host, peer.local_port) == ("10.1.2.3", 4567, "127.0.0.1", 1883)
     assert peer.born_host == b"\x0a\x01\x02\x03\x00\x00\x11\xd7"
+
+
+def test_a_peer_that_has_gone_has_no_address() -> None:
+    assert peer_of(FakeTransport("")) is None
 
 
 @given(st.lists(st.sampled_from((0, 1, 5, JOIN_BYTES_MAX // 2, JOIN_BYTES_MAX)).map(bytes), max_size=4))

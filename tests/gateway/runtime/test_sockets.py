@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
@@ -63,6 +64,36 @@ def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.Ab
         writer.close()
         while context.pumps:
             await asyncio.sleep(0.001)
+        listener.close()
+
+    run(make, main)
+
+
+@pytest.mark.parametrize("make", LOOPS)
+def test_a_connection_that_was_reset_before_it_was_accepted_has_its_own_address_or_is_not_read(
+    make: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    peers: list[Peer] = []
+
+    def connect(peer: Peer, now: int) -> Echo:
+        peers.append(peer)
+        return Echo()
+
+    async def main(context: ConnectionContext) -> None:
+        bound = bind("mqtt", "127.0.0.1", 0)
+        listener = StreamListener("mqtt", bound)
+        await listener.open(lambda: Pump(context, "mqtt", connect))
+        gone = socket.create_connection(bound.getsockname())
+        gone.sendall(b"12")
+        ports = {gone.getsockname()[1]}
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        ports.add(writer.get_extra_info("sockname")[1])
+        writer.write(b"\x07")
+        assert await reader.readexactly(2) == b"7;"
+        writer.close()
+        assert {peer.port for peer in peers} <= ports
         listener.close()
 
     run(make, main)
