@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from domain import property as properties
 from domain.filter.filter import TAG
+
+TAGS_CHARS_MAX: Final = 16_384
+"""Characters of an expression: as many as the properties of a message may have by gRPC, of which its tag is one."""
 
 
 def tag_hash(tag: str) -> int:

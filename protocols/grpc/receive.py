@@ -14,6 +14,7 @@ from domain.errors import Failure
 from domain.event import Event, Leased, Received, Refused
 from domain.filter.filter import SQL92, TAG, Filter
 from domain.filter.sql import EXPRESSION_CHARS_MAX
+from domain.filter.tag import TAGS_CHARS_MAX
 from domain.receipt import Receipt
 from domain.record import beside_body
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
@@ -216,8 +217,9 @@ def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter |
     """The filter of an expression, None when it matches everything. An expression without a type is of type TAG."""
     kind = _FILTER_TYPES.get(expression.type) or f"number {expression.type}"
     text = expression.expression
-    if len(text) > EXPRESSION_CHARS_MAX:
-        return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, f"a filter of {len(text)} characters, {EXPRESSION_CHARS_MAX} are allowed")
+    most = EXPRESSION_CHARS_MAX if expression.type == pb.SQL else TAGS_CHARS_MAX
+    if len(text) > most:
+        return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, f"a filter of {len(text)} characters, {most} are allowed")
     context.charge(len(text) >> 3)
     found = context.sessions.filters.compile(kind, text)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found

@@ -86,6 +86,25 @@ def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.
 
 
 @both_engines
+@pytest.mark.parametrize(("size", "refused"), [(10_240, False), (16_384, False), (16_385, True)])
+def test_a_tag_of_any_length_that_a_message_can_have_is_received(engine: EngineFactory, size: int, refused: bool) -> None:
+    """Apache's end-to-end suite subscribes to a tag of 10,240 characters (TagFilterTest#testLongTagSize)."""
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.type = pb.TAG
+    request.filter_expression.expression = "t" * size
+    stream = stage.call("ReceiveMessage", request)
+    if refused:
+        told = pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0])
+        assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
+    else:
+        command = stage.take()
+        assert isinstance(command, Receive)
+        assert command.filter is not None
+        assert command.filter.matches(b"TAGS\x01" + b"t" * size + b"\x02")
+
+
+@both_engines
 def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     request = poll()
