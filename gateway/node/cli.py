@@ -269,11 +269,15 @@ def _load(given: Mapping[str, Any]) -> Config:
 
 
 def _of_cluster(given: Mapping[str, Any]) -> dict[str, object]:
-    """`--store rocketmq://HOST:PORT` and what goes with it, as settings of the table `[store]`."""
+    """`--store rocketmq://HOST:PORT` and what goes with it, as settings of the table `[store]`.
+
+    More name servers follow after commas, or after semicolons, as Apache writes them.
+    """
+    nameservers = given["store"].removeprefix(CLUSTER).rstrip("/").replace(";", ",")
     return {
         **dict.fromkeys(OF_GATEWAY.values()),
         "store.kind": "rocketmq",
-        "store.nameservers": [each for each in given["store"].removeprefix(CLUSTER).rstrip("/").split(",") if each],
+        "store.nameservers": [each for each in nameservers.split(",") if each],
         "store.access_key_file": given["access_key_file"],
         "store.ca": given["store_ca"],
     }

@@ -41,6 +41,12 @@ def test_the_option_names_a_name_server() -> None:
     assert found.table("gateway") == {}
 
 
+@pytest.mark.parametrize("between", [",", ";"])
+def test_name_servers_are_separated_as_in_the_environment_and_as_apache_does(between: str) -> None:
+    found = options(store=f"rocketmq://10.0.0.5:9876{between}10.0.0.6:9876")
+    assert of_cluster(found, RocketmqSettings).endpoints == [("10.0.0.5", 9876), ("10.0.0.6", 9876)]
+
+
 def test_an_address_without_that_scheme_is_a_store_of_ours() -> None:
     found = options(store="10.0.0.5:10911")
     assert not is_rocketmq(found)
