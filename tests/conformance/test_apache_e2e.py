@@ -32,6 +32,13 @@ def test_reports_of_junit_are_read(tmp_path: Path) -> None:
     assert left.skipped
 
 
+def test_a_test_that_passes_at_the_second_time_has_passed() -> None:
+    good, bad = Outcome("A#good", 1.0, "", False), Outcome("A#bad", 1.0, "wrong", False)
+    late, later = Outcome("A#bad", 2.0, "", False), Outcome("A#good", 2.0, "wrong", False)
+    assert report.second_time([good, bad], [late, later]) == [late, good]
+    assert report.second_time([bad, late], [bad, late]) == [bad, late]
+
+
 def test_events_of_go_are_read() -> None:
     found = [(each.name, each.trouble) for each in golang.outcomes(GO)]
     assert found == [("normal#TestA", "wrong"), ("normal#TestB", ""), ("normal#package", "failed")]

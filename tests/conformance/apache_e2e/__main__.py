@@ -6,7 +6,8 @@
 Modules: grpc (java/e2e), remoting (java/e2e-v4), spring (java/e2e-spring), golang. Without one: all of them. The suite is no
 part of this project; it is compiled from the checkout by our own projects beside this file, with the versions of the clients
 that it names or the one of `--client`. Every class runs in a process of its own, one after the other, all at one place for each
-module. Ends with 1 when a test fails that `expected.toml` does not name for that place, or one that it names passes.
+module; one with a test that fails, though it should pass, runs a second time, as the suite is impatient. Ends with 1 when
+a test fails that `expected.toml` does not name for that place, or one that it names passes.
 
 Places: node; gateway, before two brokers of Apache RocketMQ 5.5.0; apache, their own proxy and name server with two such
 brokers.

@@ -27,7 +27,7 @@ class Verdict:
         """Print how it went; with what it said, when that is a surprise."""
         reason = self._reasons.get(outcome.name)
         wrong = bool(outcome.trouble)
-        surprise = wrong == (reason is None) and not outcome.skipped and outcome.name not in self._either
+        surprise = self.surprise(outcome)
         self._tests += 1
         self._failed += wrong
         self._surprises += surprise
@@ -35,6 +35,11 @@ class Verdict:
         print(f"{self.module:<9} {outcome.name:<80} {word:<7} {outcome.seconds:6.1f} s", flush=True)
         if surprise:
             print(outcome.trouble if wrong else f"passes, although expected.toml has it fail: {reason}", flush=True)
+
+    def surprise(self, outcome: Outcome) -> bool:
+        """True when it went otherwise than expected."""
+        wrong = bool(outcome.trouble)
+        return wrong == (outcome.name not in self._reasons) and not outcome.skipped and outcome.name not in self._either
 
     def close(self) -> int:
         """Print the sum -> how many were a surprise. A module without a single test is one, too."""

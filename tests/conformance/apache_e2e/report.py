@@ -29,6 +29,14 @@ def outcomes(folder: Path) -> list[Outcome]:
     return sorted(found, key=lambda each: each.name)
 
 
+def second_time(first: list[Outcome], second: list[Outcome]) -> list[Outcome]:
+    """The outcomes of two runs of the same tests: a test that passed the first time has passed."""
+    wrong = {each.name for each in first if each.trouble}
+    passed = [each for each in first if each.name not in wrong]
+    names = {each.name for each in passed}
+    return sorted([*passed, *(each for each in second if each.name not in names)], key=lambda each: each.name)
+
+
 def _outcome(case: ElementTree.Element) -> Outcome:
     """One `testcase` of a report."""
     name = f"{case.get('classname', '').rpartition('.')[2]}#{case.get('name', '').partition('(')[0]}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.node import Node
+from tests.interop.rocketmq.places import NODE, Place, place
 from tests.interop.workshop import CLIENTS, JVM, java_classpath
 
 pytestmark = pytest.mark.interop
@@ -21,12 +21,20 @@ RUN_S = 200
 """The tests take half a minute; the bound is two minutes, for a loaded machine."""
 
 
-def test_the_tests_of_the_proxy_pass_on_a_node(tmp_path: Path) -> None:
+def run(there: Place, folder: Path, apache: bool = False) -> str:
+    """The tests with a home in `folder` -> what is said, with `ran N, failed M` at its end. Skips without Java or Maven.
+
+    apache   the place is Apache's proxy
+    """
     classpath = java_classpath(PROJECT, "Apache's tests of its gRPC proxy")
-    with Node(tmp_path / "node", "--durability", "page") as node:
-        places = (f"-Dnamesrv=127.0.0.1:{node.port('nameserver')}", f"-Dgrpc={node.port('grpc')}")
-        homes = (f"-Duser.home={tmp_path}", f"-Drocketmq.home.dir={tmp_path}")
-        command = [*JVM, *homes, *places, "-cp", classpath, MAIN]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL)
-    assert f"ran {TESTS}, failed 0" in done.stdout, done.stdout[-6000:] + done.stderr[-3000:]
-    assert done.returncode == 0
+    places = (f"-Dnamesrv={there.nameserver}", f"-Dgrpc={there.grpc.rpartition(':')[2]}", f"-Dapache={str(apache).lower()}")
+    homes = (f"-Duser.home={folder}", f"-Drocketmq.home.dir={folder}")
+    command = [*JVM, *homes, *places, "-cp", classpath, MAIN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL)
+    return done.stdout[-6000:] + done.stderr[-3000:]
+
+
+def test_the_tests_of_the_proxy_pass_on_a_node(tmp_path: Path) -> None:
+    with place(NODE, tmp_path) as there:
+        said = run(there, tmp_path)
+    assert f"ran {TESTS}, failed 0" in said, said

@@ -34,5 +34,5 @@ def test_the_table_for_readers_has_every_class_that_is_run_and_every_test_that_i
     for groups in (listed["often"], listed["seldom"]):
         for each in (name for classes in groups.values() for name in classes):
             assert re.search(rf"`{re.escape(each)}`", text), each
-    for test in listed["absent"]:
+    for test in (*listed["absent"], *listed["differs"]["node"]):
         assert test.partition("#")[2].partition("[")[0] in text, test

@@ -29,7 +29,7 @@ from tests.interop.workshop import ROOT, java_classpath
 
 START_S = 120.0
 JVM = (
-    "java", "-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=256m",
+    "java", "-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=1g",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )  # fmt: skip
 CLUSTER = "DefaultCluster"

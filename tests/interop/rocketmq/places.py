@@ -40,18 +40,21 @@ class Place:
 
 
 @contextmanager
-def place(kind: str, folder: Path, environment: Mapping[str, str] | None = None, names: Sequence[str] = TWO) -> Iterator[Place]:
+def place(
+    kind: str, folder: Path, environment: Mapping[str, str] | None = None, names: Sequence[str] = TWO, **settings: object
+) -> Iterator[Place]:
     """One of PLACES, until the end of the block.
 
     environment   of our own processes
     names         of Apache's brokers; a node of ours is one broker whatever they are
+    settings      of Apache's brokers, beside the usual ones
     """
     if kind == NODE:
         with Node(folder / "node", "--durability", "page", environment=dict(environment or {})) as node:
             at = f"{HOST}:{node.port('remoting')}"
             yield Place(f"{HOST}:{node.port('nameserver')}", f"{HOST}:{node.port('grpc')}", {"broker-a": at})
         return
-    with ApacheCluster(folder / "apache", names) as apache, before(kind, apache, folder, environment) as there:
+    with ApacheCluster(folder / "apache", names, **settings) as apache, before(kind, apache, folder, environment) as there:
         yield there
 
 

@@ -1,4 +1,4 @@
-"""Three nodes as the cluster of brokers for Apache's tests, and the Java process that runs the tests, one at a time."""
+"""Three brokers for Apache's tests: nodes, or Apache's own; and the Java process that runs the tests, one at a time."""
 
 from __future__ import annotations
 
@@ -11,30 +11,49 @@ from typing import Any, Final
 
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient, build
+from tests.interop.rocketmq.places import NODE, Place, place
 
 PROJECT: Final = Path(__file__).parent
 BROKERS: Final = ("broker-a", "broker-b", "broker-c")
 """Clients use the name server of the first node; the suite registers each broker at the name servers of the others."""
+SETTINGS: Final[dict[str, object]] = {
+    "enableCalcFilterBitMap": "true", "enableConsumeQueueExt": "true", "appendAckAsync": "true", "appendCkAsync": "true",
+    "popConsumerKVServiceInit": "true", "loadBalancePollNameServerInterval": 500, "transactionCheckInterval": 1_000,
+    "maxTransferCountOnMessageInMemory": 1_024, "maxTransferCountOnMessageInDisk": 1_024,
+}  # fmt: skip
+"""Settings that the suite gives its brokers."""
 LONG_S: Final = 900
 
 
 def suite() -> Mapping[str, Any]:
-    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason."""
+    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason; `differs`, place -> test -> reason."""
     return tomllib.loads((PROJECT / "suite.toml").read_text())
 
 
 class Cluster:
-    """The nodes with their data in `folder`; a context manager. Building skips where Java or Maven is missing."""
+    """The brokers with their data in `folder`; a context manager. Building skips where Java or Maven is missing.
 
-    def __init__(self, folder: Path) -> None:
+    at   one of PLACES: three nodes, or three brokers of Apache's with a gateway before them or without
+    """
+
+    def __init__(self, folder: Path, at: str = NODE) -> None:
         self._java: JavaClient = build(folder, PROJECT)
+        self._folder = folder
+        self._at = at
         self._stack = ExitStack()
-        self._nodes = [Node(folder / name, "--durability=page", environment={"HEADGATE_BROKER": name}) for name in BROKERS]
-        self._absent = [f"-{test}" for test in suite()["absent"]]
+        self._place = Place("", "", {})
+        self._absent = [f"-{test}" for test in (*suite()["absent"], *suite()["differs"][at])]
 
     def __enter__(self) -> Cluster:
-        for node in self._nodes:
-            self._stack.enter_context(node)
+        if self._at == NODE:
+            nodes = [
+                self._stack.enter_context(Node(self._folder / name, "--durability=page", environment={"HEADGATE_BROKER": name}))
+                for name in BROKERS
+            ]
+            brokers = {node.folder.name: f"127.0.0.1:{node.port('remoting')}" for node in nodes}
+            self._place = Place(f"127.0.0.1:{nodes[0].port('nameserver')}", "", brokers)
+        else:
+            self._place = self._stack.enter_context(place(self._at, self._folder, None, BROKERS, **SETTINGS))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,11 +61,11 @@ class Cluster:
 
     def run(self, classes: Sequence[str], seconds: int = LONG_S) -> str:
         """Run test classes one after the other, without `absent` tests. Returns the output; its last line is `done`."""
-        nameserver = f"127.0.0.1:{self._nodes[0].port('nameserver')}"
-        places = ",".join(f"{node.folder.name}@127.0.0.1:{node.port('remoting')}" for node in self._nodes)
+        nameserver = self._place.nameserver
+        places = ",".join(f"{name}@{address}" for name, address in self._place.brokers.items())
         options = (
             f"-Dsuite.nameserver={nameserver}", f"-Drocketmq.namesrv.addr={nameserver}", "-Dsuite.cluster=DefaultCluster",
-            f"-Dsuite.brokers={places}",
+            f"-Dsuite.brokers={places}", f"-Dsuite.register={str(self._at == NODE).lower()}",
         )  # fmt: skip
         command = [*self._java.command("Suite", *options), *classes, *self._absent]
         try:

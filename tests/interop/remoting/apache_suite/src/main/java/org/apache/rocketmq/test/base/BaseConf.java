@@ -31,7 +31,8 @@ import org.apache.rocketmq.tools.admin.MQAdminExt;
 /**
  * Base class of RocketMQ's integration tests, with brokers outside of this process: the class of this name in their jar starts
  * a name server and three brokers. The properties `suite.nameserver`, `suite.cluster` and `suite.brokers` (three times
- * `NAME@HOST:PORT`, separated by commas) have their addresses. The first broker is on the node of the name server.
+ * `NAME@HOST:PORT`, separated by commas) have their addresses. With `suite.register=true` each broker is a node with a name server
+ * of its own, the first one that of `suite.nameserver`.
  */
 public class BaseConf {
     public static final String NAMESRV_ADDR = System.getProperty("suite.nameserver");
@@ -74,7 +75,9 @@ public class BaseConf {
         BROKER2_NAME = brokerController2.getBrokerConfig().getBrokerName();
         BROKER3_NAME = brokerController3.getBrokerConfig().getBrokerName();
         IntegrationTestBase.initMQAdmin(NAMESRV_ADDR);
-        Registrar.begin(NAMESRV_ADDR, CLUSTER_NAME, all);
+        if (Boolean.getBoolean("suite.register")) {
+            Registrar.begin(NAMESRV_ADDR, CLUSTER_NAME, all);
+        }
     }
 
     public BaseConf() {
@@ -84,8 +87,14 @@ public class BaseConf {
         Waiting.until(30, () -> MQAdminTestUtils.getCluster(nameserver).getBrokerAddrTable().size() == count);
     }
 
-    /** Does not wait: a confirmed send can be consumed at once. */
+    /** Waits until what was sent can be consumed: at a node it can at once. False: not within `ms`. */
     public boolean awaitDispatchMs(long ms) {
+        long end = System.nanoTime() + ms * 1_000_000L;
+        while (brokerControllerList.stream().anyMatch(each -> each.getMessageStore().dispatchBehindBytes() > 0)) {
+            if (System.nanoTime() > end) {
+                return false;
+            }
+        }
         return true;
     }
 

@@ -153,10 +153,14 @@ final class RemoteBroker extends BrokerController {
             }
         }
 
-        /** 0: a confirmed send can be read at once. */
+        /** What the broker has not shared out to its queues yet. A node has no such figure: a confirmed send can be read at once. */
         @Override
         public long dispatchBehindBytes() {
-            return 0;
+            try {
+                return Long.parseLong(admin.fetchBrokerRuntimeStats(getBrokerAddr()).getTable().getOrDefault("dispatchBehindBytes", "0"));
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
+            }
         }
     }
 
