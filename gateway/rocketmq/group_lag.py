@@ -183,8 +183,13 @@ def _with_retries(group: str, topic: str) -> tuple[str, str, str]:
 
 def _body(answer: Frame) -> object:
     """The value in an answer; None when the broker refuses, or tells more than is read at once: thousands of queues."""
+    return _json(answer.body) if answer.code == codes.SUCCESS else None
+
+
+def _json(text: bytes) -> object:
+    """The value of a JSON text, None for other text."""
     try:
-        return fastjson.loads(answer.body) if answer.code == codes.SUCCESS else None
+        return fastjson.loads(text)
     except fastjson.DialectError:
         return None
 
@@ -194,7 +199,7 @@ def waiting_in(answer: object) -> dict[str, int]:
     found: dict[str, int] = {}
     table = answer.get("offsetTable") if isinstance(answer, dict) else None
     for queue, row in table.items() if isinstance(table, dict) else ():
-        key = fastjson.loads(queue.encode())
+        key = _json(queue.encode())
         topic = key.get("topic") if isinstance(key, dict) else None
         if isinstance(topic, str):
             found[topic] = found.get(topic, 0) + max(0, _number(row, "brokerOffset") - _number(row, "consumerOffset"))

@@ -203,6 +203,8 @@ def test_the_pairs_that_began_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
     [
         None, [], {}, {"offsetTable": []}, {"offsetTable": {"{}": {}}}, {"offsetTable": {"[]": 1}},
         {"offsetTable": {'{"topic":1}': {"brokerOffset": 9}}},
+        {"offsetTable": {"nonsense": {"brokerOffset": 9}}}, {"offsetTable": {"": {"brokerOffset": 9}}},
+        {"offsetTable": {"[1": {"brokerOffset": 9}}},
     ],
 )  # fmt: skip
 def test_answers_of_another_shape_tell_nothing(answer: Any) -> None:
