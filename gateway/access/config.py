@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -18,6 +18,8 @@ USER_PREFIX: Final = "User:"
 NAME_CHARS_MAX: Final = 128
 PASSWORD_CHARS_MAX: Final = 1_024
 JWT_SECRET_BYTES_MIN: Final = 32
+CLUSTER_USERS: Final = "cluster"
+"""Value of `users`: those of the Apache RocketMQ cluster behind the gateway."""
 Secret = Annotated[str, Meta(extra={"secret": True})]
 """Text that is never printed."""
 
@@ -46,7 +48,11 @@ class PolicyTable:
 class AccessTable:
     """The table `[access]` as given.
 
-    enabled          true: access is controlled; unset: access is controlled when there is an admin
+    enabled          true: access is controlled; unset: access is controlled when there is an admin, or `users` is cluster
+    users            own: users and policies are kept by Headgate; cluster: before an Apache RocketMQ cluster, they are those of
+                     the cluster, and are changed there
+    users_kept_s     seconds for which users and policies of the cluster are known while no broker tells them; nobody is
+                     admitted after that
     anonymous        name of the user that clients without credentials have; "": such clients are refused
     jwt_secret       key of HS256 tokens, at least 32 bytes; "": such tokens are refused
     jwt_public_key   public key of RS256 tokens, PEM text; "": such tokens are refused
@@ -59,6 +65,8 @@ class AccessTable:
     """
 
     enabled: bool | None = None
+    users: Literal["own", "cluster"] = "own"
+    users_kept_s: Annotated[int, Meta(ge=10, le=86_400)] = 600
     anonymous: str = ""
     jwt_secret: Secret = ""
     jwt_public_key: str = ""
@@ -70,7 +78,11 @@ class AccessTable:
     banned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a `jwt_secret` of less than 32 bytes."""
+        """Raises ValueError for a `jwt_secret` of less than 32 bytes, and for users of a cluster that nothing checks."""
+        if self.users == CLUSTER_USERS and self.enabled is False:
+            raise ValueError(
+                'enabled is false and users is "cluster": access is controlled by the users of the cluster, or not'
+            )
         if self.jwt_secret and len(self.jwt_secret.encode()) < JWT_SECRET_BYTES_MIN:
             raise ValueError(
                 f"jwt_secret has less than {JWT_SECRET_BYTES_MIN} bytes: HS256 needs as many as its digest (RFC 7518, 3.2)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 import msgspec
 
@@ -41,9 +41,16 @@ class AccessRecords:
     on_change   called after every change
     """
 
-    def __init__(self, state: State | None, fixed: Iterable[Grant] = (), followed: Followed | None = None) -> None:
-        """`state` keeps them; None: another node does, whose values `followed` tells."""
+    def __init__(
+        self,
+        state: State | None,
+        fixed: Iterable[Grant] = (),
+        followed: Followed | None = None,
+        elsewhere: str = "at the node with the store",
+    ) -> None:
+        """`state` keeps them; None: they are kept `elsewhere`, and `followed` tells their values."""
         self._state = state
+        self._elsewhere = elsewhere
         self._fixed = {grant.user: grant.policies for grant in fixed}
         self._entries: dict[str, Entries] = {}
         self._generations: dict[str, int] = {}
@@ -104,7 +111,7 @@ class AccessRecords:
         if user.name not in self.users and len(self.users) >= USERS_MAX:
             done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
             return
-        self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], done)
+        self._put([StateChange(SPACE, user_key(user.name), encoded(user))], done)
 
     def put_policies(self, user: str, policies: Sequence[AccessPolicy], done: Done) -> None:
         """Replace all stored policies of a user; an empty sequence removes them."""
@@ -112,15 +119,15 @@ class AccessRecords:
             done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))
             return
         grant = Grant(user, tuple(policies))
-        self._put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], done)
+        self._put([StateChange(SPACE, grant_key(user), encoded(grant) if policies else None)], done)
 
     def drop_user(self, name: str, done: Done) -> None:
         """Remove a user and its policies."""
-        self._put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], done)
+        self._put([StateChange(SPACE, key, None) for key in (user_key(name), grant_key(name))], done)
 
     def _put(self, changes: list[StateChange], done: Done) -> None:
         if self._state is None:
-            done(Failure(ErrorCode.NOT_SUPPORTED, "users and policies are changed at the node with the store"))
+            done(Failure(ErrorCode.NOT_SUPPORTED, f"users and policies are changed {self._elsewhere}"))
         else:
             self._state.put(changes, done)
 
@@ -133,5 +140,16 @@ def _generation(user: User) -> int:
     return int.from_bytes(hashlib.sha256(f"{user.name}\0{user.password}".encode()).digest()[:8]) >> 1 or 1
 
 
-def _bytes(value: Any) -> bytes:
+def user_key(name: str) -> bytes:
+    """The key of a user."""
+    return b"u" + name.encode()
+
+
+def grant_key(user: str) -> bytes:
+    """The key of a user's policies."""
+    return b"p" + user.encode()
+
+
+def encoded(value: User | Grant) -> bytes:
+    """The value of such a key."""
     return msgspec.json.encode(value)

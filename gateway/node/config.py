@@ -131,9 +131,10 @@ class Config:
 
     @property
     def controlled(self) -> bool:
-        """Whether access is controlled: the value of `access.enabled`; if it is not set, whether there is an admin."""
-        enabled = self.table("access").get("enabled")
-        return bool(self.admin) if enabled is None else enabled is True
+        """Whether access is controlled: `access.enabled`; else whether there is an admin, or a cluster has the users."""
+        table = self.table("access")
+        enabled = table.get("enabled")
+        return bool(self.admin) or table.get("users") == "cluster" if enabled is None else enabled is True
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(setting, value, source of the value) of every setting in force. Secret values are hidden."""

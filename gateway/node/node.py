@@ -26,6 +26,7 @@ from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, installed
+from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
@@ -160,6 +161,7 @@ class Node:
     def _role(self) -> Role:
         """What is behind the ports. Raises ConfigError and StoreError."""
         part, protocols = self._nameserver, self.protocols
+        has_cluster_users(self.config)
         if is_rocketmq(self.config):
             return RocketmqRole(self.config, self._clock, self.health, protocols)
         if STORE in self.config.role_set:

@@ -18,6 +18,8 @@ from gateway.node.config import Config
 
 ALIVE: Final = ("access.", "limits.")
 """Prefixes of settings that a running node applies, by table."""
+AT_THE_START: Final = frozenset({"access.users", "access.users_kept_s"})
+"""Settings of these tables that it does not."""
 ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", "client_ca", "connections_max"})
 
 
@@ -72,7 +74,7 @@ class Renewal:
         before = {name: value for name, value, _ in self.config.rows()}
         after = {name: value for name, value, _ in fresh.rows()}
         changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        self.waiting = [name for name in changed if not name.startswith(ALIVE) and name not in ALIVE_SETTINGS]
+        self.waiting = [name for name in changed if not _is_alive(name)]
         kept = {name: getattr(fresh, name) for name in ALIVE_SETTINGS}
         # The other settings keep their values in force, so that the next reload compares with those.
         self.config = dataclasses.replace(self.config, **kept)
@@ -101,3 +103,8 @@ class Renewal:
         user = User(name, password, privileged=True)
         if self._records is not None and self._records.users.get(name) != user:
             self._records.put_user(user, lambda _: None)
+
+
+def _is_alive(setting: str) -> bool:
+    """True when a running node applies a setting."""
+    return setting in ALIVE_SETTINGS or (setting.startswith(ALIVE) and setting not in AT_THE_START)

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import entry_points
 from typing import Final, TypeVar, final
@@ -22,6 +22,8 @@ from domain.errors import ConfigError, Failure
 from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.ports import Clock
 from domain.store_ports import StateChange, StatePairs
+from gateway.access.authority import Access
+from gateway.access.records import AccessRecords
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.handler import Handler
@@ -30,6 +32,7 @@ from gateway.node.composition import StoreSide, open_store
 from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore
 from gateway.node.protocols import Protocols
+from gateway.node.remote.cluster_access import ClusterAccess, has_cluster_users
 from gateway.node.remote.kept_key import KeptKey
 from gateway.node.remote.state_node import StateNode
 from gateway.node.role import EndClients, OpenPort
@@ -93,16 +96,20 @@ class RocketmqRole:
         self._relays = GATEWAY in config.role_set
         self._state = self._state_node(health)
         self._make_choice = _strategy(self._settings.send)
-        key = self._key()
+        self._key = self._read_key()
         self._tls()
-        self._servers = Brokers(
-            self._settings.endpoints, SocketDialer(self._tls), clock, self._entropy, None if key is None else key.signed
-        )
+        self._servers = self._connections(self._settings.endpoints)
         self._inner = StoreRole(config, clock, health, protocols, self._store_side)
         self.folder = self._inner.folder
         self._store: RocketmqStore
         self._cluster: ClusterMap
         self._relay: Relay | None = None
+        self._access: ClusterAccess | None = None
+
+    def _connections(self, nameservers: Sequence[tuple[str, int]]) -> Brokers:
+        """Connections to servers of the cluster, signed with the key of this node."""
+        sign = None if self._key is None else self._key.signed
+        return Brokers(nameservers, SocketDialer(self._tls), self._clock, self._entropy, sign)
 
     def _state_node(self, health: Health) -> StateNode | None:
         """None: the state is in this node's data directory."""
@@ -121,7 +128,7 @@ class RocketmqRole:
             refuse_exposed(config)
         return None
 
-    def _key(self) -> KeptKey | None:
+    def _read_key(self) -> KeptKey | None:
         file, variable = self._settings.access_key_file, self._settings.access_key_env
         if not file and not variable:
             return None
@@ -161,6 +168,11 @@ class RocketmqRole:
         await self._brokers_told()
         await self._remembered(metadata)
         facts = await self._facts()
+        if has_cluster_users(config):
+            if state is not None:
+                state.need_control()
+            self._access = ClusterAccess(config, clock, self._servers, self._connections(()), self._cluster)
+            await self._access.open(self._health)
         metadata.start()
         choice = self._make_choice(self._servers, self._cluster, self._settings.zone)
         client_id = f"{socket.gethostname()}@{os.getpid()}@headgate"
@@ -174,8 +186,14 @@ class RocketmqRole:
             first=self._first,
             interest=self._store.tail.watch,
             streams=self._streams,
-            access=None if state is None else state.access(),
+            access=self._authority(),
         )
+
+    def _authority(self) -> tuple[AccessRecords, Access | None] | None:
+        """Users and policies of the cluster, or of the state node; None: those of this node."""
+        if self._access is not None:
+            return self._access.access()
+        return None if self._state is None else self._state.access()
 
     def _first(self, gate: Handler) -> Handler:
         """What takes the commands of clients: some are the state node's, and those of the relay need no gate."""
@@ -266,7 +284,8 @@ class RocketmqRole:
         self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, self._look)
         away = [broker for broker in self._cluster.brokers if self._servers.waits(broker)]
         gone = away and len(away) == len(self._cluster.brokers)
-        self._health.waits = "no broker of the cluster answers" if gone else ""
+        unknown = "" if self._access is None else self._access.waits
+        self._health.waits = "no broker of the cluster answers" if gone else unknown
 
     def unfinished_bytes(self) -> int:
         """See `Parts.unfinished_bytes`. The relay bounds each of its clients alone: most of its requests are long polls."""
@@ -276,7 +295,7 @@ class RocketmqRole:
         """Add what the store, the use cases and the relay know."""
         filled = self._inner.fill(snapshot)
         counters = dict(filled.counters)
-        for each in (self._relay, self._state):
+        for each in (self._relay, self._state, self._access):
             counters.update({} if each is None else each.figures())
         return dataclasses.replace(filled, counters=counters)
 
@@ -285,7 +304,8 @@ class RocketmqRole:
         inner = [line for line in self._inner.lines() if line[0] != "durability"]
         relayed = [] if self._relay is None else [("brokers at", self._relay.where())]
         state = [] if self._state is None else [self._state.line()]
-        return [*self._store.facts.lines(), *relayed, *state, *inner]
+        users = [] if self._access is None else [self._access.line()]
+        return [*self._store.facts.lines(), *relayed, *state, *users, *inner]
 
     def pause(self) -> None:
         """Start no further work."""
@@ -310,13 +330,17 @@ class RocketmqRole:
         if self._state is not None:
             await self._state.settled()
             self._state.close()
+        if self._access is not None:
+            self._access.stop()
         await self._inner.close()
 
     def abandon(self) -> None:
         """The start has failed."""
-        if self._state is not None:
-            self._state.close()
-        self._servers.close()
+        for each in (self._state, self._servers):
+            if each is not None:
+                each.close()
+        if self._access is not None:
+            self._access.stop()
         self._inner.abandon()
 
 

@@ -96,13 +96,19 @@ def create_user(_client: Client, frame: Frame) -> Outcome:
     """Request code 3001 -> CreateUser."""
     found = _body(frame)
     name = Arguments(frame).text("username", "") or bean.text(found, "username")
-    user = User(
-        _not_blank("username", name),
-        _not_blank("password", bean.text(found, "password")),
+    _not_blank("username", name)
+    _not_blank("password", bean.text(found, "password"))
+    return (CreateUser(Ticket(frame, success), user_of(name, found)),)
+
+
+def user_of(name: str, found: Bean) -> User:
+    """UserInfo -> the user, with the name `name`. Raises RequestError for a type or a status that there is not."""
+    return User(
+        name,
+        bean.text(found, "password"),
         _type(bean.text(found, "userType") or NORMAL),
         _status(bean.text(found, "userStatus") or ENABLED),
     )
-    return (CreateUser(Ticket(frame, success), user),)
 
 
 def update_user(_client: Client, frame: Frame) -> Outcome:
@@ -220,8 +226,13 @@ def _acl_info(grant: Grant) -> Bean:
 def _grant(frame: Frame) -> Grant:
     body = _body(frame)
     user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
+    return Grant(user, tuple(policies_of(body)))
+
+
+def policies_of(acl: Bean) -> list[AccessPolicy]:
+    """AclInfo -> its policies, which may have values that no policy takes. Raises RequestError for a list that is too long."""
     found: list[AccessPolicy] = []
-    for policy in bean.beans(body, "policies"):
+    for policy in bean.beans(acl, "policies"):
         default = bean.text(policy, "policyType", CUSTOM).lower() == DEFAULT.lower()
         for entry in bean.beans(policy, "entries"):
             resources = bean.texts(entry, "resource") or [bean.text(entry, "resource")]
@@ -229,7 +240,7 @@ def _grant(frame: Frame) -> Grant:
             decision = bean.text(entry, "decision", ALLOW).capitalize()
             sources = tuple(source.strip() for source in bean.texts(entry, "sourceIps"))
             found += [AccessPolicy(resource, actions, decision, sources, default) for resource in resources]
-    return Grant(user, tuple(found))
+    return found
 
 
 def _body(frame: Frame) -> Bean:

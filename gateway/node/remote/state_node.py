@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import final
 
-from domain.errors import Failure
+from domain.errors import ConfigError, Failure
 from domain.ports import Clock, Entropy
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
@@ -55,18 +55,27 @@ class StateNode:
         await self._connections.reached()
         self._opening = False
         self._health.waits = ""
-        if not self._controlled:
+        if not self.controlled:
             refuse_exposed(self._config)
 
     @property
-    def _controlled(self) -> bool:
+    def controlled(self) -> bool:
+        """Whether it controls access, once it has been reached."""
         facts = self._forwarders.facts
         return facts is not None and facts.controlled
+
+    def need_control(self) -> None:
+        """Raise ConfigError when it lets everybody in, who is checked here by the users of the cluster."""
+        if not self.controlled:
+            raise ConfigError(
+                f"the state node at {self._connections.where} does not control access: "
+                'start it with [access] users = "cluster" too'
+            )
 
     def access(self) -> tuple[AccessRecords, Access | None]:
         """A copy of its users and policies, and the authority over them; None: it does not control access."""
         records = self._connections.records
-        if not self._controlled:
+        if not self.controlled:
             return records, None
         return records, Access(records, access_of(self._config), self._clock.wall_ms, self._config.cluster)
 

@@ -13,6 +13,7 @@ from gateway.node.cli import OPTIONS, _load
 from gateway.node.composition import known
 from gateway.node.config import Config, load
 from gateway.node.node import Node
+from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.remote.state_address import StateAddress
 from gateway.node.rocketmq_role import _strategy
 from gateway.node.storage import is_rocketmq, of_cluster, settings_of, state_address
@@ -138,6 +139,29 @@ def settings_read(found: Config) -> None:
     """As the start reads them."""
     if is_rocketmq(found):
         of_cluster(found, RocketmqSettings)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "wrong"),
+    [
+        ("", {}, 'store.kind is not "rocketmq"'),
+        ('[store]\nkind = "rocketmq"\nnameservers = ["a:1"]', {"HEADGATE_ADMIN": "a:b"}, "give no admin"),
+        ("enabled = false", {}, "enabled is false"),
+    ],
+)
+def test_users_of_a_cluster_need_one_and_no_others(tmp_path: Path, text: str, given: dict[str, str], wrong: str) -> None:
+    with pytest.raises(ConfigError, match=wrong):
+        has_cluster_users(config(f'[access]\nusers = "cluster"\n{text}\n', tmp_path, given))
+
+
+def test_users_of_a_cluster_control_access(tmp_path: Path) -> None:
+    table = '[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\n'
+    found = config(f'{table}[access]\nusers = "cluster"\n', tmp_path)
+    assert has_cluster_users(found)
+    assert found.controlled
+    own = config(table, tmp_path)
+    assert not has_cluster_users(own)
+    assert not own.controlled
 
 
 def test_settings_of_a_cluster_are_unknown_without_one(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from domain.access import Credentials, Signature
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
+from gateway.observe.metrics import COUNTERS
 from protocols.remoting import codes, fastjson
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
@@ -43,6 +44,10 @@ def at_a(bench: RelayBench) -> tuple[Client, Server]:
 
 def text(frame: Frame) -> str:
     return f"{frame.code}:{frame.remark}"
+
+
+def test_the_figures_are_on_the_metrics_page() -> None:
+    assert set(RelayBench().relay.figures()) <= set(COUNTERS)
 
 
 def test_each_broker_has_a_port_before_clients_come() -> None:

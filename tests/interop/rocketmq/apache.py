@@ -127,7 +127,12 @@ class JavaServer:
 
 
 class ApacheCluster:
-    """A name server and masters, two unless others are named."""
+    """A name server and masters, two unless others are named.
+
+    tool_options   of the JVM of mqadmin
+    """
+
+    tool_options: Sequence[str] = ()
 
     def __init__(self, folder: Path, names: Sequence[str] = TWO, **settings: object) -> None:
         """`names`: of the brokers; `settings` are added to those of the brokers."""
@@ -254,7 +259,7 @@ class ApacheCluster:
 
     def mqadmin(self, *arguments: str) -> str:
         """What a command of mqadmin prints."""
-        command = [*JVM, "-cp", classpath(), "org.apache.rocketmq.tools.command.MQAdminStartup"]
+        command = [*JVM, *self.tool_options, "-cp", classpath(), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         done = subprocess.run(
             [*command, *arguments, "-n", self.nameserver.address], capture_output=True, text=True, timeout=START_S, check=False,
             env={**os.environ, "ROCKETMQ_HOME": str(self.nameserver.folder)},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.rocketmq.apache import ApacheCluster
+from tests.interop.rocketmq.secured import SecuredCluster
 
 
 @pytest.fixture(scope="package")
@@ -16,4 +17,15 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheCluster]:
     It ends with the last test of this folder: a broker that had a transaction keeps a processor busy from then on.
     """
     with ApacheCluster(tmp_path_factory.mktemp("apache")) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    """A cluster that takes TLS alone and controls access, with the topics orders and others, and a user for each."""
+    with SecuredCluster(tmp_path_factory.mktemp("secured")) as running:
+        running.make_topic("orders")
+        running.make_topic("others")
+        running.make_user("alice", "password-of-alice", "Topic:orders", "Pub", "Sub")
+        running.make_user("bob", "password-of-bob", "Topic:others", "Pub", "Sub")
         yield running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.client.link import Link
@@ -33,6 +34,7 @@ class SecuredCluster(ApacheCluster):
             "-Dtls.server.need.client.auth=none", f"-Dtls.client.trustCertPath={self.certificate}",
             "-Dtls.client.authServer=true",
         )  # fmt: skip
+        self.tool_options = options
         access: dict[str, object] = {
             "authenticationEnabled": "true", "authorizationEnabled": "true",
             "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
@@ -65,6 +67,26 @@ class SecuredCluster(ApacheCluster):
         (broker,) = self.brokers.values()
         user = {"username": name, "password": password, "userType": "Normal"}
         self.ask(broker.address, _CREATE_USER, {"username": name}, json.dumps(user).encode())
-        policy = {"resource": resource, "actions": list(actions), "decision": "Allow", "sourceIps": []}
-        acl = {"subject": f"User:{name}", "policies": [{"policyType": "Custom", "entries": [policy]}]}
+        self.add_policy(name, resource, *actions)
+
+    def add_policy(
+        self,
+        name: str,
+        resource: str,
+        *actions: str,
+        decision: str = "Allow",
+        kind: str = "Custom",
+        sources: Sequence[str] = (),
+    ) -> None:
+        """`mqadmin createAcl`: one more policy of a user. `kind`: Custom or Default; `sources`: addresses, none for all."""
+        (broker,) = self.brokers.values()
+        policy = {"resource": resource, "actions": list(actions), "decision": decision, "sourceIps": list(sources)}
+        acl = {"subject": f"User:{name}", "policies": [{"policyType": kind, "entries": [policy]}]}
         self.ask(broker.address, _CREATE_ACL, {"subject": f"User:{name}"}, json.dumps(acl).encode())
+
+    def mqadmin(self, *arguments: str) -> str:
+        """What a command of mqadmin prints, which the administrator gives."""
+        file = self.nameserver.folder / "conf" / "tools.yml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("accessKey: {}\nsecretKey: {}\n".format(*ADMIN))
+        return super().mqadmin(*arguments)

@@ -29,16 +29,6 @@ WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    """The cluster, with a topic."""
-    with SecuredCluster(tmp_path_factory.mktemp("secured")) as running:
-        running.make_topic("orders")
-        running.make_user("alice", "password-of-alice", "Topic:orders", "Pub", "Sub")
-        running.make_user("bob", "password-of-bob", "Topic:others", "Pub", "Sub")
-        yield running
-
-
-@pytest.fixture(scope="module")
 def gateway(secured: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A gateway with the key of the cluster's administrator."""
     folder = tmp_path_factory.mktemp("gateway")
