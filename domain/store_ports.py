@@ -376,6 +376,10 @@ class LagWalk(Protocol):
     def total(self) -> int:
         """Positions that there are now."""
 
+    @property
+    def oldest_ns(self) -> int:
+        """When the oldest row of `result` was read, monotonic, if that was in an earlier walk; 0: all are of this walk."""
+
     def step(self, cost: int) -> bool:
         """Go on; `cost` is about the number of positions to read one by one. True when all have been passed."""
 

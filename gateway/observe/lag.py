@@ -35,7 +35,7 @@ class Lags:
 
     rows        the ROWS_MAX with most messages, as of the end of the last walk
     others      all others together: their messages, and the age of the oldest; None when there are none
-    walked_ns   monotonic, the middle of the last walk; 0: none has ended
+    walked_ns   monotonic, the middle of the last walk, or when the oldest row was read; 0: no walk has ended
     _cost       of the next slice
     """
 
@@ -81,7 +81,8 @@ class Lags:
         rows, others = walk.result()
         self.rows = [_row(row, wall_ms) for row in rows]
         self.others = None if others is None else _row(others, wall_ms)
-        self.walked_ns = (self._began_ns + now) // 2
+        middle_ns = (self._began_ns + now) // 2
+        self.walked_ns = min(middle_ns, walk.oldest_ns or middle_ns)
 
 
 def _row(lag: GroupLag, wall_ms: int) -> LagRow:

@@ -9,14 +9,15 @@ from domain.ports import Clock
 from domain.store_ports import LagWalk
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.group_lag import ClusterLagWalk, ReadPairs
+from gateway.rocketmq.lag.pairs import GroupPairs
+from gateway.rocketmq.lag.walk import ClusterLagWalk
 
 
 @final
 class RocketmqOutlook:
     """`Outlook`. Positions of groups are told by the brokers, to tools that ask them through the remoting port."""
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: ReadPairs) -> None:
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: GroupPairs) -> None:
         """`pairs`: whose lag is told."""
         self._servers = servers
         self._cluster = cluster
@@ -32,8 +33,8 @@ class RocketmqOutlook:
         return ()
 
     def lags(self, most: int) -> LagWalk:
-        """Outlook.lags: of the groups that have received here, as the brokers tell it."""
-        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs.all(), most)
+        """Outlook.lags: of the groups that have received here and of the others in turn, as the brokers tell it."""
+        return ClusterLagWalk(self._servers, self._cluster, self._clock, self._pairs, most)
 
     def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Outlook.can_lease: True, a Receive finds out."""

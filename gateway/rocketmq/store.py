@@ -19,8 +19,9 @@ from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
-from gateway.rocketmq.group_lag import ReadPairs
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
+from gateway.rocketmq.lag.pairs import GroupPairs
+from gateway.rocketmq.lag.search import GroupSearch
 from gateway.rocketmq.link import AnswerBack
 from gateway.rocketmq.messages.appends import Appends
 from gateway.rocketmq.messages.choice import QueueChoice
@@ -68,7 +69,8 @@ class RocketmqStore:
         leases = RocketmqLeases(servers, cluster, clock, self._log.freed)
         self.leases: Leases = leases
         self.pulls: MemberPulls = RocketmqPulls()
-        self._pairs = ReadPairs()
+        self._pairs = GroupPairs()
+        self._search = GroupSearch(servers, cluster, clock, self._pairs)
         self.outlook: Outlook = RocketmqOutlook(servers, cluster, clock, self._pairs)
         self.timers: Timers = RocketmqTimers(servers)
         self._transactions = RocketmqTransactions(servers)
@@ -88,6 +90,7 @@ class RocketmqStore:
         self._producers = has_producers
         self.heartbeats.start()
         self._fact_watch.start()
+        self._search.start()
 
     @property
     def facts(self) -> ClusterFacts:
@@ -142,6 +145,7 @@ class RocketmqStore:
         """MessageStore.drain."""
         self.heartbeats.stop()
         self._fact_watch.stop()
+        self._search.stop()
         self.tail.stop()
         self._metadata.stop()
         self._cluster.stop()

@@ -82,6 +82,11 @@ class LagReader:
         """LagWalk.total."""
         return self._tables.rows.count
 
+    @property
+    def oldest_ns(self) -> int:
+        """LagWalk.oldest_ns: 0."""
+        return 0
+
     def step(self, cost: int) -> bool:
         """LagWalk.step."""
         self._topic = b""  # its queues may have changed since the last step

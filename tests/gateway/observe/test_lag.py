@@ -19,6 +19,7 @@ class FakeWalk:
         self.passed = 0
         self.asked = asked
         self.rows = rows
+        self.oldest_ns = 0
 
     def step(self, cost: int) -> bool:
         self.asked.append(cost)

@@ -9,8 +9,9 @@ import pytest
 
 from domain.limits import SECOND_NS
 from gateway.observe.lag import PERIOD_NS, Lags
-from gateway.rocketmq import group_lag
-from gateway.rocketmq.group_lag import PAUSE_NS, ReadPairs, oldest_in, waiting_in
+from gateway.rocketmq.lag import pairs as lag_pairs
+from gateway.rocketmq.lag.pairs import NAMED_AT_ONCE, GroupPairs
+from gateway.rocketmq.lag.walk import PAUSE_NS, ClusterLagWalk, oldest_in, waiting_in
 from gateway.rocketmq.outlook import RocketmqOutlook
 from protocols.remoting import codes, fastjson
 from protocols.remoting.frame import Frame
@@ -68,7 +69,7 @@ class World(FrontWorld):
         self.at = {name: Counting(self, name) for name in self.cluster.brokers}
         self.a, self.b = self.at["broker-a"], self.at["broker-b"]
         self.cluster.topics[RETRY] = {"broker-b": (1, 1, 6)}
-        self.pairs = ReadPairs()
+        self.pairs = GroupPairs()
         outlook = RocketmqOutlook(self.servers, self.map, self.clock, self.pairs)
         self.lags = Lags(outlook, self.clock)
         self.receive("g", "T")
@@ -178,7 +179,7 @@ def test_asking_does_not_keep_routes_of_topics_fresh(world: World) -> None:
 
 def test_the_pairs_with_most_have_rows_and_the_others_are_one(world: World) -> None:
     world.receive("h", "T")
-    walk = group_lag.ClusterLagWalk(world.servers, world.map, world.clock, world.pairs.all(), 1)
+    walk = ClusterLagWalk(world.servers, world.map, world.clock, world.pairs, 1)
     world.a.waiting["T"], world.a.delays["T"] = [(3, 0)], 1_000
     while not walk.step(1):
         world.clock.run_for(20)
@@ -191,11 +192,74 @@ def test_the_pairs_with_most_have_rows_and_the_others_are_one(world: World) -> N
 
 
 def test_the_pairs_that_began_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_lag, "PAIRS_MAX", 2)
-    pairs = ReadPairs()
+    monkeypatch.setattr(lag_pairs, "PAIRS_MAX", 2)
+    pairs = GroupPairs()
     for group in ("a", "b", "a", "c"):
         pairs.add(group, "T")
-    assert pairs.all() == [("a", "T"), ("c", "T")]
+    assert pairs.next_walk() == [("a", "T"), ("c", "T")]
+
+
+def test_pairs_that_brokers_name_are_asked_for_in_turn_and_keep_their_lag(world: World) -> None:
+    groups = [f"g{number:04}" for number in range(2 * NAMED_AT_ONCE + 1)]
+    world.pairs.name("T", ["broker-a"], groups)
+    for group in groups:
+        world.groups["broker-a"][group] = {"groupName": group}
+    world.a.waiting["T"], world.a.delays["T"] = [(3, 1)], 1_000
+    world.rows(90)
+    told = {row.group: row.messages for row in world.lags.rows}
+    assert told == dict.fromkeys(["g", *groups], 2)
+    first, second = (
+        [each["consumerGroup"] for each in side.asked if "topicList" in each].count(name)
+        for side, name in ((world.a, "g"), (world.a, groups[0]))
+    )
+    assert first > second, "those that receive here are asked for in every walk"
+    assert world.lags.age_s() > PERIOD_NS // SECOND_NS, "the age is that of the oldest row"
+
+
+def test_a_pair_that_brokers_name_no_more_has_no_row(world: World) -> None:
+    world.pairs.name("T", ["broker-a"], ["h"])
+    world.groups["broker-a"]["h"] = {"groupName": "h"}
+    assert [row[0] for row in world.rows()] == ["g", "h"]
+    world.pairs.name("T", ["broker-a"], [])
+    assert [row[0] for row in world.rows()] == ["g"]
+
+
+def test_the_brokers_that_have_a_topic_which_nobody_uses_here_are_known_from_the_search(world: World) -> None:
+    world.pairs.name("unused", ["broker-b"], ["h"])
+    world.groups["broker-b"]["h"] = {"groupName": "h"}
+    world.b.waiting["unused"], world.b.delays["unused"] = [(5, 1)], 1_000
+    assert world.rows()[0] == ("h", "unused", 4, 1)
+    assert "unused" not in {each.get("topic") for each in world.a.asked}
+
+
+def test_pairs_beyond_the_bound_are_left_out_and_those_that_receive_here_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lag_pairs, "PAIRS_MAX", 3)
+    pairs = GroupPairs()
+    pairs.add("here", "T")
+    pairs.name("T", ["broker-a"], ["a", "b", "c"])
+    assert len(pairs.next_walk()) == 3
+    assert "more than 3" in caplog.text
+    pairs.keep({"other"})
+    assert pairs.next_walk() == [("here", "T")]
+
+
+@pytest.mark.parametrize(("model", "messages"), [("BROADCASTING", 0), ("CLUSTERING", 7), (None, 7)])
+def test_a_group_that_broadcasts_has_no_lag(world: World, model: str | None, messages: int) -> None:
+    """Its members keep their positions: the broker knows none, and says that all is still to be received."""
+    world.a.waiting["T"], world.a.delays["T"] = [(4, 0), (3, 0)], 1_000
+    reply: Reply = codes.CONSUMER_NOT_ONLINE, {"a": "b"}, b""
+    if model is not None:
+        reply = codes.SUCCESS, {"a": "b"}, orjson.dumps({"messageModel": model, "connectionSet": []})
+    world.cluster.brokers["broker-a"].on(codes.GET_CONSUMER_CONNECTIONS, lambda frame: reply)
+    assert [row[2] for row in world.rows()] == [messages]
+
+
+def test_a_group_that_has_received_is_not_asked_how(world: World) -> None:
+    world.a.waiting["T"], world.a.delays["T"] = [(4, 0), (3, 1)], 1_000
+    assert [row[2] for row in world.rows()] == [6]
+    assert codes.GET_CONSUMER_CONNECTIONS not in world.cluster.brokers["broker-a"].codes()
 
 
 @pytest.mark.parametrize(

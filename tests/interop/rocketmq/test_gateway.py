@@ -18,9 +18,12 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from gateway.client.client import Client
+from gateway.client.link import Link
+from protocols.remoting import codes
 from tests.interop.node import Node
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.gateway import gateway_before
+from tests.interop.rocketmq.near import send
 from tests.patience import until
 from tests.stored_records import stored_bodies
 
@@ -149,6 +152,47 @@ def test_what_apaches_side_sends_is_received_and_acknowledged_over_http(
     until(receive, WAIT_S, lambda: str(found))
 
 
+def lag_of(node: Node, name: str, group: str, topic: str) -> float:
+    """A row of the metrics page; -1: there is none."""
+    begin = f'headgate_{name}{{group="{group}",topic="{topic}"}}'
+    rows = [row for row in node.admin("/metrics").splitlines() if row.startswith(begin)]
+    return float(rows[0].split()[-1]) if rows else -1
+
+
+def test_the_lag_of_a_group_that_has_never_received_here_is_on_the_metrics_page(apache: ApacheCluster, gateway: Node) -> None:
+    """Nobody is online: the group has a position at a broker, and no more."""
+    apache.make_topic("outside", "NORMAL")
+    apache.make_group("outsiders")
+    send(apache, "broker-a", "outside", [f"m{number}" for number in range(10)])
+    position = {"consumerGroup": "outsiders", "topic": "outside", "queueId": "0", "commitOffset": "3"}
+    apache.ask(apache.brokers["broker-a"].address, codes.UPDATE_OFFSET, position)
+    until(lambda: lag_of(gateway, "group_lag", "outsiders", "outside") == 7, WAIT_S * 6, gateway.text)
+    assert 0 < lag_of(gateway, "group_lag_seconds", "outsiders", "outside") < 3_600
+
+
+@pytest.mark.parametrize(("model", "messages"), [("CLUSTERING", 4), ("BROADCASTING", 0)])
+def test_the_lag_of_a_relayed_remoting_client_is_on_the_metrics_page(
+    apache: ApacheCluster, gateway: Node, model: str, messages: int
+) -> None:
+    """It is online, and has no position yet. A group that broadcasts never has one: its members keep theirs."""
+    topic, group = f"relayed-{model}", f"relayed-lag-{model}"
+    apache.make_topic(topic, "NORMAL")
+    send(apache, "broker-a", topic, [f"m{number}" for number in range(4)])
+    subscription = {"topic": topic, "subString": "*", "expressionType": "TAG", "subVersion": 1, "tagsSet": [], "codeSet": []}
+    consumer = {
+        "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": model, "unitMode": False,
+        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "subscriptionDataSet": [subscription],
+    }  # fmt: skip
+    body = {"clientID": f"me@{model}", "producerDataSet": [], "consumerDataSet": [consumer], "heartbeatFingerprint": 0}
+    link = Link(f"127.0.0.1:{gateway.port('remoting')}", 10)
+    try:
+        (answer,) = link.ask([(codes.HEARTBEAT, {"a": "b"}, json.dumps(body).encode())])
+        assert answer.code == codes.SUCCESS, answer.remark
+        until(lambda: lag_of(gateway, "group_lag", group, topic) == messages, WAIT_S * 6, gateway.text)
+    finally:
+        link.close()
+
+
 def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gateway: Node, near: Client) -> None:
     """Before and after the group receives, what is delivered again included, as the brokers tell it."""
     apache.make_topic("lagged", "NORMAL")
@@ -156,8 +200,7 @@ def test_the_lag_of_a_group_is_on_the_metrics_page(apache: ApacheCluster, gatewa
     assert http(gateway, "POST", f"{path}:receive?max=8&wait_ms=0&invisible_ms=60000")[0] == 204
 
     def lag(name: str) -> float:
-        rows = [row for row in gateway.admin("/metrics").splitlines() if row.startswith(f'headgate_{name}{{group="laggards"')]
-        return float(rows[0].split()[-1]) if rows else -1
+        return lag_of(gateway, name, "laggards", "lagged")
 
     until(lambda: lag("group_lag") == 0, WAIT_S * 2, gateway.text)
     for number in range(10):

@@ -1,12 +1,13 @@
 """The lag of groups, asked of the brokers a little at a time.
 
-GET_CONSUME_STATS (208); where something waits, GET_SUBSCRIPTIONGROUP_CONFIG (352) and QUERY_CONSUME_TIME_SPAN (303) too.
+GET_CONSUME_STATS (208); where something waits, GET_SUBSCRIPTIONGROUP_CONFIG (352) and QUERY_CONSUME_TIME_SPAN (303) too, and
+GET_CONSUMER_CONNECTION_LIST (203) of a group that has no position.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, final
 
@@ -19,38 +20,19 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.group_question import lacks_group
 from gateway.rocketmq.cluster_map import ClusterMap
+from gateway.rocketmq.lag.pairs import GroupPairs, LastLag, Pair
 from protocols.remoting import codes, fastjson
 from protocols.remoting.frame import Frame
 
 PAUSE_NS: Final = 100 * MILLISECOND_NS
 """Time between two questions to one broker, which gets the next one when it has answered."""
-PAIRS_MAX: Final = 10_000
-"""Pairs of a group and a topic whose lag is asked for."""
 PASSED_MAX: Final = 64
 """Pairs that a broker does not have, and that are passed in one step."""
 
-Pair = tuple[str, str]
-"""(group, topic)."""
+BROADCASTING: Final = "BROADCASTING"
+"""The message model of groups whose members keep positions themselves: brokers know none."""
+
 Told = Callable[[Frame], None]
-
-
-@final
-class ReadPairs:
-    """The groups that have received here, and the topics from which: the last PAIRS_MAX pairs that began to."""
-
-    def __init__(self) -> None:
-        self._pairs: dict[Pair, None] = {}
-
-    def add(self, group: str, topic: str) -> None:
-        """A group begins to receive from a topic."""
-        self._pairs.pop((group, topic), None)
-        self._pairs[group, topic] = None
-        if len(self._pairs) > PAIRS_MAX:
-            del self._pairs[next(iter(self._pairs))]
-
-    def all(self) -> Sequence[Pair]:
-        """Those that are known now."""
-        return list(self._pairs)
 
 
 @final
@@ -60,15 +42,18 @@ class ClusterLagWalk:
     A broker that does not answer is passed over: what waits there does not count. What waits in the retry topic of a group
     counts for the topic that it is of, at brokers that take a list of topics; older ones do not tell it.
 
+    _known   all pairs, with what earlier walks have found
+    _pairs   those of this walk
     _found   messages, and the store time of the oldest in epoch ms, 0: not known
     """
 
-    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, pairs: Sequence[Pair], most: int) -> None:
-        """A walk over `pairs`, of which `most` get rows."""
+    def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, known: GroupPairs, most: int) -> None:
+        """A walk over the pairs whose turn it is. `most` pairs get rows."""
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
-        self._pairs = pairs
+        self._known = known
+        self._pairs = known.next_walk()
         self._most = most
         self._found: dict[Pair, list[int]] = {}
         # The walk before this one may have ended a moment ago.
@@ -93,14 +78,27 @@ class ClusterLagWalk:
         return all(not side.asked and not side.more and side.at == len(self._pairs) for side in self._sides)
 
     def result(self) -> tuple[list[GroupLag], GroupLag | None]:
-        """LagWalk.result."""
+        """LagWalk.result. Pairs of earlier walks have the lag that they had then."""
+        self._known.read(self._found, self._pairs, self._clock.monotonic_ns())
         rows = [GroupLag(*pair, *found) for pair, found in self._found.items()]
+        rows += [GroupLag(*pair, last.messages, last.oldest_ms) for pair, last in self._earlier().items()]
         rows.sort(key=lambda row: (-row.messages, row.group, row.topic))
         rest = rows[self._most :]
         if not rest:
             return rows, None
         oldest_ms = min([row.oldest_ms for row in rest if row.oldest_ms], default=0)
         return rows[: self._most], GroupLag("", "", sum([row.messages for row in rest]), oldest_ms)
+
+    @property
+    def oldest_ns(self) -> int:
+        """LagWalk.oldest_ns."""
+        return min([last.read_ns for last in self._earlier().values()], default=0)
+
+    def _earlier(self) -> Mapping[Pair, LastLag]:
+        return self._known.earlier(set(self._pairs))
+
+    def _holds(self, broker: str, topic: str) -> bool:
+        return broker in (self._known.holders(topic) or self._cluster.holders(topic))
 
     def _ask_next(self, side: _Side) -> None:
         if self._servers.waits(side.broker):
@@ -115,7 +113,7 @@ class ClusterLagWalk:
                 return
             pair = group, topic = self._pairs[side.at]
             side.at += 1
-            topics = [name for name in _with_retries(group, topic) if side.broker in self._cluster.holders(name)]
+            topics = [name for name in _with_retries(group, topic) if self._holds(side.broker, name)]
             if topics and topics[0] == topic:
                 # Brokers that know no list are asked for the topic alone.
                 fields = {"consumerGroup": group, "topic": topic, "topicList": ";".join(topics), "bname": side.broker}
@@ -135,15 +133,29 @@ class ClusterLagWalk:
 
     def _counted(self, side: _Side, pair: Pair, answer: Frame) -> None:
         self._found.setdefault(pair, [0, 0])
-        waiting = {topic: messages for topic, messages in waiting_in(_body(answer)).items() if messages}
+        body = _body(answer)
+        waiting = {topic: messages for topic, messages in waiting_in(body).items() if messages}
         if waiting:
             request = BrokerRequest(codes.GET_GROUP, {"group": pair[0], "bname": side.broker})
-            side.more.append((request, partial(self._confirmed, side, pair, waiting)))
+            side.more.append((request, partial(self._confirmed, side, pair, waiting, has_position(body))))
 
-    def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], answer: Frame) -> None:
+    def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], positioned: bool, answer: Frame) -> None:
         """Of a group that was deleted the broker says that all is still to be received. Before 5.0 it tells no group."""
         if lacks_group(answer):
             return
+        if positioned:
+            self._waits(side, pair, waiting)
+        else:
+            request = BrokerRequest(codes.GET_CONSUMER_CONNECTIONS, {"consumerGroup": pair[0], "bname": side.broker})
+            side.more.append((request, partial(self._modelled, side, pair, waiting)))
+
+    def _modelled(self, side: _Side, pair: Pair, waiting: Mapping[str, int], answer: Frame) -> None:
+        """Members of a group that broadcasts keep their positions, and the broker says that all is still to be received."""
+        body = _body(answer)
+        if not (isinstance(body, dict) and body.get("messageModel") == BROADCASTING):
+            self._waits(side, pair, waiting)
+
+    def _waits(self, side: _Side, pair: Pair, waiting: Mapping[str, int]) -> None:
         self._found[pair][0] += sum(waiting.values())
         for topic in waiting:
             fields = {"topic": topic, "group": pair[0], "bname": side.broker}
@@ -194,16 +206,25 @@ def _json(text: bytes) -> object:
         return None
 
 
+def has_position(answer: object) -> bool:
+    """RocketMQ's ConsumeStats -> True when the group has received from a queue."""
+    return any(_number(row, "consumerOffset") > 0 for row in _table(answer).values())
+
+
 def waiting_in(answer: object) -> dict[str, int]:
     """RocketMQ's ConsumeStats -> messages behind the positions, by topic."""
     found: dict[str, int] = {}
-    table = answer.get("offsetTable") if isinstance(answer, dict) else None
-    for queue, row in table.items() if isinstance(table, dict) else ():
+    for queue, row in _table(answer).items():
         key = _json(queue.encode())
         topic = key.get("topic") if isinstance(key, dict) else None
         if isinstance(topic, str):
             found[topic] = found.get(topic, 0) + max(0, _number(row, "brokerOffset") - _number(row, "consumerOffset"))
     return found
+
+
+def _table(answer: object) -> dict[str, object]:
+    table = answer.get("offsetTable") if isinstance(answer, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def oldest_in(answer: object, now_ms: int) -> int:
