@@ -139,7 +139,7 @@ class Load:
                 told = call(chance.choice(self.gateways), f"{self._place}:ack", json.dumps({"receipts": receipts}).encode())
             except LOST:
                 continue
-            return [result.get("error") is None for result in told["results"]]
+            return [result["ok"] for result in told["results"]]
         return [False] * len(receipts)
 
     def progressed(self, goal: int) -> bool:
