@@ -151,5 +151,5 @@ def grant_key(user: str) -> bytes:
 
 
 def encoded(value: User | Grant) -> bytes:
-    """The value of such a key."""
+    """The value that is stored for a user, or for the policies of one."""
     return msgspec.json.encode(value)

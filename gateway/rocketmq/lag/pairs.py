@@ -82,7 +82,7 @@ class GroupPairs:
             del self._holders[topic], self._readers[topic]
 
     def holders(self, topic: str) -> Collection[str]:
-        """The brokers that have queues of a topic; empty: it is not known."""
+        """The brokers that have queues of a topic; empty when no search has found the topic yet."""
         return self._holders.get(topic, ())
 
     def next_walk(self) -> Sequence[Pair]:

@@ -78,7 +78,7 @@ class ClusterLagWalk:
         return all(not side.asked and not side.more and side.at == len(self._pairs) for side in self._sides)
 
     def result(self) -> tuple[list[GroupLag], GroupLag | None]:
-        """LagWalk.result. Pairs of earlier walks have the lag that they had then."""
+        """LagWalk.result. Pairs that this walk has not asked for have the lag that an earlier walk found."""
         self._known.read(self._found, self._pairs, self._clock.monotonic_ns())
         rows = [GroupLag(*pair, *found) for pair, found in self._found.items()]
         rows += [GroupLag(*pair, last.messages, last.oldest_ms) for pair, last in self._earlier().items()]
