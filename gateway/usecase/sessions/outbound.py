@@ -45,7 +45,7 @@ TURN_OFFERS: Final = 512
 """Sessions to which messages are offered in one turn: one message to ten thousand subscribers takes twenty."""
 
 RUN_RECORDS: Final = 32
-"""Records that are offered together when they go to the same sessions."""
+"""Records that are offered together at most when they go to the same sessions."""
 
 CHECKPOINT_SESSIONS: Final = 256
 """Sessions whose progress is stored in one turn; the others follow a millisecond later."""
@@ -69,21 +69,19 @@ def is_from(stored: bytes, client_id: str) -> bool:
 
 @final
 class OfferRun:
-    """Records for the same sessions, which get all of them in one write.
+    """Records for the same sessions. It goes round these, and each gets in one write all that has joined since its last turn.
 
-    records    the records, with queue and offset of each; expired ones are left out
-    count      number of records with those
+    records    the records, with queue, offset, and the value of `offered` at which all sessions have been offered it
     sessions   the sessions and their subscriptions
-    first      number of the session that is next
+    offered    turns of sessions so far: the session that is next has this number, modulo the number of sessions
     """
 
-    __slots__ = ("count", "first", "records", "sessions")
+    __slots__ = ("offered", "records", "sessions")
 
-    def __init__(self) -> None:
-        self.records: list[tuple[RoutedRecord, QueueKey, int]] = []
-        self.count = 0
-        self.sessions: list[MergedSubscription] = []
-        self.first = 0
+    def __init__(self, sessions: list[MergedSubscription]) -> None:
+        self.records: list[tuple[RoutedRecord, QueueKey, int, int]] = []
+        self.sessions = sessions
+        self.offered = 0
 
 
 class OutboundDelivery:
@@ -101,7 +99,7 @@ class OutboundDelivery:
     waiting      deliveries that were left for the next turn
     _offers      offers that this turn may still make
     _arrivals    records that have not been offered to all sessions yet
-    _run         the first of them, while they are offered; None: no session has been offered one
+    _run         the first of them, while they are offered; None: no session has been offered any of them
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
@@ -194,35 +192,47 @@ class OutboundDelivery:
             if self._offers <= 0:
                 self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
                 return
-            self._offer_run(self._run or self._begin_run())
+            run = self._join()
+            if run is not None:
+                self._offer_run(run)
 
-    def _begin_run(self) -> OfferRun:
-        """The first of the waiting records, with those behind it that go to the same sessions: one write for each session."""
-        run = self._run = OfferRun()
-        for queue, data in islice(self._arrivals, RUN_RECORDS):
+    def _join(self) -> OfferRun | None:
+        """The run of the first waiting record, joined by those behind it that go to the same sessions, RUN_RECORDS at most.
+
+        None: nobody gets the first record, which is taken away.
+        """
+        run = self._run
+        for queue, data in islice(self._arrivals, 0 if run is None else len(run.records), RUN_RECORDS):
             merged_subscriptions, record, stored, path = self._matching(queue, data)
-            if run.records and merged_subscriptions is not run.sessions:
+            wanted = bool(merged_subscriptions) and not self._has_expired(data, stored)
+            if run is None:
+                if not wanted:
+                    self._arrivals.popleft()
+                    self._offers -= 1
+                    return None
+                run = self._run = OfferRun(merged_subscriptions)
+            elif not wanted or merged_subscriptions is not run.sessions:
                 break
-            run.count += 1
-            if merged_subscriptions and not self._has_expired(data, stored):
-                run.sessions = merged_subscriptions
-                run.records.append((RoutedRecord(record, stored, path, level_of(stored)), queue, uint64(data, 20)))
+            routed = RoutedRecord(record, stored, path, level_of(stored))
+            run.records.append((routed, queue, uint64(data, 20), run.offered + len(run.sessions)))
         return run
 
     def _offer_run(self, run: OfferRun) -> None:
-        """Offer the records of a run to further sessions, unless they have left since."""
-        number = max(1, self._offers // max(1, len(run.records)))
-        some = run.sessions[run.first : run.first + number] if run.records else []
-        self._offers -= max(1, len(some) * len(run.records))
-        for merged in some:
+        """Offer all records of a run to the sessions that are next, unless they have left since."""
+        records, sessions = run.records, run.sessions
+        first = run.offered % len(sessions)
+        number = min(max(1, self._offers // len(records)), records[0][3] - run.offered, len(sessions) - first)
+        self._offers -= number * len(records)
+        for merged in sessions[first : first + number]:
             if merged.session.connection is not None:
-                for routed, queue, offset in run.records:
+                for routed, queue, offset, _ in records:
                     self._offer(merged, routed, queue, offset)
-        run.first += len(some)
-        if not run.records or run.first >= len(run.sessions):
+        run.offered += number
+        while records and records[0][3] <= run.offered:
+            del records[0]
+            self._arrivals.popleft()
+        if not records:
             self._run = None
-            for _ in range(run.count):
-                self._arrivals.popleft()
 
     @property
     def arriving(self) -> int:
