@@ -20,3 +20,13 @@ def stored_records(client: Client, topic: str) -> list[Record]:
 def stored_bodies(client: Client, topic: str) -> list[bytes]:
     """Their bodies."""
     return [record.body for record in stored_records(client, topic)]
+
+
+def stored_by_broker(client: Client, topic: str) -> list[tuple[str, bytes]]:
+    """(name of the broker, body) of all messages of a topic."""
+    return [
+        (queue.broker, Record(data).body)
+        for queue, edges in client.bounds(client.route(topic).queues).items()
+        for pull in client.scan(queue, edges.first, edges.after)
+        for data in split(pull.body)
+    ]

@@ -28,6 +28,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from gateway.node.protocols import installed
 from tests.interop.cluster.spread import Spread
@@ -44,6 +45,13 @@ _CLAIMS = Path(tempfile.gettempdir()) / f"headgate-test-ports-{os.getuid()}"
 _claims: list[int] = []
 """An open file. A process that uses port N holds a lock on byte N; the locks end with the process."""
 _mine: set[int] = set()
+
+
+class Ports(Protocol):
+    """Something with a port on loopback for each of several protocols, as a node."""
+
+    def port(self, name: str) -> int:
+        """The port of one listener, as `Node.port`."""
 
 
 class Node:

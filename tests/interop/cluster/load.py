@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.interop.node import Node
+from tests.interop.node import Node, Ports
 
 INVISIBLE_MS: Final = 4_000
 JOIN_S: Final = 120.0
@@ -147,7 +147,7 @@ class Load:
         return len(self.settled) >= goal or bool(self.faults)
 
 
-def call(node: Node, path: str, body: bytes, **fields: str) -> Any:
+def call(node: Ports, path: str, body: bytes, **fields: str) -> Any:
     """A POST by HTTP. Returns the JSON of the answer; None: it has no body."""
     headers = {"Content-Type": "application/json", **fields}
     request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, headers)

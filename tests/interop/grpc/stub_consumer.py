@@ -8,13 +8,13 @@ import grpc
 
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.grpc.test_stub import METADATA, SERVICE, method
-from tests.interop.node import Node
+from tests.interop.node import Ports
 
 
 class StubConsumer:
     """A connection of its own, for a `with` statement."""
 
-    def __init__(self, node: Node, topic: str, group: str) -> None:
+    def __init__(self, node: Ports, topic: str, group: str) -> None:
         self.topic = pb.Resource(name=topic)
         self.group = pb.Resource(name=group)
         self._channel = grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}")
@@ -23,6 +23,10 @@ class StubConsumer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
         self._channel.close()
 
     def send(self, body: bytes, message_group: str = "") -> None:

@@ -267,11 +267,11 @@ class ApacheCluster:
         return done.stdout + done.stderr
 
 
-def eventually(true: Callable[[], bool], text: str, seconds: float = START_S) -> None:
-    """Wait until `true` returns True. Fails after `seconds` with `text`."""
+def eventually(true: Callable[[], bool], text: str | Callable[[], str], seconds: float = START_S) -> None:
+    """Wait until `true` returns True. Fails after `seconds` with `text`, or with what it returns then."""
     limit = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < limit, text
+        assert time.monotonic() < limit, text if isinstance(text, str) else text()
         time.sleep(0.2)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from tests.interop.rocketmq.apache import CLUSTER, ApacheCluster, JavaServer, eventually, free_run
 
-SYNC_S = 400.0
+SYNC_S = 240.0
 """A broker that comes back under load catches up before it is in its SyncStateSet again, on as few processors as there are."""
+ELECTION_S = 120.0
 GROUPS = ("broker-a", "broker-b")
 _GET_METADATA_INFO = 1005
 _GET_SYNC_STATE_DATA = 1006
@@ -82,13 +83,33 @@ class ControllerCluster(ApacheCluster):
             }
             return all(self._routes(each) == found for each in self.nameservers)
 
-        eventually(complete, "the groups are not in sync", SYNC_S)
+        eventually(complete, lambda: f"the groups are not in sync after {SYNC_S:g} s:\n{self.view()}", SYNC_S)
 
     def kill_master(self, group: str) -> JavaServer:
         """SIGKILL the master of a group. Returns it, to be started again."""
         master = self.brokers[group]
         master.kill()
         return master
+
+    def until_elected(self, group: str, dead: JavaServer) -> None:
+        """Wait until the controller names another master of a group than the one that was killed."""
+
+        def elected() -> bool:
+            state = self._state(group)
+            return state is not None and state[0] not in ("", dead.address)
+
+        eventually(elected, lambda: f"{group} has no other master after {ELECTION_S:g} s:\n{self.view()}", ELECTION_S)
+
+    def view(self) -> str:
+        """What the controller says of each group, as `mqadmin getSyncStateSet`, and the end of each broker's log, as text."""
+        leader, texts = self._leader(), []
+        texts.append(f"the controller that leads: {leader}")
+        if leader is not None:
+            with suppress(OSError):
+                reply = self.reply(leader, _GET_SYNC_STATE_DATA, body=json.dumps(GROUPS).encode())
+                texts.append(reply.body.decode(errors="replace"))
+        texts += [f"{each.name} at {each.address}: {each.text()[-500:]}" for group in self.members.values() for each in group]
+        return "\n".join(texts)
 
     def stop(self) -> None:
         """Stop all of it."""

@@ -44,6 +44,10 @@ class ApacheProxy:
         """The port for clients by remoting, of which it is the name server too."""
         return self._remoting
 
+    def port(self, name: str) -> int:
+        """The port for clients by `grpc` or `remoting`, as `Node.port`."""
+        return {"grpc": self._grpc, "remoting": self._remoting}[name]
+
     def __enter__(self) -> Self:
         (self._folder / "conf").mkdir(parents=True, exist_ok=True)
         (self._folder / "conf" / "rmq-proxy.json").write_text(json.dumps(self._settings))
