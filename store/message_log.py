@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from domain import limits
 from domain import property as properties
@@ -27,6 +27,9 @@ from store.state.view import StateView
 from store.transaction import half
 from store.transaction.open_transactions import OpenTransactions
 from store.writer import StoreWriter
+
+LATE_MS: Final = 10_000
+"""Longest time between storing a message and its becoming readable."""
 
 
 @final
@@ -177,6 +180,15 @@ class StoredLog:
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageLog.bounds."""
         done(self._reading.bounds(topic, queue_id))
+
+    def told(self, topic: str, queue_id: int) -> int:
+        """MessageLog.told."""
+        bounds = self._reading.bounds(topic, queue_id)
+        return -1 if isinstance(bounds, Failure) else bounds[1]
+
+    def late_ms(self) -> int:
+        """MessageLog.late_ms."""
+        return LATE_MS
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """MessageLog.is_hot."""

@@ -17,7 +17,7 @@ from domain.limits import MILLISECOND_NS
 from domain.lite import LiteQueues
 from domain.message_store import MessageStore
 from domain.ports import Clock
-from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State, StoreListener
+from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
 from gateway.remote_store.ports import RemoteLeases, RemoteLog, RemotePositions, RemotePulls, RemoteState
 from protocols.remoting.calls.link import StoreLink
@@ -90,19 +90,15 @@ class LateNews:
         self._last_ns = 0
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        self._later(lambda listener: listener.arrived(topic, queue_id, records))
+        self._later(lambda: self._log.arrived(topic, queue_id, records))
 
     def freed(self, group: str, topic: str) -> None:
-        self._later(lambda listener: listener.freed(group, topic))
+        self._later(lambda: self._log.freed(group, topic))
 
-    def _later(self, tell: Callable[[StoreListener], None]) -> None:
+    def _later(self, tell: Callable[[], None]) -> None:
         now = self._clock.monotonic_ns()
         self._last_ns = max(self._last_ns, now + int(self._random.expovariate(1.0) * DELAY_NS))
-        self._clock.call_at(self._last_ns, partial(self._tell, tell))
-
-    def _tell(self, tell: Callable[[StoreListener], None]) -> None:
-        for listener in self._log.listeners:
-            tell(listener)
+        self._clock.call_at(self._last_ns, tell)
 
 
 class LapsingLeases(RemoteLeases):

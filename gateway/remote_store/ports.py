@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import final
+from typing import Final, final
 
 from domain.errors import Failure
 from domain.message import Message, Placed
@@ -20,6 +20,9 @@ from protocols.remoting.calls.link import StoreLink
 
 Appended = Callable[[list[Placed] | Failure], None]
 
+LATE_MS: Final = 40_000
+"""Longest time between storing a message and telling of it here: that of the store, and how long the link may be broken."""
+
 
 @final
 class RemoteLog:
@@ -30,6 +33,7 @@ class RemoteLog:
 
     _scope      names this life of this node; keys are unique in it
     _appends    number of keys so far
+    _told       offset behind the last record that was told, by topic and queue
     listeners   who is told of new records and freed messages, in the order in which they were added
     """
 
@@ -37,6 +41,7 @@ class RemoteLog:
         self._link = link
         self._scope = scope
         self._appends = 0
+        self._told: dict[tuple[str, int], int] = {}
         self.listeners: list[StoreListener] = []
 
     def listen(self, listener: StoreListener) -> None:
@@ -72,6 +77,25 @@ class RemoteLog:
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageLog.bounds."""
         self._link.call(of.BOUNDS, done, topic, queue_id)
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """The store tells of new records: tell the listeners."""
+        self._told[topic, queue_id] = int.from_bytes(records[-1][20:28], "big") + 1
+        for listener in self.listeners:
+            listener.arrived(topic, queue_id, records)
+
+    def freed(self, group: str, topic: str) -> None:
+        """The store tells of freed messages: tell the listeners."""
+        for listener in self.listeners:
+            listener.freed(group, topic)
+
+    def told(self, topic: str, queue_id: int) -> int:
+        """MessageLog.told."""
+        return self._told.get((topic, queue_id), -1)
+
+    def late_ms(self) -> int:
+        """MessageLog.late_ms."""
+        return LATE_MS
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """MessageLog.is_hot."""

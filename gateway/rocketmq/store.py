@@ -81,7 +81,7 @@ class RocketmqStore:
         self._transactions.on_producer = self.heartbeats.produces
         self._producers: Callable[[str], bool] = _nobody
         self.tail = Tail(servers, cluster, clock, self._log.arrived)
-        self._log.started = self.tail.started
+        self._log.tail = self.tail
         self._appends.half_stored = self._transactions.half_stored
         servers.on_request = self._requested
 

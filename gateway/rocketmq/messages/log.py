@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain import property as properties
 from domain.errors import ErrorCode, Failure
@@ -26,19 +26,47 @@ from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 PULL_RECORDS_MAX: Final = 1_024
-Started = Callable[[str, Callable[[], None]], None]
-"""(topic, then): calls `then` when the tail of the topic, if there is one, has begun."""
+
+
+class Telling(Protocol):
+    """What tells the listeners of new records."""
+
+    def started(self, topic: str, then: Callable[[], None]) -> None:
+        """Call `then` when it is known where the topic's tail begins; at once when it has no tail."""
+
+    def told(self, topic: str, place: int) -> int:
+        """MessageLog.told."""
+
+    def late_ms(self) -> int:
+        """MessageLog.late_ms."""
+
+
+@final
+class Untold:
+    """`Telling` before there is anything to tell of."""
+
+    def started(self, _topic: str, then: Callable[[], None]) -> None:
+        """Telling.started."""
+        then()
+
+    def told(self, _topic: str, _place: int) -> int:
+        """Telling.told."""
+        return -1
+
+    def late_ms(self) -> int:
+        """Telling.late_ms."""
+        return 0
 
 
 @final
 class RocketmqLog:
     """`MessageLog`.
 
-    started   holds reads of a topic whose tail begins: what is behind the place where it begins comes by the tail
+    tail   tells of new records. Reads of a topic whose tail begins wait: what is behind the place where it begins comes by it
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, appends: Appends, once: OnceKeys) -> None:
-        self.started: Started = _at_once
+        self.tail: Telling = Untold()
         self.listeners: list[StoreListener] = []
         self._servers = servers
         self._cluster = cluster
@@ -85,7 +113,7 @@ class RocketmqLog:
             result = pulled(queue.broker, answer, request.queue_id, request.offset)
             done(result if isinstance(result, Failure) else _wanted(result, request))
 
-        self.started(request.topic, lambda: self._servers.ask(queue.broker, asked, answered))
+        self.tail.started(request.topic, lambda: self._servers.ask(queue.broker, asked, answered))
 
     def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
         """MessageLog.record_at: an offset in a log says nothing without its broker."""
@@ -152,7 +180,15 @@ class RocketmqLog:
         def last(value: int | Failure) -> None:
             done(value if isinstance(value, Failure) else (both[0], max(value, both[0])))
 
-        self.started(topic, lambda: self._number_of(topic, queue_id, codes.GET_MIN_OFFSET, {}, first))
+        self.tail.started(topic, lambda: self._number_of(topic, queue_id, codes.GET_MIN_OFFSET, {}, first))
+
+    def told(self, topic: str, queue_id: int) -> int:
+        """MessageLog.told."""
+        return self.tail.told(topic, queue_id)
+
+    def late_ms(self) -> int:
+        """MessageLog.late_ms."""
+        return self.tail.late_ms()
 
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """MessageLog.is_hot: not known, so False."""
@@ -235,7 +271,3 @@ def _newest(found: list[bytes], query: KeyQuery) -> list[bytes]:
             break
         out.append(data)
     return out
-
-
-def _at_once(_topic: str, then: Callable[[], None]) -> None:
-    then()

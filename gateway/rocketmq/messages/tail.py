@@ -1,7 +1,13 @@
-"""New messages of the topics that somebody watches: a held pull at each of their queues."""
+"""New messages of the topics that somebody watches: a held pull at each of their queues.
+
+A tail begins at the end of each queue. Who watches is answered when the brokers have told the ends, or when one of them has
+not: then the tail of its queues begins, as soon as it answers, with what has been stored since the tail was asked for. By
+then others may have sent messages there, which must not be passed over.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -11,8 +17,9 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
+from gateway.rocketmq.messages.followed import QueueTail, TopicTail
 from gateway.rocketmq.messages.log import ask_number
-from gateway.rocketmq.messages.pull_reply import pull_request, pulled
+from gateway.rocketmq.messages.pull_reply import LATER_MS, pull_request, pulled
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
@@ -29,47 +36,13 @@ KEPT_NS: Final = 10 * SECOND_NS
 QUEUES_MAX: Final = 8_192
 """Queues that are tailed at once."""
 
+LEFT_NS: Final = 3_600 * SECOND_NS
+"""Time for which it is remembered where the tail of a topic without a route has ended."""
+
+log = logging.getLogger("headgate.rocketmq")
+
 Arrived = Callable[[str, int, Sequence[bytes]], None]
 Ready = Callable[[Failure | None], None]
-
-
-@final
-class QueueTail:
-    """One queue of a tailed topic.
-
-    offset   of the next message, -1: not known yet
-    new      True: the queue came when the topic was tailed already, so all that it has is new
-    asking   True while a request is under way, or a pause
-    """
-
-    __slots__ = ("asking", "new", "offset", "place")
-
-    def __init__(self, place: int, new: bool) -> None:
-        self.place = place
-        self.new = new
-        self.offset = -1
-        self.asking = False
-
-
-@final
-class TopicTail:
-    """A tailed topic.
-
-    queues    by place
-    waiting   called once each queue has been asked where its tail begins
-    unknown   queues whose first such answer has not come
-    until_ns  kept until then without an interest
-    ended     True: nothing is delivered any more
-    """
-
-    __slots__ = ("ended", "queues", "unknown", "until_ns", "waiting")
-
-    def __init__(self) -> None:
-        self.queues: dict[int, QueueTail] = {}
-        self.waiting: list[Callable[[], None]] = []
-        self.unknown = 0
-        self.until_ns = 0
-        self.ended = False
 
 
 @final
@@ -79,7 +52,9 @@ class Tail:
     Interests are counted by topic: `watch` says that a filter is there or gone. `ready` begins a tail before its interest is
     there, so that nothing is missed between the answer to a subscription and the first message after it.
 
-    all   interests in every topic: filters that begin with a wildcard
+    all       interests in every topic: filters that begin with a wildcard
+    _left     tails that ended for want of a route, of topics that are watched still
+    _behind   queues whose last request failed -> since when they may have what was not told, monotonic
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
@@ -90,6 +65,8 @@ class Tail:
         self._arrived = arrived
         self._interests: dict[str, int] = {}
         self._tails: dict[str, TopicTail] = {}
+        self._left: dict[str, TopicTail] = {}
+        self._behind: dict[QueueTail, int] = {}
         self._stopped = False
         self.delivered = 0
         cluster.follow(self._changed)
@@ -114,14 +91,17 @@ class Tail:
         name = topic_of_pattern(pattern)
         if not name:
             self.all += 1 if begins else -1
+            if begins and self.all == 1:
+                self._follow_all()
             return
         count = self._interests.get(name, 0) + (1 if begins else -1)
         if count > 0:
             self._interests[name] = count
             if begins and name not in self._tails:
-                self._cluster.ensure(name, lambda failure: self._begin(name) if failure is None else None)
+                self._follow(name)
         else:
             self._interests.pop(name, None)
+            self._forget(self._left.pop(name, None))
             tail = self._tails.get(name)
             if tail is not None:
                 tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
@@ -129,7 +109,7 @@ class Tail:
     def ready(self, pattern: str, done: Ready) -> None:
         """Begin the tail of the topics that `pattern` can match; `done` when it has begun. QUOTA: there are too many queues."""
         name = topic_of_pattern(pattern)
-        names = [name] if name else [each for each in self._cluster.topics() if is_tailed(each)]
+        names = [name] if name else self._all_names()
         more = sum(len(self._cluster.readable(each)) for each in names if each not in self._tails)
         have = sum(len(tail.queues) for tail in self._tails.values())
         if have + more > QUEUES_MAX:
@@ -158,38 +138,88 @@ class Tail:
         else:
             tail.waiting.append(then)
 
+    def told(self, topic: str, place: int) -> int:
+        """Offset behind the last record of a queue that was told, -1: it has no tail, or it is not known where that begins."""
+        tail = self._tails.get(topic)
+        queue = None if tail is None else tail.queues.get(place)
+        return -1 if queue is None else queue.offset
+
+    def late_ms(self) -> int:
+        """Longest time between the storing of a message, by the clock of its broker, and its being told, as things are now."""
+        now = self._clock.monotonic_ns()
+        behind_ns = now - min(self._behind.values(), default=now)
+        return LATER_MS + ANSWER_MS + behind_ns // MILLISECOND_NS
+
+    def _all_names(self) -> list[str]:
+        return [each for each in self._cluster.topics() if is_tailed(each)]
+
+    def _follow_all(self) -> None:
+        """Begin the tails of all topics, unless `ready` has: the first session with such a filter was resumed."""
+        have = sum(len(tail.queues) for tail in self._tails.values())
+        names = [name for name in self._all_names() if name not in self._tails]
+        for at, name in enumerate(names):
+            have += len(self._cluster.readable(name))
+            if have > QUEUES_MAX:
+                log.warning("%s topics are not followed, for want of room: %s queues are at most", len(names) - at, QUEUES_MAX)
+                break
+            self._begin(name)
+
+    def _follow(self, name: str) -> None:
+        """Begin the tail of a topic that a client watches.
+
+        One that has to be asked for is new to this node, and whoever watched it before has read nothing of it yet.
+        """
+        begin = self._begin_at_end if self._cluster.route(name) is not None else self._begin_new
+        self._cluster.ensure(name, lambda failure: begin(name) if failure is None else None)
+
     def _begin(self, name: str) -> None:
+        if name in self._left or (name in self._interests and name not in self._tails):
+            # It was watched before this node knew it, or while it had no route.
+            self._begin_new(name)
+        self._begin_at_end(name)
+
+    def _begin_at_end(self, name: str) -> None:
         tail = self._tails.get(name)
         if tail is None and not self._stopped and self._cluster.route(name) is not None:
-            tail = self._tails[name] = TopicTail()
+            tail = self._tails[name] = TopicTail(self._clock.wall_ms())
             for place in self._cluster.readable(name):
-                self._add(name, tail, place, False)
+                self._add(name, tail, QueueTail(place, False, 0))
         if tail is not None:
             tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
 
-    def _add(self, name: str, tail: TopicTail, place: int, new: bool) -> None:
-        queue = tail.queues[place] = QueueTail(place, new)
+    def _add(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        tail.queues[queue.place] = queue
         tail.unknown += 1
         self._find(name, tail, queue, True)
 
     def _find(self, name: str, tail: TopicTail, queue: QueueTail, first: bool) -> None:
-        """Ask where a queue begins for this tail. `first`: who waits for the tail waits for this answer."""
-        code = codes.GET_MIN_OFFSET if queue.new else codes.GET_MAX_OFFSET
+        """Ask where a queue begins for this tail. `first`: who waits for the tail waits for this answer.
+
+        Later the end is no place to begin: what was stored meanwhile is before it. The broker looks for the time at which the
+        tail was asked for, LATER_MS before it, since clocks differ: a message may be told that is older than its subscription.
+        A tail that goes on begins where it ended, unless all messages are younger: then the topic may be another one.
+        """
+        code, more = codes.GET_MIN_OFFSET if queue.whole else codes.GET_MAX_OFFSET, {}
+        if queue.since_ms:
+            code, more = codes.SEARCH_OFFSET, {"timestamp": str(queue.since_ms - LATER_MS), "boundaryType": "LOWER"}
+        asked_ms = self._clock.wall_ms()
         where = self._cluster.queues(name)[queue.place]
         queue.asking = True
 
         def found(offset: int | Failure) -> None:
             queue.asking = False
             if isinstance(offset, Failure):
+                if not queue.whole:
+                    queue.since_ms = queue.since_ms or asked_ms
                 self._pause(name, tail, queue)
             else:
-                queue.offset = offset
+                queue.offset = queue.kept if offset and queue.kept >= 0 else offset
                 self._pull(name, tail, queue)
             if first:
                 tail.unknown -= 1
                 self._tell(tail)
 
-        ask_number(self._servers, name, where, code, {}, found)
+        ask_number(self._servers, name, where, code, more, found)
 
     def _tell(self, tail: TopicTail) -> None:
         if not tail.unknown:
@@ -216,6 +246,7 @@ class Tail:
                 self._pause(name, tail, queue)
                 return
             queue.offset = result.next_offset
+            self._behind.pop(queue, None)
             if result.records:
                 self.delivered += len(result.records)
                 self._arrived(name, queue.place, result.records)
@@ -228,7 +259,10 @@ class Tail:
 
     def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
         """Go on a moment later, at the same place."""
+        if tail.ended:
+            return
         queue.asking = True
+        self._behind.setdefault(queue, self._clock.monotonic_ns())
 
         def again() -> None:
             queue.asking = False
@@ -252,18 +286,41 @@ class Tail:
             return
         if self._cluster.route(name) is None:
             self._drop(name)
+            if self.all or name in self._interests:
+                self._leave(name, tail)
             return
         for place in self._cluster.readable(name):
             if place not in tail.queues:
-                self._add(name, tail, place, True)
+                # A new queue, or one of a broker that was away when the tail began.
+                self._add(name, tail, QueueTail(place, False, tail.since_ms))
 
     def _begin_new(self, name: str) -> None:
-        """A topic that is watched has come: all that it has is new."""
-        if self._cluster.route(name) is None:
+        """A topic that is watched has come: all that it has is new. If it was there before, its tail goes on."""
+        if name in self._tails or self._stopped or self._cluster.route(name) is None:
             return
-        tail = self._tails[name] = TopicTail()
+        left = self._left.pop(name, None)
+        tail = self._tails[name] = TopicTail(self._clock.wall_ms() if left is None else left.since_ms)
         for place in self._cluster.readable(name):
-            self._add(name, tail, place, True)
+            old = None if left is None else left.queues.get(place)
+            if old is not None:
+                queue = QueueTail(place, old.whole, old.since_ms, old.kept)
+                self._behind[queue] = self._behind[old]
+            else:
+                queue = QueueTail(place, left is None, 0 if left is None else tail.since_ms)
+            self._add(name, tail, queue)
+        self._forget(left)
+
+    def _leave(self, name: str, tail: TopicTail) -> None:
+        """Keep where a tail has ended that will go on when its topic has a route again."""
+        now = self._clock.monotonic_ns()
+        self._left[name] = tail
+        tail.until_ns = now + LEFT_NS
+        for queue in tail.queues.values():
+            self._behind.setdefault(queue, now)
+            if queue.offset >= 0:
+                queue.kept, queue.since_ms, queue.whole = queue.offset, self._clock.wall_ms(), False
+            elif not queue.whole:
+                queue.since_ms = queue.since_ms or tail.since_ms
 
     def _prune(self) -> None:
         if self._stopped:
@@ -273,13 +330,21 @@ class Tail:
         for name, tail in list(self._tails.items()):
             if name not in self._interests and not self.all and now > tail.until_ns:
                 self._drop(name)
+        for name, tail in list(self._left.items()):
+            if (name not in self._interests and not self.all) or now > tail.until_ns:
+                self._forget(self._left.pop(name))
 
     def _drop(self, name: str) -> None:
         tail = self._tails.pop(name)
         tail.ended = True
+        self._forget(tail)
         waiting, tail.waiting = tail.waiting, []
         for then in waiting:
             then()
+
+    def _forget(self, tail: TopicTail | None) -> None:
+        for queue in () if tail is None else tail.queues.values():
+            self._behind.pop(queue, None)
 
 
 def topic_of_pattern(pattern: str) -> str:

@@ -83,8 +83,14 @@ class CatchUp:
         subscriptions = [subscription for subscription in session.subscriptions.values() if subscription.level > AT_MOST_ONCE]
         names = {topic_of_filter(subscription.pattern) for subscription in subscriptions}
         wanted = filter(is_routed, self._metadata.topic_names()) if "" in names else iter(sorted(names))
-        topics = (topic for name in wanted if (topic := self._metadata.topic(name)) is not None)
-        return ((topic.name, at) for topic in topics for at in range(max(topic.read_queues, topic.write_queues)))
+        for name in wanted:
+            topic = self._metadata.topic(name)
+            if topic is not None:
+                yield from ((name, at) for at in range(max(topic.read_queues, topic.write_queues)))
+        # A topic that a far store does not know yet after a start lags until it can be read.
+        for queue in list(session.positions):
+            if self._metadata.topic(queue[0]) is None and ("" in names or queue[0] in names):
+                yield queue
 
     def _find_lag(self, session: MqttSession, epoch: int, queues: Iterator[QueueKey]) -> None:
         """Check all queues for lag, QUEUES_PER_TURN_MAX in each turn of the loop."""
@@ -92,7 +98,7 @@ class CatchUp:
             return
         more = False
         for number, queue in enumerate(queues, 1):
-            self._find_lag_of(session, epoch, queue)
+            self._find_lag_of(session, queue)
             if number == QUEUES_PER_TURN_MAX:
                 more = True
                 break
@@ -102,23 +108,11 @@ class CatchUp:
         session.finding_lag = False
         self.catch_up(session)
 
-    def _find_lag_of(self, session: MqttSession, epoch: int, queue: QueueKey) -> None:
+    def _find_lag_of(self, session: MqttSession, queue: QueueKey) -> None:
         """Enter `queue` in the session's lag, from the session's position in it."""
-
-        def found(result: int | Failure) -> None:
-            if session.epoch == epoch and not isinstance(result, Failure):
-                session.lag[queue] = min(result, session.lag.get(queue, result))
-                if not session.finding_lag:
-                    self.catch_up(session)
-
-        position = session.positions.get(queue)
-        if position is not None:
-            found(position)
-        elif session.baseline_ms:
-            self._log.search(queue[0], queue[1], session.baseline_ms, False, found)
-        else:
-            # The topic, or this queue of it, was created after the session subscribed.
-            found(0)
+        # Without a baseline, the topic or this queue of it was created after the session subscribed.
+        position = session.positions.get(queue, -session.baseline_ms)
+        session.lag[queue] = min(position, session.lag.get(queue, position))
 
     def catch_up(self, session: MqttSession) -> None:
         """Continue with retransmissions, retained messages and lagging queues, as far as the in-flight window allows."""
@@ -133,10 +127,42 @@ class CatchUp:
         if not session.lag or session.full:
             return
         queue = next(iter(session.lag))
+        if session.lag[queue] < 0:
+            self._search(session, queue)
+            return
         room = session.window - len(session.in_flight)
         limit = min(READ_RECORDS_MAX, max(16, 4 * room))
         offset, count = self._filter_index.following(session.subscriptions.values(), queue, session.lag[queue], limit)
         self._read(session, queue, offset, count or limit, READ_BYTES_MAX, self._deliver_read)
+
+    def _search(self, session: MqttSession, queue: QueueKey) -> None:
+        """Find the offset at which a lagging queue is read: of the first message since a time."""
+        session.catching_up = True
+        epoch = session.epoch
+
+        def done(result: int | Failure) -> None:
+            if session.epoch != epoch:
+                return
+            session.catching_up = False
+            if isinstance(result, Failure):
+                self._read_failed(session, queue)
+                return
+            session.unread = 0
+            session.lag[queue] = result
+            self._clock.call_soon(lambda: self.catch_up(session))
+
+        self._log.search(*queue, -session.lag[queue], False, done)
+
+    def _read_failed(self, session: MqttSession, queue: QueueKey) -> None:
+        """Try other lagging queues first, since the broker of this one may be away; pause when none can be read."""
+        if queue in session.lag:
+            session.lag[queue] = session.lag.pop(queue)
+        session.unread += 1
+        now = self._clock.monotonic_ns()
+        if session.to_resend or session.unread >= len(session.lag):
+            session.unread = 0
+            now += SECOND_NS
+        self._clock.call_at(now, lambda: self.catch_up(session))
 
     def _read(
         self,
@@ -155,8 +181,9 @@ class CatchUp:
                 return
             session.catching_up = False
             if isinstance(result, Failure):
-                self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(session))
+                self._read_failed(session, queue)
                 return
+            session.unread = 0
             then(session, queue, result)
             # By a timer, so that other work of the loop runs between two reads.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(session))

@@ -175,8 +175,9 @@ class MqttSession:
     leases                number of in-flight messages with a lease
     baseline_ms           wall clock in milliseconds: subscriptions that begin with a wildcard get messages stored since;
                           0: there are none
-    positions             next offset to deliver, by queue
-    lag                   queues that are read from the log, with the next offset to read
+    positions             next offset to deliver, by queue; below 0: the first message stored since that time, as epoch ms
+                          with its sign changed
+    lag                   queues that are read from the log, with the next offset to read, or such a time
     missed                last offset that arrived in each lagging queue
     retained_scans        retained messages still to be delivered, by subscription
     in_flight             the in-flight window, by slot
@@ -192,8 +193,9 @@ class MqttSession:
     dirty                 True: progress is newer in memory than in the store
     changed_topics        topics with positions that the store does not have
     to_resend             slots that this connection has not been sent yet, oldest first
-    finding_lag           True: the session is finding out which queues lag, and treats every queue as lagging
+    finding_lag           True: it is not known yet which queues lag, and every queue is treated as lagging
     catching_up           True: a read of the log is under way
+    unread                reads of the log that have failed since the last one that has not
     match_cache           (topic, origin) -> path and matching subscriptions
     """
 
@@ -227,6 +229,7 @@ class MqttSession:
         "stored",
         "subscriptions",
         "to_resend",
+        "unread",
         "unstored_accepts",
         "unstored_deliveries",
         "will",
@@ -265,6 +268,7 @@ class MqttSession:
         self.to_resend: list[int] = []
         self.finding_lag = False
         self.catching_up = False
+        self.unread = 0
         self.epoch = 0
         self.match_cache: dict[tuple[str, bytes], tuple[str, list[MqttSubscription]]] = {}
 
@@ -348,6 +352,7 @@ class MqttSession:
         self.expiry_s = command.expiry_s
         self.will = command.will
         self.disconnected_ms = 0
+        self.finding_lag = True
 
     def disconnect(self) -> None:
         """Drop the state that belongs to the connection."""

@@ -76,7 +76,7 @@ class Replay:
             for (name, queues), positions in found.items():
                 for queue_id in range(queues):
                     queue = (name, queue_id)
-                    begins[queue] = min(positions.get(queue_id, 0), begins.get(queue, 1 << 62))
+                    begins[queue] = min(max(positions.get(queue_id, 0), 0), begins.get(queue, 1 << 62))
             done()
 
         topics = [self._metadata.topic(name) for name in snapshot.topics_of(subscriptions)]

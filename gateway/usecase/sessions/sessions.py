@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from domain.command import Command
 from domain.errors import Failure
@@ -48,9 +48,6 @@ from gateway.usecase.sessions.start_positions import StartPositions
 from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
-
-BASELINE_MARGIN_MS: Final = 10_000
-"""Longest time between storing a message and its becoming readable."""
 
 
 class Sessions:
@@ -247,7 +244,7 @@ class Sessions:
         for subscription in session.subscriptions.values():
             self._outbound.disconnect(session, subscription)
         behind = set(session.lag) | (self._outbound.unoffered() if session.durable else set())
-        caught_up = not session.finding_lag and not behind
+        known = not session.finding_lag
         self._shared.disconnect(session)
         session.disconnect()
         self._outbound.forget(session)
@@ -260,23 +257,23 @@ class Sessions:
             session.will = None
             session.after_appends(lambda: self._stored.remove(session))
             return
-        if caught_up and session.baseline_ms:
-            session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - BASELINE_MARGIN_MS)
-        for queue in session.positions:
-            if caught_up or queue not in behind:
+        if known and not behind and session.baseline_ms:
+            session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - self._log.late_ms())
+        for queue in session.positions if known else ():
+            if queue not in behind:
                 self._advance(session, queue)
         self.filter_index.acquire(session.subscriptions.values())
         self._stored.store(session)
 
     def _advance(self, session: MqttSession, queue: tuple[str, int]) -> None:
-        """Move the position to the end of a queue that did not lag: all its messages have been delivered."""
+        """Move the position in a queue that did not lag behind all that was offered to the session.
 
-        def bounds(result: tuple[int, int] | Failure) -> None:
-            if not isinstance(result, Failure) and session.connection is None:
-                session.positions[queue] = result[1]
-                session.changed_topics[queue[0]] = None
-
-        self._log.bounds(queue[0], queue[1], bounds)
+        The end of the queue is no such place: it may have moved on since this node was told of the last message.
+        """
+        end = self._log.told(*queue)
+        if end >= 0 and end != session.positions[queue]:
+            session.positions[queue] = end
+            session.changed_topics[queue[0]] = None
 
     # Commands of connected sessions; those of connections without a session are ignored
 

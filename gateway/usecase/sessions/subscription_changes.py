@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from domain.errors import Failure
 from domain.event import Refused
@@ -29,6 +30,9 @@ from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.shared_joins import SharedJoins
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.subscription_limits import refusal
+
+CLOCKS_MS: Final = 10_000
+"""By how much the clock of a store may be behind the one of this node."""
 
 Done = Callable[[None | Failure], None]
 
@@ -124,28 +128,35 @@ class SubscriptionChanges:
         self._outbound.connect(session, subscription)
         if session.durable:
             name = topic_of_filter(subscription.pattern)
-            if name == "":
-                session.baseline_ms = session.baseline_ms or self._clock.wall_ms()
-            else:
+            if name:
                 self._begin(session, name)
+            elif not session.baseline_ms:
+                self._begin_baseline(session)
         return old is None
 
     def _begin(self, session: MqttSession, name: str) -> None:
-        """Set the session's positions in a topic to the present ends: older messages are not for this session."""
+        """Set the session's positions in a topic to the present ends: older messages are not for this session.
+
+        The end is where the session is told of messages from, so that it misses none in between.
+        Where that is not known yet, messages count from now on, by their store time.
+        """
         topic = self._metadata.topic(name)
         if topic is None:
             return
         for queue_id in range(max(topic.read_queues, topic.write_queues)):
-            if (name, queue_id) not in session.positions:
-                self._store_end_of(session, (name, queue_id))
+            queue = (name, queue_id)
+            if queue not in session.positions:
+                end = self._log.told(name, queue_id)
+                session.positions[queue] = end if end >= 0 else CLOCKS_MS - self._clock.wall_ms()
+                session.changed_topics[name] = None
 
-    def _store_end_of(self, session: MqttSession, queue: tuple[str, int]) -> None:
-        def bounds(result: tuple[int, int] | Failure) -> None:
-            if not isinstance(result, Failure) and queue not in session.positions:
-                session.positions[queue] = result[1]
+    def _begin_baseline(self, session: MqttSession) -> None:
+        """From now on topics without a position are read by time: those that lag are from where they are read."""
+        session.baseline_ms = self._clock.wall_ms() - CLOCKS_MS
+        for queue, offset in session.lag.items():
+            if queue not in session.positions:
+                session.positions[queue] = offset
                 session.changed_topics[queue[0]] = None
-
-        self._log.bounds(queue[0], queue[1], bounds)
 
     def unsubscribe(self, session: MqttSession, connection: ClientConnection, command: Unsubscribe) -> None:
         """Remove subscriptions. In-flight messages stay in flight (MQTT 5, 3.10.4)."""

@@ -70,6 +70,13 @@ class Queues:
         queue_id = int((frame.fields() or {})["queueId"])
         return codes.SUCCESS, {"offset": str(len(self.records.get(queue_id, [])))}, b""
 
+    def search(self, frame: Frame) -> Reply:
+        """SEARCH_OFFSET_BY_TIMESTAMP, with the boundary LOWER."""
+        fields = frame.fields() or {}
+        mine = self.records.get(int(fields["queueId"]), [])
+        early = [each for each in mine if Record(each).store_ms < int(fields["timestamp"])]
+        return codes.SUCCESS, {"offset": str(len(early))}, b""
+
 
 class World(MapWorld):
     """A log over two scripted brokers."""
@@ -83,6 +90,7 @@ class World(MapWorld):
             server.on(codes.SEND_BATCH, mine.send)
             server.on(codes.PULL, mine.pull)
             server.on(codes.GET_MAX_OFFSET, mine.end)
+            server.on(codes.SEARCH_OFFSET, mine.search)
             server.on(codes.GET_MIN_OFFSET, lambda frame: (0, {"offset": "0"}, b""))
         local = self.driver.store
         self.once = OnceKeys(local.state, self.clock)

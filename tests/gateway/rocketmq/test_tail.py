@@ -23,7 +23,7 @@ class World(LogWorld):
         super().__init__()
         self.got: list[tuple[str, int, bytes]] = []
         self.tail = Tail(self.servers, self.map, self.clock, self.arrived)
-        self.log.started = self.tail.started
+        self.log.tail = self.tail
 
     def arrived(self, topic: str, place: int, records: Sequence[bytes]) -> None:
         self.got += [(topic, place, Record(data).body) for data in records]
@@ -104,6 +104,41 @@ def test_a_broker_that_was_away_at_the_begin_comes_in_later(world: World) -> Non
     assert world.bodies() == [b"after"]
 
 
+@pytest.mark.parametrize("how", ["away", "silent"])
+def test_what_others_sent_before_a_broker_told_where_its_tail_begins_is_not_passed_over(world: World, how: str) -> None:
+    server = world.cluster.brokers["broker-a"]
+    now_ms = world.clock.wall_ms()
+    world.queues["broker-a"].records[0] = [stored(b"before", 0, at_ms=now_ms - 3_600_000)]
+    server.silent = how == "silent"
+    if how == "away":
+        server.stop()
+    assert world.ready() is None
+    world.tail.watch("T/#", True)
+    assert world.tail.told("T", 0) == -1
+    world.clock.run_for(60_000)
+    # The clock of the broker is behind.
+    world.queues["broker-a"].records[0].append(stored(b"meanwhile", 1, at_ms=now_ms - 5_000))
+    server.silent, server.up = False, True
+    world.clock.run_for(5_000)
+    assert world.bodies() == [b"meanwhile"]
+    assert world.tail.told("T", 0) == 2
+
+
+def test_a_tail_is_as_late_as_the_broker_that_does_not_answer(world: World) -> None:
+    world.ready()
+    world.tail.watch("T/#", True)
+    usual_ms = world.tail.late_ms()
+    server = world.cluster.brokers["broker-a"]
+    server.stop()
+    world.clock.run_for(15_000)
+    assert world.tail.late_ms() > usual_ms + 14_000
+    server.up = True
+    world.clock.run_for(5_000)
+    world.put("broker-a", 0, b"x")
+    world.put("broker-a", 1, b"y")
+    assert world.tail.late_ms() == usual_ms
+
+
 def test_new_queues_are_read_from_their_first_message(world: World) -> None:
     world.ready()
     world.tail.watch("T/#", True)
@@ -157,6 +192,37 @@ def test_a_topic_that_is_deleted_is_followed_no_more(world: World) -> None:
     del world.cluster.topics["T"]
     world.clock.run_for(2_000)
     assert world.tail.figures()["rocketmq_tailed_topics"] == 0
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("another", [False, True])
+def test_a_topic_that_has_no_route_for_a_while_is_gone_on_with_at_the_same_place(
+    world: World, anew: bool, another: bool
+) -> None:
+    """As when the only name server starts again, or the only broker; or when the topic is deleted and made again.
+
+    another   somebody else subscribes to it, before the tail knows of the route
+    """
+    queues = world.queues["broker-a"]
+    hour_ago_ms = world.clock.wall_ms() - 3_600_000
+    queues.records[0] = [stored(b"old", number, at_ms=hour_ago_ms) for number in range(5)]
+    world.ready()
+    world.tail.watch("T/#", True)
+    route = world.cluster.topics.pop("T")
+    world.clock.run_for(20_000)
+    assert world.tail.told("T", 0) == -1
+    if anew:
+        queues.records[0] = []
+    now_ms = world.clock.wall_ms()
+    queues.records[0] += [stored(b"new", len(queues.records[0]) + number, at_ms=now_ms) for number in range(6)]
+    world.cluster.topics["T"] = route
+    if another:
+        world.map.learn("T")
+        world.map.ensure("T", lambda _: world.tail.ready("T/#", lambda _: None))
+    world.clock.run_for(4_000)
+    assert world.ensure() is None
+    world.clock.run_for(2_000)
+    assert world.bodies() == [b"new"] * 6
 
 
 def test_a_sent_message_comes_back_by_the_tail(world: World) -> None:

@@ -190,6 +190,20 @@ def test_a_client_that_left_while_its_session_was_loaded_takes_over_nothing() ->
     assert broker.sessions.attached == DISTANCE.far
 
 
+@pytest.mark.parametrize("after_ms", [0.0, 0.3, 0.6, 1.5])
+def test_a_connection_that_is_lost_before_it_is_accepted_costs_no_message(after_ms: float) -> None:
+    """Which queues lag is not known then: none of them counts as delivered."""
+    broker = Broker()
+    broker.publish("t", b"before")
+    away(broker)
+    broker.publish("t", b"waits")
+    client = broker.client()
+    client.put(Connect(4, "away", False, 0, None, None, None, NONE), wait=False)
+    broker.run(after_ms)
+    client.drop()
+    assert bodies(back(broker).messages()) == [b"waits"]
+
+
 def test_clean_start_forgets() -> None:
     broker = Broker()
     away(broker)

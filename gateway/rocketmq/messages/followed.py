@@ -1,0 +1,51 @@
+"""A topic whose new messages are followed, and its queues: where each of them begins, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+
+@final
+class QueueTail:
+    """One queue of a tailed topic.
+
+    offset     of the next message, -1: not known yet
+    whole      True: it begins with the first message of the queue
+    since_ms   it begins with what was stored since, epoch ms by the clock of this node; 0: at the end of the queue
+    kept       offset at which an earlier tail has ended at `since_ms`, -1: there was none
+    asking     True while a request is under way, or a pause
+    """
+
+    __slots__ = ("asking", "kept", "offset", "place", "since_ms", "whole")
+
+    def __init__(self, place: int, whole: bool, since_ms: int, kept: int = -1) -> None:
+        self.place = place
+        self.whole = whole
+        self.since_ms = since_ms
+        self.kept = kept
+        self.offset = -1
+        self.asking = False
+
+
+@final
+class TopicTail:
+    """A tailed topic.
+
+    queues    by place
+    waiting   called once each queue has been asked where its tail begins
+    unknown   queues whose first such answer has not come
+    since_ms  when it began, epoch ms
+    until_ns  kept until then without an interest
+    ended     True: nothing is delivered any more
+    """
+
+    __slots__ = ("ended", "queues", "since_ms", "unknown", "until_ns", "waiting")
+
+    def __init__(self, since_ms: int) -> None:
+        self.since_ms = since_ms
+        self.queues: dict[int, QueueTail] = {}
+        self.waiting: list[Callable[[], None]] = []
+        self.unknown = 0
+        self.until_ns = 0
+        self.ended = False
