@@ -30,6 +30,7 @@ from store.append import Appender
 from store.backup import HeldBackups
 from store.census import Census
 from store.checkpoint import Checkpointer
+from store.client_appends import ClientAppends, Outbox
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
 from store.counters import figures
@@ -63,7 +64,7 @@ from store.log.open_batch import Effects
 from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
-from store.message_log import ClientAppends, Outbox, StoredLog
+from store.message_log import StoredLog
 from store.once import OnceAppends
 from store.parts import CallParts, StoreFiles, StoreParts
 from store.queue.index import QueueIndex

@@ -8,6 +8,7 @@ from typing import final
 from store.append import Appender
 from store.census import Census
 from store.checkpoint import Checkpointer, Points
+from store.client_appends import ClientAppends
 from store.compaction import Compaction
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
@@ -23,7 +24,6 @@ from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader
 from store.log.segment import Segments
-from store.message_log import ClientAppends
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.reading import Reading
