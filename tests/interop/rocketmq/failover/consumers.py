@@ -7,7 +7,9 @@ import itertools
 import random
 import threading
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tests.interop.rocketmq.failover.leases import Answer, Handout, LeaseChange
@@ -21,24 +23,43 @@ CHANGED: Final = 0.25
 LONGEST_S: Final = INVISIBLE_S - 1.0
 """After a receive: the latest change or acknowledgement."""
 REST_S: Final = 0.05
+RETRY_S: Final = 0.5
+TRIES_MAX: Final = 40
+"""Of an acknowledgement that has no answer."""
 
 
 class MessageKey(NamedTuple):
-    """What a message is known by in every delivery to a group: another group's broker may have a copy."""
+    """What a message is known by in every delivery to a group: another broker may have a copy.
+
+    broker  name of the broker group
+    body    the same in each delivery, for people
+    """
 
     group: str
     message_id: str
     broker: str
+    body: str
+
+
+def broker_group(message: Hashable) -> str:
+    """Of a MessageKey, which consumers make for all deliveries."""
+    assert isinstance(message, MessageKey)
+    return message.broker
 
 
 @dataclass(slots=True)
 class _Task:
-    """To be done later. `received`: with the receipt that is valid now."""
+    """To be done later.
+
+    received  with the receipt that is valid now
+    tries     how often it was tried, without an answer
+    """
 
     received: Received
     handout: Handout
     at: int
     is_change: bool
+    tries: int = 0
 
 
 class Consumer:
@@ -46,6 +67,8 @@ class Consumer:
 
     handouts   what it received, with its changes
     settled    bodies whose acknowledgement was answered with success
+    unsure     bodies whose acknowledgement had no answer at first, and was refused then: it may have settled them
+    settled_at place -> how many messages it acknowledged, each received at another place
     failures   how many calls had no answer
     refusals   how many changes and acknowledgements were refused
     """
@@ -53,6 +76,8 @@ class Consumer:
     def __init__(self, pop: Pop, group: str, places: int, seed: int) -> None:
         self.handouts: list[Handout] = []
         self.settled: set[str] = set()
+        self.unsure: set[str] = set()
+        self.settled_at: Counter[int] = Counter()
         self.failures = self.refusals = 0
         self.fault: BaseException | None = None
         self._pop, self._group, self._places = pop, group, places
@@ -107,8 +132,8 @@ class Consumer:
             time.sleep(REST_S)
             return
         for each in found:
-            key = MessageKey(self._group, each.message_id, each.receipt.split()[5])
-            handout = Handout(key, asked_s, each.answered_s, INVISIBLE_S)
+            key = MessageKey(self._group, each.message_id, each.receipt.split()[5], each.body)
+            handout = Handout(key, asked_s, each.answered_s, INVISIBLE_S, each.receipt)
             self.handouts.append(handout)
             kind = 1.0 if self._hurry else self._chance.random()
             if kind >= LEFT_ALONE:
@@ -118,6 +143,9 @@ class Consumer:
 
     def _later(self, task: _Task) -> None:
         due_s = time.monotonic() + (0 if self._hurry else self._chance.uniform(0, LONGEST_S))
+        self._push(due_s, task)
+
+    def _push(self, due_s: float, task: _Task) -> None:
         heapq.heappush(self._tasks, (due_s, next(self._count), task))
 
     def _carry_out(self, task: _Task) -> None:
@@ -135,7 +163,16 @@ class Consumer:
         change = LeaseChange(asked_s, time.monotonic(), answer, INVISIBLE_S if task.is_change else None)
         task.handout.changes.append(change)
         self.refusals += answer is Answer.REFUSED
-        if not task.is_change and answer is Answer.DONE:
+        if task.is_change:
+            # After a change without an answer nobody knows which receipt is valid: the message comes again.
+            if answer is Answer.DONE:
+                self._later(_Task(task.received._replace(receipt=receipt), task.handout, at, is_change=False))
+        elif answer is Answer.DONE:
             self.settled.add(task.received.body)
-        if task.is_change and answer is Answer.DONE:
-            self._later(_Task(task.received._replace(receipt=receipt), task.handout, at, is_change=False))
+            self.settled_at[at] += 1
+        elif answer is Answer.REFUSED and task.tries:
+            self.unsure.add(task.received.body)
+        elif answer is Answer.NONE and task.tries < TRIES_MAX:
+            self._push(time.monotonic() + RETRY_S, replace(task, tries=task.tries + 1))
+        elif answer is Answer.NONE:
+            self.unsure.add(task.received.body)

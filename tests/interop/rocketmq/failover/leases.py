@@ -44,6 +44,7 @@ class Handout:
     """A message as one consumer got it: a lease.
 
     message      what it is known by in every delivery; copies that are stored twice are two messages
+    receipt      of its lease
     asked_s      when the consumer sent its request
     answered_s   when it had the message
     invisible_s  how long nobody else may get it
@@ -54,6 +55,7 @@ class Handout:
     asked_s: float
     answered_s: float
     invisible_s: float
+    receipt: str = ""
     changes: list[LeaseChange] = field(default_factory=list)
 
     def held_until_s(self) -> float:
@@ -106,6 +108,17 @@ def broken(handouts: Iterable[Handout]) -> list[BrokenLease]:
             if early_s > 0:
                 found.append(BrokenLease(one, other, early_s))
     return sorted(found, key=lambda each: each.other.answered_s)
+
+
+def given_twice(handouts: Iterable[Handout]) -> list[tuple[Handout, Handout]]:
+    """The leases that two receives were given, whatever the store has forgotten meanwhile: two leases have two receipts."""
+    seen: dict[tuple[Hashable, str], Handout] = {}
+    found: list[tuple[Handout, Handout]] = []
+    for each in handouts:
+        other = seen.setdefault((each.message, each.receipt), each)
+        if other is not each:
+            found.append((other, each))
+    return found
 
 
 def _early_s(first: Handout, second: Handout) -> float:

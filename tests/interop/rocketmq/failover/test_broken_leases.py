@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.interop.rocketmq.failover.leases import Answer, Handout, LeaseChange, broken
+from tests.interop.rocketmq.failover.leases import Answer, Handout, LeaseChange, broken, given_twice
 
 LEASE_S = 10.0
 
 
-def handout(asked_s: float, *changes: LeaseChange, took_s: float = 0.01, message: str = "m") -> Handout:
-    return Handout(message, asked_s, asked_s + took_s, LEASE_S, list(changes))
+def handout(asked_s: float, *changes: LeaseChange, took_s: float = 0.01, message: str = "m", receipt: str = "") -> Handout:
+    return Handout(message, asked_s, asked_s + took_s, LEASE_S, receipt or str(asked_s), list(changes))
 
 
 def ack(asked_s: float, answer: Answer = Answer.DONE, took_s: float = 0.01) -> LeaseChange:
@@ -86,6 +86,11 @@ def test_other_messages_and_later_leases_are_none_of_its_business() -> None:
     assert broken([handout(0.0), handout(1.0, message="n"), handout(10.1), handout(20.2)]) == []
     [found] = broken([handout(0.0), handout(10.1), handout(20.0)])
     assert (found.one.asked_s, found.other.asked_s) == (10.1, 20.0)
+
+
+def test_a_lease_that_two_receives_were_given_is_found() -> None:
+    one, other = handout(0.0, receipt="r"), handout(20.0, receipt="r")
+    assert given_twice([one, handout(10.0, receipt="s"), other, handout(0.0, receipt="r", message="n")]) == [(one, other)]
 
 
 @given(

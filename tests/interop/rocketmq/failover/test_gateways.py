@@ -11,7 +11,7 @@ import pytest
 
 from tests.interop.node import Node, Ports
 from tests.interop.rocketmq.controllers import ControllerCluster
-from tests.interop.rocketmq.failover.leases import broken
+from tests.interop.rocketmq.failover.leases import broken, given_twice
 from tests.interop.rocketmq.failover.workload import at_gateways
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.store.faults.soak import SOAK
@@ -45,3 +45,5 @@ def test_no_lease_is_broken_while_gateways_are_killed_and_one_is_added(
         work.finish()
         print(f"\n{KILLS} kills of gateways, one added; {len(work.senders.bodies())} acknowledged messages\n{work.told()}")
         assert broken(work.handouts()) == []
+        assert given_twice(work.handouts()) == []
+        assert sum(each.settled_at[len(places) - 1] for each in work.consumers) > 0, "the added gateway acknowledges for others"

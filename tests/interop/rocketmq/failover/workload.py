@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from tests.interop.node import Ports
-from tests.interop.rocketmq.failover.consumers import Consumer
+from tests.interop.rocketmq.failover.consumers import Consumer, MessageKey
 from tests.interop.rocketmq.failover.leases import Handout
 from tests.interop.rocketmq.failover.pops import GrpcPop, HttpPop, Pop
 from tests.interop.rocketmq.failover.senders import Senders
@@ -19,6 +20,8 @@ PAUSE_S: Final = 0.2
 BETWEEN: Final = 60
 """Acknowledged messages of each group between two kills."""
 SETTLE_S: Final = 180.0
+STORIES: Final = 4
+POLL_S: Final = 0.1
 GROUPS_BY_GATEWAYS: Final[Mapping[str, Callable[[Sequence[Ports], str, str], Pop]]] = {
     "workers-by-grpc": GrpcPop, "workers-by-http": HttpPop
 }  # fmt: skip
@@ -85,17 +88,38 @@ class Workload:
 
     def finish(self) -> None:
         """Send no more, and wait until each group has settled everything that was acknowledged. Fails when it does not."""
+        missing = self.wind_up(SETTLE_S)
+        assert not any(missing.values()), self._stories(missing)
+
+    def wind_up(self, seconds: float) -> dict[str, set[str]]:
+        """As `finish`, but returns what each group has not settled after `seconds`."""
         self.senders.stop()
         for each in self.consumers:
             each.hurry()
         sent = self.senders.bodies()
 
-        def missing() -> dict[str, list[str]]:
-            return {group: sorted(sent - self.settled(group)) for group in self._consumers}
+        def missing() -> dict[str, set[str]]:
+            return {group: sent - self.settled(group) - self._unsure(group) for group in self._consumers}
 
-        until(lambda: not any(missing().values()) or bool(self._faults()), SETTLE_S, lambda: f"not settled: {missing()}")
+        limit_s = time.monotonic() + seconds
+        while any(missing().values()) and not self._faults() and time.monotonic() < limit_s:
+            time.sleep(POLL_S)
         self.stop()
-        assert not any(missing().values()), missing()
+        return missing()
+
+    def _unsure(self, group: str) -> set[str]:
+        """Bodies of messages that may be settled: the answer to their acknowledgement was lost."""
+        return set[str]().union(*(each.unsure.copy() for each in self._consumers[group]))
+
+    def _stories(self, missing: Mapping[str, set[str]]) -> str:
+        """How many messages of each group are not settled, and all deliveries of some of them, as text."""
+        lines = [self.told()]
+        for group, bodies in missing.items():
+            some = sorted(bodies)[:STORIES]
+            lines.append(f"{group}: {len(bodies)} messages are not settled, as {some}")
+            mine = [handout for each in self._consumers[group] for handout in each.handouts]
+            lines += [str(each) for each in mine if isinstance(each.message, MessageKey) and each.message.body in some]
+        return "\n".join(lines)
 
     def stop(self) -> None:
         """End the consumers. Raises what ended one of them early."""
