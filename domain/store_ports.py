@@ -387,7 +387,10 @@ class LagWalk(Protocol):
 
     @property
     def oldest_ns(self) -> int:
-        """When the oldest row of `result` was read, monotonic, if that was in an earlier walk; 0: all are of this walk."""
+        """When the oldest row of `result` was read, monotonic, if that was in an earlier walk; 0: all are of this walk.
+
+        Known when `result` has been asked for.
+        """
 
     def step(self, cost: int) -> bool:
         """Go on; `cost` is about the number of positions to read one by one. True when all have been passed."""

@@ -1,4 +1,4 @@
-"""The body of an answer: a JSON object."""
+"""The body of an answer as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Mapping
 
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import fastjson
+
+
+def value_in(text: bytes) -> object:
+    """The value of a JSON text, None for text that cannot be read."""
+    try:
+        return fastjson.loads(text)
+    except fastjson.DialectError:
+        return None
 
 
 def document(body: bytes) -> Mapping[str, object]:

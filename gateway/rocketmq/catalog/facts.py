@@ -10,8 +10,9 @@ from domain.errors import Failure
 from domain.topic import Durability
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.cluster_map import ClusterMap
-from protocols.remoting import codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 ALWAYS_MISSING: Final = (
@@ -216,10 +217,7 @@ def properties_from(body: bytes) -> dict[str, str]:
 
 def version_from(body: bytes) -> str:
     """KVTable of the runtime information -> the version, "" when it is not there."""
-    try:
-        found = fastjson.loads(body)
-    except fastjson.DialectError:
-        return ""
+    found = value_in(body)
     table = found.get("table") if isinstance(found, dict) else None
     version = table.get("brokerVersionDesc") if isinstance(table, dict) else None
     return version if isinstance(version, str) else ""

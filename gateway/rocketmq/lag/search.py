@@ -15,11 +15,12 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.catalog.route import names_from, route_from
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.lag.pairs import GroupPairs
 from gateway.rocketmq.link import BrokerAnswerError
-from protocols.remoting import codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 PAUSE_NS: Final = 200 * MILLISECOND_NS
@@ -155,10 +156,7 @@ def _readers(topic: str, groups: set[str]) -> set[str]:
 
 def groups_in(body: bytes) -> set[str]:
     """RocketMQ's GroupList -> the groups, without those of the system and without names that no group has."""
-    try:
-        found = fastjson.loads(body)
-    except fastjson.DialectError:
-        return set()
+    found = value_in(body)
     names = found.get("groupList") if isinstance(found, dict) else None
     return {
         name

@@ -18,10 +18,11 @@ from domain.ports import Clock
 from domain.store_ports import GroupLag
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
+from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.catalog.group_question import lacks_group
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.lag.pairs import GroupPairs, LastLag, Pair
-from protocols.remoting import codes, fastjson
+from gateway.rocketmq.lag.pairs import GroupPairs, Pair
+from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 PAUSE_NS: Final = 100 * MILLISECOND_NS
@@ -42,9 +43,10 @@ class ClusterLagWalk:
     A broker that does not answer is passed over: what waits there does not count. What waits in the retry topic of a group
     counts for the topic that it is of, at brokers that take a list of topics; older ones do not tell it.
 
-    _known   all pairs, with what earlier walks have found
-    _pairs   those of this walk
-    _found   messages, and the store time of the oldest in epoch ms, 0: not known
+    oldest_ns   LagWalk.oldest_ns, from `result` on
+    _known      all pairs, with what earlier walks have found
+    _pairs      those of this walk
+    _found      messages, and the store time of the oldest in epoch ms, 0: not known
     """
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, known: GroupPairs, most: int) -> None:
@@ -56,6 +58,7 @@ class ClusterLagWalk:
         self._pairs = known.next_walk()
         self._most = most
         self._found: dict[Pair, list[int]] = {}
+        self.oldest_ns = 0
         # The walk before this one may have ended a moment ago.
         self._sides = [_Side(broker, clock.monotonic_ns() + PAUSE_NS) for broker in cluster.brokers]
 
@@ -81,21 +84,15 @@ class ClusterLagWalk:
         """LagWalk.result. Pairs that this walk has not asked for have the lag that an earlier walk found."""
         self._known.read(self._found, self._pairs, self._clock.monotonic_ns())
         rows = [GroupLag(*pair, *found) for pair, found in self._found.items()]
-        rows += [GroupLag(*pair, last.messages, last.oldest_ms) for pair, last in self._earlier().items()]
+        earlier = self._known.earlier(set(self._pairs))
+        self.oldest_ns = min([last.read_ns for last in earlier.values()], default=0)
+        rows += [GroupLag(*pair, last.messages, last.oldest_ms) for pair, last in earlier.items()]
         rows.sort(key=lambda row: (-row.messages, row.group, row.topic))
         rest = rows[self._most :]
         if not rest:
             return rows, None
         oldest_ms = min([row.oldest_ms for row in rest if row.oldest_ms], default=0)
         return rows[: self._most], GroupLag("", "", sum([row.messages for row in rest]), oldest_ms)
-
-    @property
-    def oldest_ns(self) -> int:
-        """LagWalk.oldest_ns."""
-        return min([last.read_ns for last in self._earlier().values()], default=0)
-
-    def _earlier(self) -> Mapping[Pair, LastLag]:
-        return self._known.earlier(set(self._pairs))
 
     def _holds(self, broker: str, topic: str) -> bool:
         return broker in (self._known.holders(topic) or self._cluster.holders(topic))
@@ -195,15 +192,7 @@ def _with_retries(group: str, topic: str) -> tuple[str, str, str]:
 
 def _body(answer: Frame) -> object:
     """The value in an answer; None when the broker refuses, or tells more than is read at once: thousands of queues."""
-    return _json(answer.body) if answer.code == codes.SUCCESS else None
-
-
-def _json(text: bytes) -> object:
-    """The value of a JSON text, None for other text."""
-    try:
-        return fastjson.loads(text)
-    except fastjson.DialectError:
-        return None
+    return value_in(answer.body) if answer.code == codes.SUCCESS else None
 
 
 def has_position(answer: object) -> bool:
@@ -215,7 +204,7 @@ def waiting_in(answer: object) -> dict[str, int]:
     """RocketMQ's ConsumeStats -> messages behind the positions, by topic."""
     found: dict[str, int] = {}
     for queue, row in _table(answer).items():
-        key = _json(queue.encode())
+        key = value_in(queue.encode())
         topic = key.get("topic") if isinstance(key, dict) else None
         if isinstance(topic, str):
             found[topic] = found.get(topic, 0) + max(0, _number(row, "brokerOffset") - _number(row, "consumerOffset"))
