@@ -30,6 +30,8 @@ from gateway.usecase.sessions.sys_topics import SysTopics
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
 """Records of one read of the log."""
+CLOCKS_MS: Final = 10_000
+"""By how much the clock of a store may be behind the one of this node."""
 QUEUES_PER_TURN_MAX: Final = 512
 """Queues of one session that are checked for lag in one turn of the loop."""
 
@@ -110,6 +112,11 @@ class CatchUp:
 
     def _find_lag_of(self, session: MqttSession, queue: QueueKey) -> None:
         """Enter `queue` in the session's lag, from the session's position in it."""
+        topic = self._metadata.topic(queue[0])
+        if topic is not None and queue in session.positions and topic.created_ms > session.left_ms > 0:
+            # The topic was deleted and created again while the session was away.
+            session.positions[queue] = 0
+            session.changed_topics[queue[0]] = None
         # Without a baseline, the topic or this queue of it was created after the session subscribed.
         position = session.positions.get(queue, -session.baseline_ms)
         session.lag[queue] = min(position, session.lag.get(queue, position))
@@ -124,6 +131,8 @@ class CatchUp:
             return
         if session.retained_scans:
             self.retained_delivery.step(session)
+        if not session.lag:
+            session.left_ms = 0
         if not session.lag or session.full:
             return
         queue = next(iter(session.lag))
@@ -134,6 +143,16 @@ class CatchUp:
         limit = min(READ_RECORDS_MAX, max(16, 4 * room))
         offset, count = self._filter_index.following(session.subscriptions.values(), queue, session.lag[queue], limit)
         self._read(session, queue, offset, count or limit, READ_BYTES_MAX, self._deliver_read)
+
+    def begin_anew(self, session: MqttSession, topic: str) -> None:
+        """A topic was deleted and created again under a connected session."""
+        for queue in [queue for queue in session.positions if queue[0] == topic]:
+            session.positions[queue] = 0
+            session.changed_topics[topic] = None
+            if queue in session.lag:
+                session.lag[queue] = 0
+        if session.durable and topic in session.changed_topics:
+            self._outbound.mark_dirty(session)
 
     def _search(self, session: MqttSession, queue: QueueKey) -> None:
         """Find the offset at which a lagging queue is read: of the first message since a time."""
@@ -200,8 +219,12 @@ class CatchUp:
             self._deliver_record(session, data, queue, offset)
         session.lag.pop(queue, None)
         end = result.status == "EMPTY" or result.next_offset >= result.max_offset
+        if result.status == "TOO_LARGE" and session.left_ms > CLOCKS_MS:
+            # The position lies behind the end: the topic was deleted and created again, or a broker has lost its newest
+            # messages. What has come while the session was away is found by time.
+            session.positions[queue] = session.lag[queue] = CLOCKS_MS - session.left_ms
+            return
         if result.status == "TOO_LARGE":
-            # The position lies behind the end: the topic was deleted and created again.
             session.positions[queue] = result.next_offset
         if end and session.missed.get(queue, -1) < result.next_offset:
             session.missed.pop(queue, None)

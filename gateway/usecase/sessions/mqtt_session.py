@@ -170,6 +170,7 @@ class MqttSession:
     expiry_s              Session Expiry Interval in seconds; 0: the session ends with its connection and is in memory only
     will                  will message; None: none, or published
     disconnected_ms       wall clock in milliseconds at the end of the connection; 0: connected
+    left_ms               `disconnected_ms` of the connection before, until nothing lags; 0: there was none
     subscriptions         subscriptions that are not shared, by pattern
     shared_subscriptions  shared subscriptions, by name
     leases                number of in-flight messages with a lease
@@ -217,6 +218,7 @@ class MqttSession:
         "in_flight_bytes",
         "lag",
         "leases",
+        "left_ms",
         "match_cache",
         "missed",
         "next_slot",
@@ -245,6 +247,7 @@ class MqttSession:
         self.expiry_s = 0
         self.will: Will | None = None
         self.disconnected_ms = 0
+        self.left_ms = 0
         self.subscriptions: dict[str, MqttSubscription] = {}
         self.shared_subscriptions: dict[str, MqttSubscription] = {}
         self.leases = 0
@@ -351,7 +354,7 @@ class MqttSession:
         self.address = command.address
         self.expiry_s = command.expiry_s
         self.will = command.will
-        self.disconnected_ms = 0
+        self.left_ms, self.disconnected_ms = self.disconnected_ms, 0
         self.finding_lag = True
 
     def disconnect(self) -> None:

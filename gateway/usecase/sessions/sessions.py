@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from domain.command import Command
 from domain.errors import Failure
@@ -49,6 +49,9 @@ from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
 
+GONE_MAX: Final = 10_000
+"""Deleted topics that are remembered, so that connected sessions begin anew when one of them is created again."""
+
 
 class Sessions:
     """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Decline, Take; and the store's listener behind them.
@@ -57,6 +60,7 @@ class Sessions:
 
     sys_topics     status of the node under `$SYS/broker/`
     filter_index   matches of the filters of disconnected sessions
+    _gone          deleted topics, at most GONE_MAX
     resumed        called with the connection when a session was resumed with its subscriptions
     attached_max   largest number of sessions connected at the same time, since the start
     """
@@ -83,6 +87,8 @@ class Sessions:
         self._shared = SharedSubscriptions(
             log, start_positions, metadata, clock, receiving, groups, self._outbound, leases, registry, policy
         )
+        self._gone: dict[str, None] = {}
+        metadata.follow_topics(self._topic_changed)
         self.sys_topics = SysTopics(clock, self._outbound)
         self.filter_index = FilterIndex(clock)
         replay = Replay(log, metadata, state, clock, self.filter_index)
@@ -159,6 +165,24 @@ class Sessions:
 
     def freed(self, group: str, topic: str) -> None:
         """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
+
+    def _topic_changed(self, name: str) -> None:
+        """Follower of the topics: one has come, changed or gone. One that is made anew begins anew for connected sessions.
+
+        A far store that does not tell when a topic was made may have lost sight of it for a while: it is the same, then.
+        """
+        topic = self._metadata.topic(name)
+        if topic is None:
+            self._gone[name] = None
+            if len(self._gone) > GONE_MAX:
+                del self._gone[next(iter(self._gone))]
+            return
+        if name in self._gone:
+            del self._gone[name]
+            if topic.created_ms:
+                for session in self._attached.values():
+                    self._catch_up.begin_anew(session, name)
+        self._shared.changed(name)
 
     # Connecting
 

@@ -260,6 +260,11 @@ class SharedSubscriptions:
 
     # Events
 
+    def changed(self, topic: str) -> None:
+        """A topic has come, or changed. At a far store that may be all that is heard of a new topic."""
+        if topic in self._without_topic or (self._wildcards and topic not in self._known):
+            self._clock.call_soon(lambda: self.arrived(topic))
+
     def arrived(self, topic: str) -> None:
         """A message has arrived in `topic`, which may be a new topic."""
         if self._without_topic:

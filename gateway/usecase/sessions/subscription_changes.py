@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from domain.errors import Failure
 from domain.event import Refused
@@ -24,15 +23,12 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.catchup import CLOCKS_MS, CatchUp
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.shared_joins import SharedJoins
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.subscription_limits import refusal
-
-CLOCKS_MS: Final = 10_000
-"""By how much the clock of a store may be behind the one of this node."""
 
 Done = Callable[[None | Failure], None]
 

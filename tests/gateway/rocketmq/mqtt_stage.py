@@ -35,13 +35,13 @@ class HoldingQueues(Queues):
     """The queues of one scripted broker, which holds pulls until there is something, and searches by time.
 
     groups    positions of consumer groups, by (group, topic, queue)
-    slow_ms   time that a request waits before it is handled, by code
+    slow_ms   times that requests wait before they are handled, by code; the last one holds for all that follow
     """
 
     def __init__(self, server: ScriptedServer, clock: VirtualClock) -> None:
         super().__init__()
         self.groups: dict[tuple[str, str, int], int] = {}
-        self.slow_ms: dict[int, int] = {}
+        self.slow_ms: dict[int, list[int]] = {}
         self._server = server
         self._clock = clock
         self._held: list[Frame] = []
@@ -53,7 +53,8 @@ class HoldingQueues(Queues):
             server.on(code, partial(self._handle, answer))
 
     def _handle(self, answer: Callable[[Frame], Reply], frame: Frame) -> Reply:
-        wait_ms = self.slow_ms.get(frame.code, 0)
+        waits = self.slow_ms.get(frame.code, [0])
+        wait_ms = waits.pop(0) if len(waits) > 1 else waits[0]
         if not wait_ms:
             return answer(frame)
         self._clock.call_at(self._clock.monotonic_ns() + wait_ms * 1_000_000, partial(self._answer, answer, frame))

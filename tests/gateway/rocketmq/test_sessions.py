@@ -35,7 +35,7 @@ def test_what_comes_while_a_broker_tells_the_end_of_a_queue_waits_for_who_has_le
     assert bodies(client.messages()) == [b"first"]
     gateway.run(1_000)
     gateway.disk.hold_syncs = True
-    gateway.queues["broker-a"].slow_ms = {codes.GET_MIN_OFFSET: 20}
+    gateway.queues["broker-a"].slow_ms = {codes.GET_MIN_OFFSET: [20]}
     client.put(Disconnect(0, NONE), wait=False)
     gateway.queues["broker-a"].put(0, b"between")
     gateway.run()
@@ -51,7 +51,7 @@ def test_a_message_after_suback_is_delivered_however_late_brokers_answer(gateway
     gateway.run(HOUR_MS)
     client = gateway.client()
     client.connect("away", clean=False)
-    queues.slow_ms = {codes.GET_MIN_OFFSET: 40, codes.PULL: 300}
+    queues.slow_ms = {codes.GET_MIN_OFFSET: [40], codes.PULL: [300]}
     client.put(Subscribe(7, [("T/#", 1)], NONE), wait=False)
     gateway.run(20)
     assert [packet for packet in client.take() if isinstance(packet, Suback)], "it does not wait for the end of the queues"
@@ -190,3 +190,23 @@ def test_a_topic_that_came_while_the_session_was_away_is_read_from_its_first_mes
     gateway.queues["broker-b"].put(1, b"second")
     gateway.run(30_000)
     assert bodies(client.messages()) == [b"first", b"second"]
+
+
+def test_a_replica_that_lacks_the_newest_messages_loses_none_that_come_later(gateway: ClusterGateway) -> None:
+    """The position of the session is behind the end of the queue then."""
+    queues = gateway.queues["broker-a"]
+    client = subscriber(gateway)
+    queues.put(0, *[b"%d" % number for number in range(5)])
+    gateway.run()
+    assert len(client.messages()) == 5
+    gateway.run(60_000)
+    client.leave()
+    queues.records[0] = queues.records[0][:3]
+    gateway.run(60_000)
+    queues.put(0, b"after")
+    client = back(gateway)
+    gateway.run(1_000)
+    assert bodies(client.messages()) == [b"after"]
+    queues.put(0, b"new")
+    gateway.run(1_000)
+    assert bodies(client.messages()) == [b"new"]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from domain.admin.topic import DeleteTopic, PutTopic
+from domain.topic import Topic
+from gateway.connection.client_connection import ClientConnection
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connect, Disconnect
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
+from tests.connection_driver import StrictDriver
 from tests.far_store import DISTANCE
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
 from tests.stored_state import pairs
@@ -202,6 +206,40 @@ def test_a_connection_that_is_lost_before_it_is_accepted_costs_no_message(after_
     broker.run(after_ms)
     client.drop()
     assert bodies(back(broker).messages()) == [b"waits"]
+
+
+@pytest.mark.parametrize("count", [3, 5, 9])
+@pytest.mark.parametrize("connected", [True, False])
+@pytest.mark.parametrize("first", ["t", "t/no"])
+def test_a_topic_that_is_made_anew_is_delivered_from_its_first_message(count: int, connected: bool, first: str) -> None:
+    """The session's position is in a queue that is no more."""
+    broker = Broker()
+    admin = ClientConnection("remoting", StrictDriver())
+
+    def made() -> None:
+        broker.handler.handle(admin, PutTopic(1, Topic("t", 1, 1)))
+        broker.run()
+
+    made()
+    client = broker.client()
+    client.connect("sender")
+    for number in range(5):
+        client.publish("t/x", b"old", packet_id=1 + number)
+    away(broker, pattern="t/x")
+    listener = back(broker)
+    client.publish("t/x", b"last", packet_id=7)
+    assert bodies(listener.messages()) == [b"last"]
+    if not connected:
+        listener.leave()
+    broker.handler.handle(admin, DeleteTopic(2, "t"))
+    broker.run()
+    made()
+    client.publish(first, b"", packet_id=8)
+    for number in range(count):
+        client.publish("t/x", b"%d" % number, packet_id=9 + number)
+    if not connected:
+        listener = back(broker)
+    assert bodies(listener.messages()) == [b"%d" % number for number in range(count)]
 
 
 def test_clean_start_forgets() -> None:
