@@ -32,6 +32,8 @@ READ_RECORDS_MAX: Final = 256
 """Records of one read of the log."""
 CLOCKS_MS: Final = 10_000
 """By how much the clock of a store may be behind the one of this node."""
+UNREAD_MAX: Final = 64
+"""Lagging queues of one session that are tried without a pause while none can be read."""
 QUEUES_PER_TURN_MAX: Final = 512
 """Queues of one session that are checked for lag in one turn of the loop."""
 
@@ -178,7 +180,7 @@ class CatchUp:
             session.lag[queue] = session.lag.pop(queue)
         session.unread += 1
         now = self._clock.monotonic_ns()
-        if session.to_resend or session.unread >= len(session.lag):
+        if session.to_resend or session.unread >= min(len(session.lag), UNREAD_MAX):
             session.unread = 0
             now += SECOND_NS
         self._clock.call_at(now, lambda: self.catch_up(session))
@@ -219,12 +221,13 @@ class CatchUp:
             self._deliver_record(session, data, queue, offset)
         session.lag.pop(queue, None)
         end = result.status == "EMPTY" or result.next_offset >= result.max_offset
-        if result.status == "TOO_LARGE" and session.left_ms > CLOCKS_MS:
-            # The position lies behind the end: the topic was deleted and created again, or a broker has lost its newest
-            # messages. What has come while the session was away is found by time.
-            session.positions[queue] = session.lag[queue] = CLOCKS_MS - session.left_ms
-            return
         if result.status == "TOO_LARGE":
+            # The position lies behind the end: the topic was deleted and created again, or a broker has lost its newest
+            # messages. What has come while the session was away is found by time, once.
+            self._filter_index.forget(queue)
+            if session.left_ms > CLOCKS_MS and session.positions.get(queue, 0) >= 0:
+                session.positions[queue] = session.lag[queue] = CLOCKS_MS - session.left_ms
+                return
             session.positions[queue] = result.next_offset
         if end and session.missed.get(queue, -1) < result.next_offset:
             session.missed.pop(queue, None)

@@ -170,6 +170,19 @@ class FilterIndex:
                 if not matches.dense:
                     self._add(matches, queue, offset)
 
+    def forget(self, queue: QueueKey) -> None:
+        """The queue ends before what was indexed: the topic is gone, or a broker has lost its newest messages."""
+        if self.ends.pop(queue, None) is not None:
+            self.firsts.pop(queue, None)
+            self._begin.pop(queue[0], None)
+            self._forget(queue)
+
+    def forget_topic(self, topic: str) -> None:
+        """The topic is gone."""
+        if topic in self._topics:
+            for queue in [queue for queue in self.ends if queue[0] == topic]:
+                self.forget(queue)
+
     def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:
         """The filters that match a record of `topic`."""
         return self._routes.of(topic, properties.find(Record(data).properties, properties.ORIGIN_MQTT_TOPIC_START))[1]

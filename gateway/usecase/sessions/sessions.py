@@ -174,6 +174,7 @@ class Sessions:
         topic = self._metadata.topic(name)
         if topic is None:
             self._gone[name] = None
+            self.filter_index.forget_topic(name)
             if len(self._gone) > GONE_MAX:
                 del self._gone[next(iter(self._gone))]
             return

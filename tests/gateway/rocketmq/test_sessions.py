@@ -192,15 +192,25 @@ def test_a_topic_that_came_while_the_session_was_away_is_read_from_its_first_mes
     assert bodies(client.messages()) == [b"first", b"second"]
 
 
-def test_a_replica_that_lacks_the_newest_messages_loses_none_that_come_later(gateway: ClusterGateway) -> None:
-    """The position of the session is behind the end of the queue then."""
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_replica_that_lacks_the_newest_messages_loses_none_that_come_later(gateway: ClusterGateway, indexed: bool) -> None:
+    """The position of the session is behind the end of the queue then.
+
+    indexed   another session is subscribed, for which messages are followed: they are indexed for those that are away
+    """
     queues = gateway.queues["broker-a"]
+    if indexed:
+        another = gateway.client()
+        another.connect("another")
+        another.subscribe("T/#", 0)
     client = subscriber(gateway)
     queues.put(0, *[b"%d" % number for number in range(5)])
     gateway.run()
     assert len(client.messages()) == 5
     gateway.run(60_000)
     client.leave()
+    queues.put(0, b"of the dead master")
+    gateway.run()
     queues.records[0] = queues.records[0][:3]
     gateway.run(60_000)
     queues.put(0, b"after")

@@ -191,3 +191,19 @@ def test_what_the_log_has_lost_is_dropped() -> None:
 
 
 INTEREST = MqttSubscription("t/0/+", 1)
+
+
+def test_a_queue_that_ends_before_what_was_indexed_is_read_from_the_log() -> None:
+    """At a cluster a broker may lose its newest messages; others come in their place, which the index has not seen."""
+    broker = Broker()
+    fill(broker, 1, 1)
+    leave(broker, "away", "t/0/+")
+    fill(broker, 2_000, 200)
+    index = broker.sessions.filter_index
+    queue = next(iter(index.ends))
+    subscriptions = [MqttSubscription("t/0/+", 1)]
+    assert index.following(subscriptions, queue, 1, 8)[1] > 0
+    before = index.entries
+    index.forget(queue)
+    assert index.following(subscriptions, queue, 1, 8) == (1, 0)
+    assert index.entries < before
