@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -70,9 +71,20 @@ def test_nothing_acknowledged_is_lost_when_masters_are_killed(
         print(table(senders.sent, groups, kills), flush=True)
         assert sent - groups.keys() == set()
 
-        def missing() -> dict[str, list[str]]:
-            got = {name: receiver.bodies for name, receiver in by_protocol.items()}
+        def missing() -> dict[str, set[str]]:
+            got = {name: receiver.bodies.copy() for name, receiver in by_protocol.items()}
             got |= {"Java by gateways": relayed.done(), "Java at Apache's side": member.done()}
-            return {name: sorted(sent - bodies)[:20] for name, bodies in got.items() if not sent <= bodies}
+            return {name: sent - bodies for name, bodies in got.items() if not sent <= bodies}
 
-        until(lambda: not missing(), WAIT_S, lambda: f"not received: {missing()}")
+        until_received(missing)
+
+
+def until_received(missing: Callable[[], dict[str, set[str]]]) -> None:
+    """Wait until every receiver has everything. Fails when none of them got anything new for WAIT_S."""
+    left, since_s = missing(), time.monotonic()
+    while left:
+        time.sleep(0.5)
+        before, left = left, missing()
+        if left != before:
+            since_s = time.monotonic()
+        assert time.monotonic() - since_s < WAIT_S, {name: (len(bodies), sorted(bodies)[:20]) for name, bodies in left.items()}
