@@ -162,7 +162,7 @@ class Tail:
             if have > QUEUES_MAX:
                 log.warning("%s topics are not followed, for want of room: %s queues are at most", len(names) - at, QUEUES_MAX)
                 break
-            self._begin(name)
+            self._begin_at_end(name)
 
     def _follow(self, name: str) -> None:
         """Begin the tail of a topic that a client watches.
@@ -173,7 +173,7 @@ class Tail:
         self._cluster.ensure(name, lambda failure: begin(name) if failure is None else None)
 
     def _begin(self, name: str) -> None:
-        if name in self._left or (name in self._interests and name not in self._tails):
+        if name not in self._tails and ((self.all and is_tailed(name)) or name in self._interests):
             # It was watched before this node knew it, or while it had no route.
             self._begin_new(name)
         self._begin_at_end(name)

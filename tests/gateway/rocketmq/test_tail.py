@@ -159,6 +159,17 @@ def test_a_topic_that_comes_after_its_watch_is_read_from_its_first_message(world
     assert world.got == [("late", 0, b"first")]
 
 
+@pytest.mark.parametrize("pattern", ["late/#", "#"])
+def test_a_topic_that_another_client_asks_for_first_is_read_from_its_first_message(world: World, pattern: str) -> None:
+    world.tail.watch(pattern, True)
+    world.clock.run_for(2_000)
+    world.cluster.topics["late"] = {"broker-b": (1, 1, 6)}
+    world.queues["broker-b"].records[0] = [stored(b"first", 0)]
+    world.map.ensure("late", lambda _: world.tail.ready("late/x", lambda _: None))
+    world.clock.run_for(100)
+    assert world.got == [("late", 0, b"first")]
+
+
 def test_a_filter_that_begins_with_a_wildcard_follows_every_topic(world: World) -> None:
     world.cluster.topics["U"] = {"broker-b": (1, 1, 6)}
     assert world.ensure("U") is None
