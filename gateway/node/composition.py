@@ -63,6 +63,7 @@ class StoreSide:
     front          dispatcher -> what the access gate passes commands to
     first          access gate or throttle -> what takes the commands of clients first
     interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
+    follow_lost    called once with what is to be told topic, queue and offset when a queue has lost its messages from there on
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
     """
@@ -72,6 +73,7 @@ class StoreSide:
     front: Callable[[Handler], Handler] = lambda handler: handler
     first: Callable[[Handler], Handler] = lambda handler: handler
     interest: Callable[[str, bool], None] = lambda pattern, begins: None
+    follow_lost: Callable[[Callable[[str, int, int], None]], None] = lambda lost: None
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
 
@@ -249,6 +251,7 @@ def _added(
     store.log.listen(sessions)
     watches.interest = side.interest
     sessions.follow_interest(side.interest)
+    side.follow_lost(sessions.went_back)
     return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))
 
 

@@ -185,6 +185,7 @@ class RocketmqRole:
             front=self._store.before,
             first=self._first,
             interest=self._store.tail.watch,
+            follow_lost=self._store.tail.follow_lost,
             streams=self._streams,
             access=self._authority(),
         )

@@ -43,6 +43,7 @@ log = logging.getLogger("headgate.rocketmq")
 
 Arrived = Callable[[str, int, Sequence[bytes]], None]
 Ready = Callable[[Failure | None], None]
+Lost = Callable[[str, int, int], None]
 
 
 @final
@@ -59,6 +60,7 @@ class Tail:
 
     def __init__(self, servers: Brokers, cluster: ClusterMap, clock: Clock, arrived: Arrived) -> None:
         self.all = 0
+        self._lost: Lost = _nobody
         self._servers = servers
         self._cluster = cluster
         self._clock = clock
@@ -77,6 +79,13 @@ class Tail:
         self._stopped = True
         for name in list(self._tails):
             self._drop(name)
+
+    def follow_lost(self, lost: Lost) -> None:
+        """Call `lost` with topic, place and offset when a broker has lost its newest messages.
+
+        What comes from that offset on is new, though offsets behind it were told before.
+        """
+        self._lost = lost
 
     def figures(self) -> dict[str, float]:
         """Numbers for the metrics page."""
@@ -214,6 +223,10 @@ class Tail:
                 self._pause(name, tail, queue)
             else:
                 queue.offset = queue.kept if offset and queue.kept >= 0 else offset
+                queue.told_ms = asked_ms
+                if queue.lost:
+                    queue.lost = False
+                    self._lost(name, queue.place, offset)
                 self._pull(name, tail, queue)
             if first:
                 tail.unknown -= 1
@@ -245,8 +258,12 @@ class Tail:
             if isinstance(result, Failure):
                 self._pause(name, tail, queue)
                 return
-            queue.offset = result.next_offset
             self._behind.pop(queue, None)
+            if result.status == "TOO_LARGE":
+                self._begin_again(name, tail, queue)
+                return
+            queue.offset = result.next_offset
+            queue.told_ms = self._clock.wall_ms()
             if result.records:
                 self.delivered += len(result.records)
                 self._arrived(name, queue.place, result.records)
@@ -256,6 +273,18 @@ class Tail:
 
         request = pull_request(name, where, offset, RECORDS, BYTES, HOLD_MS)
         self._servers.ask(where.broker, request, answered, ANSWER_MS)
+
+    def _begin_again(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
+        """A queue ends before what was told: a replica that had not copied all of it became the master, or the topic is new.
+
+        What has come since the broker last answered is found by time.
+        """
+        where = self._cluster.queues(name)[queue.place]
+        text = "broker %s has lost messages that it had told, or the topic was made anew: queue %s of %s ends before offset %s"
+        log.warning(text, where.broker, where.queue_id, name, queue.offset)
+        queue.offset = queue.kept = -1
+        queue.since_ms, queue.whole, queue.lost = queue.told_ms, False, True
+        self._find(name, tail, queue, False)
 
     def _pause(self, name: str, tail: TopicTail, queue: QueueTail) -> None:
         """Go on a moment later, at the same place."""
@@ -345,6 +374,10 @@ class Tail:
     def _forget(self, tail: TopicTail | None) -> None:
         for queue in () if tail is None else tail.queues.values():
             self._behind.pop(queue, None)
+
+
+def _nobody(_topic: str, _place: int, _offset: int) -> None:
+    """Default of `Tail.follow_lost`."""
 
 
 def topic_of_pattern(pattern: str) -> str:

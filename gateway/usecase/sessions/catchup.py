@@ -149,11 +149,17 @@ class CatchUp:
     def begin_anew(self, session: MqttSession, topic: str) -> None:
         """A topic was deleted and created again under a connected session."""
         for queue in [queue for queue in session.positions if queue[0] == topic]:
-            session.positions[queue] = 0
-            session.changed_topics[topic] = None
-            if queue in session.lag:
-                session.lag[queue] = 0
-        if session.durable and topic in session.changed_topics:
+            self.begin_at(session, queue, 0)
+
+    def begin_at(self, session: MqttSession, queue: QueueKey, offset: int) -> None:
+        """The messages of a queue from `offset` on are others than those before, and new for a connected session."""
+        if session.positions.get(queue, 0) <= offset:
+            return
+        session.positions[queue] = offset
+        session.changed_topics[queue[0]] = None
+        if queue in session.lag:
+            session.lag[queue] = min(offset, session.lag[queue])
+        if session.durable:
             self._outbound.mark_dirty(session)
 
     def _search(self, session: MqttSession, queue: QueueKey) -> None:

@@ -163,6 +163,12 @@ class Sessions:
         self.filter_index.arrived(topic, queue_id, records)
         self._shared.arrived(topic)
 
+    def went_back(self, topic: str, queue_id: int, offset: int) -> None:
+        """A far queue has lost its messages from `offset` on: what comes there now is new for connected sessions."""
+        self.filter_index.forget((topic, queue_id))
+        for session in self._attached.values():
+            self._catch_up.begin_at(session, (topic, queue_id), offset)
+
     def freed(self, group: str, topic: str) -> None:
         """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
 

@@ -220,3 +220,29 @@ def test_a_replica_that_lacks_the_newest_messages_loses_none_that_come_later(gat
     queues.put(0, b"new")
     gateway.run(1_000)
     assert bodies(client.messages()) == [b"new"]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("pattern", ["T/#", "#"])
+def test_who_is_connected_gets_what_is_new_after_a_broker_has_lost_its_newest_messages(
+    gateway: ClusterGateway, pattern: str, qos: int
+) -> None:
+    """A replica that had not copied all became the master: offsets that were told belong to other messages now."""
+    queues = gateway.queues["broker-a"]
+    client = subscriber(gateway, pattern, qos)
+    queues.put(0, b"first")
+    gateway.run(60_000)
+    queues.put(0, *[b"will be lost"] * 3)
+    gateway.run()
+    assert len(client.messages()) == 4
+    gateway.run(15_000)
+    del queues.records[0][1:]
+    queues.put(0, b"new")
+    gateway.run(2_000)
+    queues.put(0, b"newer")
+    gateway.run(2_000)
+    assert bodies(client.messages()) == [b"new", b"newer"]
+    client.leave()
+    queues.put(0, b"newest")
+    if qos:
+        assert bodies(back(gateway).messages()) == [b"newest"]
