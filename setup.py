@@ -61,8 +61,8 @@ FOLDERS = {
     "protocols/remoting/forwarding": ("item", "kind", "shape", "stream"),
     "protocols/remoting/relayed": ("frame_slice",),
     "store": (
-        "append", "client_appends", "columns", "compaction", "effects", "held", "hot", "listeners", "readable", "reading",
-        "recovery", "snapshot", "sorted_set", "write_admission", "writer",
+        "append", "client_appends", "columns", "compaction", "effects", "held", "hot", "listeners", "message_log", "readable",
+        "reading", "recovery", "snapshot", "sorted_set", "write_admission", "writer",
     ),
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),

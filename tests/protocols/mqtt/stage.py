@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any, cast
 
 from domain.command import Disconnected, Send
+from domain.errors import Failure
 from domain.event import Event
 from domain.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE
+from domain.store_ports import MessageLog, ReadResult
+from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.settings import read
 from gateway.usecase.catalog.policy import NodePolicy
@@ -49,6 +53,27 @@ class Seeded:
         return self._random.randbytes(size)
 
 
+class CountedLog:
+    """The messages of a store, with the number of records that were read in `records`."""
+
+    def __init__(self, log: MessageLog) -> None:
+        self._log = log
+        self.records = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """MessageLog.read."""
+
+        def counted(result: ReadResult | Failure) -> None:
+            if not isinstance(result, Failure):
+                self.records += len(result.records)
+            done(result)
+
+        self._log.read(request, counted)
+
+
 class Broker:
     """One node. `kill` discards everything that is not on the disk, and starts the node again with what is."""
 
@@ -63,6 +88,8 @@ class Broker:
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
         self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        self.log = CountedLog(self.store.log)
+        self.store.log = cast("MessageLog", self.log)
         store = reached(self.store, clock)
         self.policy = NodePolicy()
         self.handler = Dispatcher(
