@@ -163,7 +163,7 @@ class Tail:
         return [each for each in self._cluster.topics() if is_tailed(each)]
 
     def _follow_all(self) -> None:
-        """Begin the tails of all topics, unless `ready` has: the first session with such a filter was resumed."""
+        """Begin the tails of all topics. `ready` does so for a new filter; a session that is resumed does not ask it."""
         have = sum(len(tail.queues) for tail in self._tails.values())
         names = [name for name in self._all_names() if name not in self._tails]
         for at, name in enumerate(names):
@@ -324,7 +324,7 @@ class Tail:
                 self._add(name, tail, QueueTail(place, False, tail.since_ms))
 
     def _begin_new(self, name: str) -> None:
-        """A topic that is watched has come: all that it has is new. If it was there before, its tail goes on."""
+        """Begin the tail of a watched topic that has got a route: at its first message, or where an earlier tail ended."""
         if name in self._tails or self._stopped or self._cluster.route(name) is None:
             return
         left = self._left.pop(name, None)

@@ -163,7 +163,7 @@ class CatchUp:
             self._outbound.mark_dirty(session)
 
     def _search(self, session: MqttSession, queue: QueueKey) -> None:
-        """Find the offset at which a lagging queue is read: of the first message since a time."""
+        """Look for the first message of a lagging queue that was stored since a time: reading begins there."""
         session.catching_up = True
         epoch = session.epoch
 

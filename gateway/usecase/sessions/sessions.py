@@ -164,7 +164,7 @@ class Sessions:
         self._shared.arrived(topic)
 
     def went_back(self, topic: str, queue_id: int, offset: int) -> None:
-        """A far queue has lost its messages from `offset` on: what comes there now is new for connected sessions."""
+        """A broker has lost the messages of a queue from `offset` on. Those that get these offsets now are new to sessions."""
         self.filter_index.forget((topic, queue_id))
         for session in self._attached.values():
             self._catch_up.begin_at(session, (topic, queue_id), offset)
@@ -173,7 +173,7 @@ class Sessions:
         """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
 
     def _topic_changed(self, name: str) -> None:
-        """Follower of the topics: one has come, changed or gone. One that is made anew begins anew for connected sessions.
+        """A topic was made, changed or deleted. Connected sessions read a topic that was deleted and made anew from its begin.
 
         A far store that does not tell when a topic was made may have lost sight of it for a while: it is the same, then.
         """

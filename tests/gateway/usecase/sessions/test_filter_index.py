@@ -182,9 +182,8 @@ def test_a_queue_that_ends_before_what_was_indexed_is_read_from_the_log() -> Non
     fill(broker, 2_000, 200)
     index = broker.sessions.filter_index
     queue = next(iter(index.ends))
-    subscriptions = [MqttSubscription("t/0/+", 1)]
-    assert index.following(subscriptions, queue, 1, 8)[1] > 0
+    assert index.following([INTEREST], queue, 1, 8)[1] > 0
     before = index.entries
     index.forget(queue)
-    assert index.following(subscriptions, queue, 1, 8) == (1, 0)
+    assert index.following([INTEREST], queue, 1, 8) == (1, 0)
     assert index.entries < before
