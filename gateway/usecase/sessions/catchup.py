@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from domain import property as properties
 from domain.address import is_derived_topic, path_in
@@ -26,6 +26,8 @@ from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscri
 from gateway.usecase.sessions.outbound import OutboundDelivery, is_from, level_of
 from gateway.usecase.sessions.retained_delivery import RetainedDelivery
 from gateway.usecase.sessions.sys_topics import SysTopics
+
+T = TypeVar("T")
 
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
@@ -153,21 +155,32 @@ class CatchUp:
 
     def begin_at(self, session: MqttSession, queue: QueueKey, offset: int) -> None:
         """The messages of a queue from `offset` on are others than those before, and new for a connected session."""
+        if queue in session.lag:
+            # What arrived behind `offset` is not there any more: nothing waits for it, or lies before the lag.
+            session.missed.pop(queue, None)
+            session.lag[queue] = min(offset, session.lag[queue])
         if session.positions.get(queue, 0) <= offset:
             return
         session.positions[queue] = offset
         session.changed_topics[queue[0]] = None
-        if queue in session.lag:
-            session.lag[queue] = min(offset, session.lag[queue])
         if session.durable:
             self._outbound.mark_dirty(session)
 
     def _search(self, session: MqttSession, queue: QueueKey) -> None:
         """Look for the first message of a lagging queue that was stored since a time: reading begins there."""
+
+        def found(offset: int) -> None:
+            session.lag[queue] = offset
+            self._clock.call_soon(lambda: self.catch_up(session))
+
+        self._log.search(*queue, -session.lag[queue], False, self._asked(session, queue, found))
+
+    def _asked(self, session: MqttSession, queue: QueueKey, found: Callable[[T], None]) -> Callable[[T | Failure], None]:
+        """Begin to ask the log about a queue. What it answers is for this connection of the session alone."""
         session.catching_up = True
         epoch = session.epoch
 
-        def done(result: int | Failure) -> None:
+        def done(result: T | Failure) -> None:
             if session.epoch != epoch:
                 return
             session.catching_up = False
@@ -175,10 +188,9 @@ class CatchUp:
                 self._read_failed(session, queue)
                 return
             session.unread = 0
-            session.lag[queue] = result
-            self._clock.call_soon(lambda: self.catch_up(session))
+            found(result)
 
-        self._log.search(*queue, -session.lag[queue], False, done)
+        return done
 
     def _read_failed(self, session: MqttSession, queue: QueueKey) -> None:
         """Try other lagging queues first, since the broker of this one may be away; pause when none can be read."""
@@ -200,22 +212,12 @@ class CatchUp:
         most: int,
         then: Callable[[MqttSession, QueueKey, ReadResult], None],
     ) -> None:
-        session.catching_up = True
-        epoch = session.epoch
-
-        def done(result: ReadResult | Failure) -> None:
-            if session.epoch != epoch:
-                return
-            session.catching_up = False
-            if isinstance(result, Failure):
-                self._read_failed(session, queue)
-                return
-            session.unread = 0
+        def found(result: ReadResult) -> None:
             then(session, queue, result)
             # By a timer, so that other work of the loop runs between two reads.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(session))
 
-        self._log.read(ReadRequest(queue[0], queue[1], offset, limit, most), done)
+        self._log.read(ReadRequest(queue[0], queue[1], offset, limit, most), self._asked(session, queue, found))
 
     def _deliver_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         self._filter_index.trim(session.subscriptions.values(), queue, result.min_offset)

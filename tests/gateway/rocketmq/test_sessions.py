@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from protocols.mqtt.connect import Disconnect
-from protocols.mqtt.property import NONE
+from protocols.mqtt.packet import PUBACK
+from protocols.mqtt.property import NONE, RECEIVE_MAXIMUM
+from protocols.mqtt.publish import Ack
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
 from tests.gateway.rocketmq.mqtt_stage import ClusterGateway
-from tests.protocols.mqtt.stage import Client, back, bodies
+from tests.protocols.mqtt.stage import Client, back, bodies, with_number
 
 HOUR_MS = 3_600_000
 
@@ -246,3 +248,37 @@ def test_who_is_connected_gets_what_is_new_after_a_broker_has_lost_its_newest_me
     queues.put(0, b"newest")
     if qos:
         assert bodies(back(gateway).messages()) == [b"newest"]
+
+
+@pytest.mark.parametrize("kept", [3, 10])
+def test_a_session_that_lags_where_a_broker_has_lost_messages_gets_what_is_new(gateway: ClusterGateway, kept: int) -> None:
+    """What has arrived behind its lag is not there any more: it is not waited for.
+
+    kept   messages that the broker still has; the client has been sent five of twenty
+    """
+    queues, server = gateway.queues["broker-a"], gateway.servers["broker-a"]
+    client = gateway.client(5)
+    client.connect("away", clean=False, properties=with_number(RECEIVE_MAXIMUM, 5))
+    assert client.subscribe("T/#", 1) == 1
+    for number in range(20):
+        gateway.run(60_000 if number == 8 else 7)
+        queues.put(0, b"%d" % number)
+    sent = client.messages(answer=False)
+    assert len(sent) == 5
+    gateway.run(15_000)
+    del queues.records[0][kept:]
+    queues.put(0)
+    gateway.run(2_000)
+    for message in sent:
+        client.put(Ack(PUBACK, message.packet_id))
+    got: list[bytes] = []
+    for _ in range(5):
+        gateway.run(500)
+        got += bodies(client.messages())
+    assert got == [b"%d" % number for number in range(5, kept)]
+    server.requests.clear()
+    gateway.run(1_000)
+    assert len([frame for frame in server.requests if frame.code == codes.PULL]) < 10
+    queues.put(0, b"new")
+    gateway.run(1_000)
+    assert bodies(client.messages()) == [b"new"]
