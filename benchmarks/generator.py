@@ -34,8 +34,9 @@ def build(folder: Path, name: str) -> Path:
 
 def arguments(server: Server, shape: Shape, count: int, rate: int) -> list[str]:
     """The generator's command line for one run."""
+    to = ",".join(f"127.0.0.1:{at[shape.port]}" for at in (server.ports, *server.beside) if shape.port in at)
     return bound([
-        str(binary()), "-mode", shape.mode, "-addr", f"127.0.0.1:{server.ports[shape.port]}", "-conns", str(shape.conns),
+        str(binary()), "-mode", shape.mode, "-addr", to, "-conns", str(shape.conns),
         "-window", str(shape.window), "-count", str(count), "-size", str(shape.size), "-topic", shape.topic, "-rate", str(rate),
         "-qos", str(shape.qos), "-publishers", str(shape.publishers), "-subscribers", str(shape.subscribers),
     ])  # fmt: skip

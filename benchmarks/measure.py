@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from benchmarks.apache_servers import apache, apache_proxy, gateway_and_apache, two_apache_proxies, two_gateways_and_apache
 from benchmarks.brokers import mochi, mosquitto, nats
 from benchmarks.generator import Figures, Held, load
-from benchmarks.servers import Server, apache, apache_proxy, gateway_and_apache, gateway_and_store, headgate
+from benchmarks.servers import Server, gateway_and_store, headgate
 from benchmarks.shapes import HALF, SHAPES, Shape
 
 SIDES: dict[str, Callable[[Path, str], Server]] = {
     "headgate": headgate, "apache": apache, "mosquitto": mosquitto, "mochi": mochi, "nats": nats,
     "gateway and store": gateway_and_store, "apache proxy": apache_proxy,
-    "gateway and apache": gateway_and_apache,
+    "two apache proxies": two_apache_proxies, "gateway and apache": gateway_and_apache,
+    "two gateways and apache": two_gateways_and_apache,
 }  # fmt: skip
 STEADY = 0.95
 """A JVM is warm when a run costs more CPU than this share of the run before it."""
@@ -125,16 +127,21 @@ def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
     if counter is not None:
         counter.begin()
     before = server.cpu_s()
-    of_roles = {name: process.cpu_s() for name, process in server.roles.items()}
+    of_roles = _cpu_of_roles(server)
     result = load(server, shape, count, rate)
     time.sleep(shape.settle_s)
     messages = max(1, result["messages"])
     result["cpu_us"] = (server.cpu_s() - before) * 1e6 / messages
-    for name, process in server.roles.items():
-        result[f"{name}_us"] = (process.cpu_s() - of_roles[name]) * 1e6 / messages
+    for name, used in _cpu_of_roles(server).items():
+        result[f"{name}_us"] = (used - of_roles[name]) * 1e6 / messages
     if counter is not None:
         result["instructions"] = counter.end() / 1000 / messages
     return result
+
+
+def _cpu_of_roles(server: Server) -> Figures:
+    """CPU time of the processes of each role, in seconds."""
+    return {name: sum(process.cpu_s() for process in processes) for name, processes in server.roles.items()}
 
 
 def _warm(server: Server, shape: Shape, terms: Terms, count: int, rate: int) -> int:

@@ -1,5 +1,5 @@
-"""Processor time of a message by role: one process, a gateway before a store, and two gateways before Apache's broker:
-Apache's proxy, and ours.
+"""Processor time of a message by role: one process, a gateway before a store, and before Apache's broker Apache's proxy or our
+gateway, one and two of each.
 
     python -m benchmarks.roles
     python -m benchmarks.roles grpc-send --scale 0.2 --rounds 3 --only "gateway and store"
@@ -22,23 +22,23 @@ from benchmarks.shapes import SHAPES, Shape
 
 NAMES = ("remoting-send", "grpc-send", "grpc-receive", "mqtt-qos1")
 OURS = ("headgate", "gateway and store")
-PROXY = "apache proxy"
-BEFORE_APACHE = (PROXY, "gateway and apache")
-"""Gateways before Apache's name server and broker."""
+PROXIES = ("apache proxy", "two apache proxies")
+GATEWAYS = ("gateway and apache", "two gateways and apache")
+"""Before Apache's name server and broker."""
 BROKER = "apache"
 """Apache's name server and broker, with the gRPC proxy in the broker's process."""
 
 
 def sides_of(shape: Shape) -> tuple[str, ...]:
-    """Who is compared: Apache has no MQTT."""
-    if shape.port == "mqtt":
-        return (*OURS, BEFORE_APACHE[1])
-    return (*OURS, *BEFORE_APACHE, *((BROKER,) if shape.unit == "latency" else ()))
+    """Who is compared: Apache has no MQTT. A single client, as in shapes of latency, has one gateway."""
+    if shape.unit == "latency":
+        return (*OURS, GATEWAYS[0]) if shape.port == "mqtt" else (*OURS, PROXIES[0], GATEWAYS[0], BROKER)
+    return (*OURS, *GATEWAYS) if shape.port == "mqtt" else (*OURS, *PROXIES, *GATEWAYS)
 
 
 def seen_by(side: str, shape: Shape) -> Shape:
     """The shape at the port of the gateway."""
-    return replace(shape, port="proxy") if side in BEFORE_APACHE and shape.port == "remoting" else shape
+    return replace(shape, port="proxy") if side in PROXIES + GATEWAYS and shape.port == "remoting" else shape
 
 
 def row(name: str, side: str, found: Figures) -> str:

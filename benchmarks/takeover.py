@@ -117,7 +117,7 @@ def once(prepare: Callable[[Server, Server], Callable[[], None]]) -> float:
             try:
                 acknowledge = prepare(first, second)
                 began = time.perf_counter()
-                first.roles["gateway"].kill()
+                first.roles["gateway"][0].kill()
                 acknowledge()
                 return (time.perf_counter() - began) * 1_000
             finally:

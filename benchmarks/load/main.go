@@ -81,7 +81,7 @@ var modes = map[string]worker{
 func main() {
 	o := &Options{}
 	flag.StringVar(&o.Mode, "mode", "", "one of the modes in main.go")
-	flag.StringVar(&o.Addr, "addr", "127.0.0.1:10911", "host:port of the server")
+	flag.StringVar(&o.Addr, "addr", "127.0.0.1:10911", "host:port of the server; several, with commas between them, take the connections in turn")
 	flag.StringVar(&o.Topic, "topic", "bench", "topic, or first MQTT level")
 	flag.StringVar(&o.Group, "group", "bench-group", "consumer group, where one is needed")
 	flag.IntVar(&o.Conns, "conns", 8, "connections (MQTT: publisher and subscriber pairs)")
@@ -102,6 +102,7 @@ func main() {
 	if o.Rate == 0 && (strings.HasSuffix(o.Mode, "e2e") || o.Mode == "remoting-timer") {
 		o.Rate = 500
 	}
+	addrs := strings.Split(o.Addr, ",")
 	results := make([]Result, o.Conns)
 	var group sync.WaitGroup
 	start := time.Now()
@@ -109,7 +110,9 @@ func main() {
 		group.Add(1)
 		go func(i int) {
 			defer group.Done()
-			results[i] = run(o, i, o.Count/o.Conns)
+			own := *o
+			own.Addr = addrs[i%len(addrs)]
+			results[i] = run(&own, i, o.Count/o.Conns)
 		}(i)
 	}
 	group.Wait()
