@@ -63,6 +63,7 @@ class StoreSide:
     front          dispatcher -> what the access gate passes commands to
     first          access gate or throttle -> what takes the commands of clients first
     interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
+    waits          called with the topic of each pull that waits at the end of a queue; True: `interest` is called when it ends
     follow_lost    called once with what is to be told topic, queue and offset when a queue has lost its messages from there on
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
@@ -73,6 +74,7 @@ class StoreSide:
     front: Callable[[Handler], Handler] = lambda handler: handler
     first: Callable[[Handler], Handler] = lambda handler: handler
     interest: Callable[[str, bool], None] = lambda pattern, begins: None
+    waits: Callable[[str], bool] = lambda topic: False
     follow_lost: Callable[[Callable[[str, int, int], None]], None] = lambda lost: None
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
@@ -251,6 +253,7 @@ def _added(
     store.log.listen(sessions)
     watches.interest = side.interest
     sessions.follow_interest(side.interest)
+    handler.pulling.follow_waits(side.waits, side.interest)
     side.follow_lost(sessions.went_back)
     return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))
 

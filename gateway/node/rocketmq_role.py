@@ -185,6 +185,7 @@ class RocketmqRole:
             front=self._store.before,
             first=self._first,
             interest=self._store.tail.watch,
+            waits=self._store.tail.wait,
             follow_lost=self._store.tail.follow_lost,
             streams=self._streams,
             access=self._authority(),

@@ -91,7 +91,7 @@ class Tail:
         """Numbers for the metrics page."""
         return {
             "rocketmq_tailed_topics": len(self._tails),
-            "rocketmq_tailed_queues": sum(len(tail.queues) for tail in self._tails.values()),
+            "rocketmq_tailed_queues": self._have(),
             "rocketmq_tailed_messages_total": self.delivered,
         }
 
@@ -115,12 +115,19 @@ class Tail:
             if tail is not None:
                 tail.until_ns = self._clock.monotonic_ns() + KEPT_NS
 
+    def wait(self, topic: str) -> bool:
+        """A pull waits at the end of a queue of `topic`, which is watched from now on. False: there are too many queues."""
+        if topic not in self._tails and self._have() + len(self._cluster.readable(topic)) > QUEUES_MAX:
+            return False
+        self.watch(topic, True)
+        return True
+
     def ready(self, pattern: str, done: Ready) -> None:
         """Begin the tail of the topics that `pattern` can match; `done` when it has begun. QUOTA: there are too many queues."""
         name = topic_of_pattern(pattern)
         names = [name] if name else self._all_names()
         more = sum(len(self._cluster.readable(each)) for each in names if each not in self._tails)
-        have = sum(len(tail.queues) for tail in self._tails.values())
+        have = self._have()
         if have + more > QUEUES_MAX:
             text = f"the filter needs {more} queues to be followed beside {have}: at most {QUEUES_MAX} are"
             done(Failure(ErrorCode.QUOTA, text))
@@ -159,12 +166,15 @@ class Tail:
         behind_ns = now - min(self._behind.values(), default=now)
         return LATER_MS + ANSWER_MS + behind_ns // MILLISECOND_NS
 
+    def _have(self) -> int:
+        return sum(len(tail.queues) for tail in self._tails.values())
+
     def _all_names(self) -> list[str]:
         return [each for each in self._cluster.topics() if is_tailed(each)]
 
     def _follow_all(self) -> None:
         """Begin the tails of all topics. `ready` does so for a new filter; a session that is resumed does not ask it."""
-        have = sum(len(tail.queues) for tail in self._tails.values())
+        have = self._have()
         names = [name for name in self._all_names() if name not in self._tails]
         for at, name in enumerate(names):
             have += len(self._cluster.readable(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from domain import lite
@@ -39,6 +39,11 @@ class Pulling:
     def waiting(self) -> int:
         """Pulls that are parked now."""
         return len(self._context.parked)
+
+    def follow_waits(self, waits: Callable[[str], bool], interest: Callable[[str, bool], None]) -> None:
+        """Tell of topics at whose end pulls wait: `ParkedPulls.waits` and `interest`. For stores that tell who has asked."""
+        self._context.parked.waits = waits
+        self._context.parked.interest = interest
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked pulls that `check` forbids: rights have changed."""

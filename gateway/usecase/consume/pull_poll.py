@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import final
 
@@ -27,9 +28,16 @@ from gateway.usecase.membership.pending_resets import PendingResets
 
 @final
 class ParkedPulls:
-    """The pulls that wait at the end of a queue. Each has a key of its own, so that no reader waits behind another."""
+    """The pulls that wait at the end of a queue. Each has a key of its own, so that no reader waits behind another.
+
+    waits     called with the topic of a pull that is parked. True: its messages are told from now on, and it reads once more
+    interest  called with that topic and False when the pull is answered
+    """
 
     def __init__(self, clock: Clock) -> None:
+        self.waits: Callable[[str], bool] = _told_anyway
+        self.interest: Callable[[str, bool], None] = _nobody
+        self._followed: set[LongPoll] = set()
         self._long_polls = LongPolls(clock)
         self._serial = 0
         self._lite_count = 0
@@ -50,9 +58,19 @@ class ParkedPulls:
                 self._of_members.setdefault((command.group, command.topic), {})[place] = None
         return place
 
+    def follows(self, command: Pull, place: LongPoll) -> bool:
+        """Follow the topic of a pull that was parked. True: what came before that is to be read."""
+        if not self.waits(command.topic):
+            return False
+        self._followed.add(place)
+        return True
+
     def leave(self, command: Pull, place: LongPoll) -> None:
         """Remove a pull that was parked, also when its long poll is done."""
         self._long_polls.leave(place)
+        if place in self._followed:
+            self._followed.discard(place)
+            self.interest(command.topic, False)
         self._lite_count -= command.topic.startswith(lite.PREFIX)
         key = (command.group, command.topic)
         waiting = self._of_members.get(key)
@@ -307,6 +325,8 @@ class PullPoll:
             self._place = self._context.parked.park(self)
             if self._place is not None:
                 self.connection.on_close.append(self.abandon)
+                if self._context.parked.follows(command, self._place):
+                    self.read()
                 return
         self.answer(
             Pulled(
@@ -314,6 +334,15 @@ class PullPoll:
                 self._unmarked,
             )
         )  # fmt: skip
+
+
+def _told_anyway(_topic: str) -> bool:
+    """Default of `ParkedPulls.waits`."""
+    return False
+
+
+def _nobody(_topic: str, _begins: bool) -> None:
+    """Default of `ParkedPulls.interest`."""
 
 
 def _settled(_result: list[Failure | None] | Failure) -> None:

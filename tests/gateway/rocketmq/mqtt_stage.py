@@ -152,6 +152,7 @@ class ClusterGateway(Broker):
         dispatcher.add(self.sessions)
         store.log.listen(self.sessions)
         self.sessions.follow_interest(store.tail.watch)
+        dispatcher.pulling.follow_waits(store.tail.wait, store.tail.watch)
         store.tail.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
