@@ -63,7 +63,7 @@ class Pure(MetaPathFinder):
         return spec_from_file_location(fullname, file)
 
 
-OURS: Final = ("domain", "gateway", "nameserver", "protocols", "store")
+OURS: Final = ("controller", "domain", "gateway", "nameserver", "protocols", "store")
 
 
 def activate(root: Path = ROOT) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("domain", "protocols", "store", "nameserver", "gateway")
+PACKAGES = ("domain", "protocols", "store", "nameserver", "controller", "gateway")
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.marks", ("domain", "protocols.cloudevents")),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),
+    ("controller", ("domain", "controller")),
     ("domain", ("domain",)),
 ]
 """Module -> the prefixes of our modules that it may import; the first line that fits counts."""

@@ -1,0 +1,42 @@
+"""One entry of the raft log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+ENTRY_BYTES: Final = 32
+"""What an entry counts besides its data where bytes are bounded: an empty entry is not free."""
+
+
+class EntryKind(IntEnum):
+    """What the data of an entry is."""
+
+    EMPTY = 0
+    """Nothing. A leader begins its term with it, since it commits only entries of its own term (thesis section 3.6.2)."""
+    COMMAND = 1
+    """A command of the state machine above."""
+    CONFIGURATION = 2
+    """An encoded Configuration. It holds for a node from the moment that it is in the node's log, committed or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of the log. Two entries with the same index and term are the same entry (log matching).
+
+    term    the term in which a leader made it
+    index   its place in the log; the first has index 1
+    kind    what `data` is
+    data    bytes that raft does not read, except those of a configuration
+    """
+
+    term: int
+    index: int
+    kind: EntryKind
+    data: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it counts where bytes are bounded."""
+        return ENTRY_BYTES + len(self.data)

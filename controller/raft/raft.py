@@ -1,0 +1,300 @@
+"""One node of a raft group, without clock, disk and network (Ongaro, Consensus: Bridging Theory and Practice, 2014)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from controller.raft import following
+from controller.raft.configuration import Configuration
+from controller.raft.election import Election
+from controller.raft.entry import LogEntry
+from controller.raft.leadership import Leadership
+from controller.raft.message import (
+    AppendAnswer,
+    AppendRequest,
+    HeartbeatAnswer,
+    LeaderHeartbeat,
+    PreVoteAnswer,
+    PreVoteRequest,
+    RaftMessage,
+    SnapshotRequest,
+    TimeoutNow,
+    VoteAnswer,
+    VoteRequest,
+)
+from controller.raft.persisted import HardState, Persisted, RaftSnapshot
+from controller.raft.quorum import VoteOutcome
+from controller.raft.ready import ReadConfirmed, Ready
+from controller.raft.refusal import RaftRefusal, SafetyError
+from controller.raft.replica import RaftRole, Replica
+from controller.raft.settings import RaftSettings
+from domain.ports import Entropy
+
+
+@final
+class Raft:
+    """The state machine of one node. Inputs change it; `take` gives the driver what to do (ready.py).
+
+    Every method returns at once. SafetyError out of any of them is the end of the node.
+    """
+
+    def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
+        """The node as it starts, a follower that waits.
+
+        node        identity of its log, above 0; a log that begins anew has another one
+        persisted   what storage loaded
+        entropy     decides how long it waits before elections
+        Raises SafetyError for a log with a hole, ValueError for a configuration that cannot be read.
+        """
+        self._replica = Replica(node, settings, persisted, entropy)
+        self._election = Election(self._replica)
+        self._leadership: Leadership | None = None
+        self._durable = persisted.hard_state
+        self._outstanding: HardState | None = None
+        self._confirmed: list[ReadConfirmed] = []
+        self._lost: list[int] = []
+
+    @property
+    def node(self) -> int:
+        """Identity of this node's log."""
+        return self._replica.node
+
+    @property
+    def role(self) -> RaftRole:
+        """What the node does."""
+        return self._replica.role
+
+    @property
+    def term(self) -> int:
+        """The newest term that it knows."""
+        return self._replica.term
+
+    @property
+    def leader(self) -> int:
+        """The leader of `term` as far as it is known, else 0."""
+        return self._replica.leader
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration that holds for this node, committed or not."""
+        return self._replica.configuration
+
+    @property
+    def committed(self) -> int:
+        """Highest index that it knows to be committed."""
+        return self._replica.log.committed
+
+    @property
+    def last(self) -> int:
+        """Index of its last entry."""
+        return self._replica.log.last
+
+    @property
+    def leadership(self) -> Leadership | None:
+        """What the leader knows of the others, to be looked at; None on other nodes."""
+        return self._leadership
+
+    @property
+    def hard_state(self) -> HardState:
+        """Term and vote as they are in memory."""
+        return self._replica.hard_state
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """The entries behind the snapshot, for tools and tests."""
+        return self._replica.log.behind(self._replica.log.snapshot.index)
+
+    def tick(self) -> None:
+        """A tick has passed."""
+        replica = self._replica
+        if self._leadership is not None:
+            self._leadership.tick()
+            self._settle()
+            return
+        replica.elapsed += 1
+        if replica.elapsed >= replica.patience:
+            self.campaign()
+
+    def campaign(self) -> None:
+        """Ask for an election now. No effect on a leader and on a node that is no voter, or damaged."""
+        if self._is_eligible() and self._election.ask() is VoteOutcome.WON:
+            self._stand()
+
+    def receive(self, message: RaftMessage) -> None:
+        """Take a message. What is meant for another node, or for a damaged one, is dropped."""
+        replica = self._replica
+        if message.to != replica.node or replica.role is RaftRole.DAMAGED:
+            return
+        if isinstance(message, PreVoteRequest):
+            self._election.answer_pre_vote(message)  # its term is that of no leader and no candidate
+            return
+        if message.term > replica.term:
+            if isinstance(message, VoteRequest) and not message.transfer and replica.hears_leader:
+                return
+            self._follow(message.term, 0)
+        elif message.term < replica.term and not isinstance(message, PreVoteAnswer):
+            self._answer_old(message)
+            return
+        self._step(message)
+        self._settle()
+
+    def propose(self, data: bytes) -> LogEntry | RaftRefusal:
+        """Append a command to the leader's log.
+
+        Returns the entry. It is committed when an entry with its index and term is handed out; when another term has its index,
+        it never is. When the node stops leading before, what became of it is known from the log alone.
+        """
+        return self._refusal if self._leadership is None else self._leadership.propose(data)
+
+    def read(self, ticket: int) -> RaftRefusal | None:
+        """Ask for a read that sees all that was committed before this call (linearizable).
+
+        Returns None when it was taken: `ticket` comes out in `Ready.reads` or in `Ready.lost_reads`.
+        """
+        return self._refusal if self._leadership is None else self._leadership.read(ticket)
+
+    def change(self, voters: frozenset[int], learners: frozenset[int] = frozenset()) -> LogEntry | RaftRefusal:
+        """Begin a change of the members. A new voter is a learner before, and has caught up.
+
+        Returns the first entry of the change; for a change of voters a second one follows when that is committed.
+        """
+        if self._leadership is None:
+            return self._refusal
+        entry = self._leadership.change(voters, learners)
+        self._settle()
+        return entry
+
+    def transfer(self, to: int) -> RaftRefusal | None:
+        """Begin to hand the leadership over to `to`. Proposals are refused until then, for election_ticks at most."""
+        return self._refusal if self._leadership is None else self._leadership.transfer(to)
+
+    def compact(self, index: int, data: bytes) -> bool:
+        """Replace the log up to `index` by the state machine's bytes at `index`. False when a snapshot has that already.
+
+        `index` is of an entry that was handed out. Bytes may be handed in late, when the log has gone on: what is behind
+        `index` stays, for followers that are a little behind. Raises ValueError for an entry that was not handed out.
+        """
+        log = self._replica.log
+        if index > log.applied:
+            raise ValueError(f"a snapshot at {index}, and {log.applied} is applied")
+        if index <= log.snapshot.index:
+            return False
+        configuration = self._replica.configurations.at(index)
+        self._replica.configurations.compact(index)
+        log.compact(RaftSnapshot(index, log.term_at(index), configuration, data))
+        return True
+
+    def take(self) -> Ready | None:
+        """What to do now; None when there is nothing, or when the last Ready is not finished (`persisted`)."""
+        if self._outstanding is not None or self.role is RaftRole.DAMAGED:
+            return None
+        if self._leadership is not None:
+            self._leadership.begin_reads()
+            self._confirmed += self._leadership.confirmed
+            self._leadership.confirmed = []
+        replica, log = self._replica, self._replica.log
+        hard_state = replica.hard_state
+        snapshot, restore = log.take_snapshot()
+        entries = log.take_entries()
+        committed = log.take_committed()
+        reads = tuple(read for read in self._confirmed if read.index <= log.applied)
+        self._confirmed = [read for read in self._confirmed if read.index > log.applied]
+        messages, replica.outbox = tuple(replica.outbox), []
+        lost, self._lost = tuple(self._lost), []
+        changed = hard_state if hard_state != self._durable else None
+        ready = Ready(changed, snapshot, restore, entries, messages, committed, reads, lost)
+        if not any(ready):
+            return None
+        self._outstanding = hard_state
+        return ready
+
+    def persisted(self) -> None:
+        """The last Ready is done."""
+        if self._outstanding is None:
+            raise ValueError("there is no Ready to finish")
+        self._durable, self._outstanding = self._outstanding, None
+        self._replica.log.persisted()
+        if self._leadership is not None:
+            self._leadership.advance()
+            self._settle()
+
+    @property
+    def _refusal(self) -> RaftRefusal:
+        return RaftRefusal.DAMAGED if self.role is RaftRole.DAMAGED else RaftRefusal.NOT_LEADER
+
+    def _is_eligible(self) -> bool:
+        replica = self._replica
+        other = replica.role not in (RaftRole.LEADER, RaftRole.DAMAGED)
+        return other and replica.configuration.is_voter(replica.node)
+
+    def _stand(self, transfer: bool = False) -> None:
+        if self._election.stand(transfer) is VoteOutcome.WON:
+            self._lead()
+
+    def _lead(self) -> None:
+        replica = self._replica
+        replica.role, replica.leader = RaftRole.LEADER, replica.node
+        self._leadership = Leadership(replica)
+
+    def _follow(self, term: int, leader: int) -> None:
+        if self._leadership is not None:
+            self._confirmed += self._leadership.confirmed
+            self._lost += self._leadership.reads.lose()
+            self._leadership = None
+        self._replica.follow(term, leader)
+
+    def _settle(self) -> None:
+        """Step down when the leadership is over."""
+        if self._leadership is not None and self._leadership.over:
+            self._follow(self._replica.term, 0)
+
+    def _answer_old(self, message: RaftMessage) -> None:
+        """Tell the sender of a request of an older term the term; drop answers."""
+        replica = self._replica
+        if isinstance(message, VoteRequest):
+            replica.send(VoteAnswer(replica.node, message.sender, replica.term, False))
+        elif isinstance(message, AppendRequest | SnapshotRequest):
+            replica.send(AppendAnswer(replica.node, message.sender, replica.term, 0, True))
+        elif isinstance(message, LeaderHeartbeat):
+            replica.send(HeartbeatAnswer(replica.node, message.sender, replica.term, 0))
+
+    def _step(self, message: RaftMessage) -> None:
+        """Take a message of this node's term."""
+        leadership = self._leadership
+        if isinstance(message, AppendRequest | LeaderHeartbeat | SnapshotRequest):
+            self._obey(message)
+        elif isinstance(message, AppendAnswer):
+            if leadership is not None:
+                leadership.append_answered(message)
+        elif isinstance(message, HeartbeatAnswer):
+            if leadership is not None:
+                leadership.heartbeat_answered(message)
+        elif isinstance(message, VoteRequest):
+            self._election.answer_vote(message)
+        elif isinstance(message, VoteAnswer):
+            self._counted(self._election.count_vote(message))
+        elif isinstance(message, PreVoteAnswer):
+            self._counted(self._election.count_pre_vote(message))
+        elif isinstance(message, TimeoutNow) and message.sender == self._replica.leader and self._is_eligible():
+            self._stand(transfer=True)
+
+    def _obey(self, message: AppendRequest | LeaderHeartbeat | SnapshotRequest) -> None:
+        replica = self._replica
+        if replica.role is RaftRole.LEADER or replica.leader not in (0, message.sender):
+            raise SafetyError(f"{message.sender} and {replica.leader} lead in term {replica.term}")
+        self._follow(message.term, message.sender)
+        if isinstance(message, AppendRequest):
+            following.append(replica, message)
+        elif isinstance(message, LeaderHeartbeat):
+            following.heartbeat(replica, message)
+        else:
+            following.install(replica, message)
+
+    def _counted(self, outcome: VoteOutcome) -> None:
+        role = self._replica.role
+        if outcome is VoteOutcome.LOST:
+            self._follow(self._replica.term, 0)
+        elif outcome is VoteOutcome.WON:
+            if role is RaftRole.PRE_CANDIDATE:
+                self._stand()
+            else:
+                self._lead()

@@ -1,0 +1,27 @@
+"""Why a node does not take a proposal, a read, a change or a transfer, and what must never happen."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class RaftRefusal(Enum):
+    """The answer in place of what was asked for. Nothing has changed then."""
+
+    NOT_LEADER = "another node leads, or none: ask the one that `Raft.leader` names"
+    DAMAGED = "the log of this node is damaged"
+    TRANSFERRING = "the leadership is being handed over"
+    TOO_LARGE = "the command is larger than entry_bytes_max"
+    TOO_MANY = "more is waiting for its commit, or its confirmation, than the settings allow"
+    CHANGE_UNDER_WAY = "a change of members is not committed yet"
+    TERM_NOT_COMMITTED = "the leader has not committed an entry of its own term yet"
+    UNKNOWN_NODE = "a new voter has to be a learner first; who takes over the leadership has to be a voter"
+    NOT_CAUGHT_UP = "the learner lacks more entries than promotion_lag_max"
+    INVALID_MEMBERS = "no voters, too many nodes, a node that is voter and learner, or nothing that changes"
+
+
+class SafetyError(Exception):
+    """A rule of raft is broken: by a bug here, by storage that forgot, or by two nodes of one name.
+
+    The driver stops the node: going on would lose what was committed.
+    """

@@ -1,0 +1,104 @@
+"""What a node of a group is at any moment, whatever its role."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import final
+
+from controller.raft.configuration import Configuration
+from controller.raft.configurations import Configurations
+from controller.raft.entry import EntryKind, LogEntry
+from controller.raft.log import RaftLog
+from controller.raft.message import RaftMessage
+from controller.raft.persisted import HardState, Persisted
+from controller.raft.settings import RaftSettings
+from domain.ports import Entropy
+
+
+class RaftRole(Enum):
+    """What a node does. Whether it is a voter or a learner is in the configuration."""
+
+    FOLLOWER = "follower"
+    PRE_CANDIDATE = "pre-candidate"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+    DAMAGED = "damaged"
+    """Takes part in nothing. It may have forgotten a vote, or an entry that it confirmed, so no majority may count it again."""
+
+
+@final
+class Replica:
+    """The state that elections, followers and leaders share.
+
+    node             identity of this node's log
+    term, vote       the HardState in memory; what is durable is behind it by one Ready
+    role             what the node does now
+    leader           the leader of `term`, 0 when it is not known
+    log              the entries
+    configurations   who votes
+    outbox           messages of the next Ready
+    elapsed          ticks since the leader was heard, or since the last campaign
+    patience         ticks after which the node stands for election, by lot
+    """
+
+    def __init__(self, node: int, settings: RaftSettings, persisted: Persisted, entropy: Entropy) -> None:
+        """The node as it starts. Raises SafetyError for a log with a hole, ValueError for a bad configuration."""
+        self.node = node
+        self.settings = settings
+        self.entropy = entropy
+        self.log = RaftLog(persisted)
+        # Entries may be durable that came with a newer term, and not the term: then nothing was sent in it from here.
+        self.term = max(persisted.hard_state.term, self.log.last_term)
+        self.vote = persisted.hard_state.vote if self.term == persisted.hard_state.term else 0
+        snapshot = self.log.snapshot
+        self.configurations = Configurations(snapshot.index, snapshot.configuration, self.log.behind(snapshot.index))
+        self.role = RaftRole.DAMAGED if persisted.damage else RaftRole.FOLLOWER
+        self.leader = 0
+        self.outbox: list[RaftMessage] = []
+        self.elapsed = 0
+        self.patience = 0
+        self.rest()
+
+    @property
+    def hard_state(self) -> HardState:
+        """Term and vote."""
+        return HardState(self.term, self.vote)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration that holds for this node."""
+        return self.configurations.latest
+
+    @property
+    def hears_leader(self) -> bool:
+        """True while a leader is known to be there: nobody is elected then, unless it hands over (thesis section 4.2.3)."""
+        return self.role is RaftRole.LEADER or (self.leader != 0 and self.elapsed < self.settings.election_ticks)
+
+    def send(self, message: RaftMessage) -> None:
+        """Put a message into the next Ready."""
+        self.outbox.append(message)
+
+    def rest(self) -> None:
+        """Begin to wait for a leader anew, for a time by lot (thesis section 3.4)."""
+        self.elapsed = 0
+        ticks = self.settings.election_ticks
+        self.patience = ticks + int(self.entropy.random() * ticks)
+
+    def follow(self, term: int, leader: int) -> None:
+        """Become a follower in `term`, of `leader` or of nobody yet (0). The vote goes with the term."""
+        if term != self.term:
+            self.term, self.vote = term, 0
+        self.role = RaftRole.FOLLOWER
+        self.leader = leader
+        self.rest()
+
+    def append(self, entry: LogEntry) -> None:
+        """Add an entry, of a leader or of its own as the leader, at the end of the log."""
+        self.log.append(entry)
+        self.configurations.append(entry)
+
+    def make(self, kind: EntryKind, data: bytes = b"") -> LogEntry:
+        """Append an entry of this leader."""
+        entry = LogEntry(self.term, self.log.last + 1, kind, data)
+        self.append(entry)
+        return entry

@@ -1,0 +1,1 @@
+"""Tests of raft: scripts, simulations under seeds, and bugs that are put back."""

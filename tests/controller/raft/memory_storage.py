@@ -1,0 +1,58 @@
+"""Storage of one node in memory, which forgets what was not synced when the node crashes."""
+
+from __future__ import annotations
+
+from controller.raft.entry import LogEntry
+from controller.raft.persisted import HardState, Persisted, RaftSnapshot
+
+Write = HardState | RaftSnapshot | tuple[LogEntry, ...]
+
+
+class MemoryStorage:
+    """The `RaftStorage` port.
+
+    durable   what `load` finds after a crash
+    pending   writes since the last sync, in order
+    """
+
+    def __init__(self, persisted: Persisted) -> None:
+        self.durable = persisted
+        self.pending: list[Write] = []
+
+    def load(self) -> Persisted:
+        """What is durable."""
+        return self.durable
+
+    def put_hard_state(self, hard_state: HardState) -> None:
+        """Replace term and vote at the next sync."""
+        self.pending.append(hard_state)
+
+    def put_snapshot(self, snapshot: RaftSnapshot) -> None:
+        """Replace the snapshot at the next sync."""
+        self.pending.append(snapshot)
+
+    def put_entries(self, entries: tuple[LogEntry, ...]) -> None:
+        """Append at the next sync."""
+        self.pending.append(entries)
+
+    def sync(self) -> None:
+        """Make all writes durable."""
+        self.crash(len(self.pending))
+
+    def crash(self, kept: int = 0) -> None:
+        """The node stops: of the writes that were not synced the first `kept` are durable."""
+        for write in self.pending[:kept]:
+            self.durable = after(self.durable, write)
+        self.pending.clear()
+
+
+def after(persisted: Persisted, write: Write) -> Persisted:
+    """What storage holds after one write: the description of the port, written down naively."""
+    if isinstance(write, HardState):
+        return persisted._replace(hard_state=write)
+    if isinstance(write, RaftSnapshot):
+        fits = any((entry.index, entry.term) == (write.index, write.term) for entry in persisted.entries)
+        kept = tuple(entry for entry in persisted.entries if entry.index > write.index) if fits else ()
+        return persisted._replace(snapshot=write, entries=kept)
+    before = tuple(entry for entry in persisted.entries if entry.index < write[0].index)
+    return persisted._replace(entries=before + write)
