@@ -75,7 +75,12 @@ FOLDERS = {
     "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),
-    "gateway/rocketmq/pop": ("acknowledgements", "reply", "request"),
+    "gateway/rocketmq": ("broker_request", "brokers", "cluster_map", "link", "refusal"),
+    "gateway/rocketmq/catalog": ("known_first", "places"),
+    "gateway/rocketmq/messages": ("appends", "choice", "followed", "log", "pull_reply", "send_request", "tail"),
+    "gateway/rocketmq/pop": (
+        "acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request",
+    ),
     "gateway/runtime": ("clock", "datagram", "inbox"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),

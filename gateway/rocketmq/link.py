@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_text
@@ -183,7 +184,7 @@ class RemotingLink:
         if not self._leaving:
             self.waits = ""
         if not frame.response:
-            self._on_request(self.name, frame, lambda *answer: self._answer(frame, *answer))
+            self._on_request(self.name, frame, partial(self._answer, frame))
             return
         for waiting in self._waiting.values():
             found = waiting.pop(frame.opaque, None)

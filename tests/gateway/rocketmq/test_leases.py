@@ -16,8 +16,8 @@ from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.pop import brokers as pop_brokers
 from gateway.rocketmq.pop.broker_side import NOTIFICATION_MS
+from gateway.rocketmq.pop.brokers import UNHURRIED
 from gateway.rocketmq.pop.leases import RocketmqLeases
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
@@ -275,15 +275,13 @@ def test_nobody_is_asked_once_nobody_waits(world: World) -> None:
     assert world.a.notifications <= before + 1
 
 
-def test_many_groups_that_wait_have_a_broker_renew_as_many_notifications_as_fewer_have(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pop_brokers, "UNHURRIED", 100)
-    for number in range(300):
+def test_many_groups_that_wait_have_a_broker_renew_as_many_notifications_as_fewer_have(world: World) -> None:
+    groups = 3 * UNHURRIED
+    for number in range(groups):
         world.wait(group=f"g{number}")
     world.clock.run_for(25_000)
-    renewals = 25_000 // NOTIFICATION_MS * 100
-    assert 300 < world.a.notifications <= 300 + renewals
+    renewals = 25_000 // NOTIFICATION_MS * UNHURRIED
+    assert groups < world.a.notifications <= groups + renewals
     asked = [frame.fields() or {} for frame in world.a.server.requests if frame.code == codes.NOTIFICATION]
     assert {int(each["pollTime"]) for each in asked} == {NOTIFICATION_MS, 2 * NOTIFICATION_MS, 3 * NOTIFICATION_MS}
 

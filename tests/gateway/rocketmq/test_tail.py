@@ -8,8 +8,7 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.record import Record
-from gateway.rocketmq.messages import tail as tails
-from gateway.rocketmq.messages.tail import Tail
+from gateway.rocketmq.messages.tail import QUEUES_MAX, Tail
 from protocols.remoting import codes
 from tests.gateway.rocketmq.test_log import World as LogWorld
 from tests.gateway.rocketmq.test_log import stored
@@ -179,9 +178,10 @@ def test_a_filter_that_begins_with_a_wildcard_follows_every_topic(world: World) 
     assert world.tail.figures()["rocketmq_tailed_queues"] == 5
 
 
-def test_more_queues_than_are_followed_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tails, "QUEUES_MAX", 3)
-    failure = world.ready()
+def test_more_queues_than_are_followed_are_refused(world: World) -> None:
+    world.cluster.topics["many"] = {"broker-a": (QUEUES_MAX - 3, QUEUES_MAX - 3, 6)}
+    assert world.ensure("many") is None
+    failure = world.ready("#")
     assert failure is not None
     assert failure.code is ErrorCode.QUOTA
 
