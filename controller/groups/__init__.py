@@ -1,0 +1,1 @@
+"""The state machine above raft: the store groups, their leaders and their SyncStateSets."""

@@ -1,0 +1,62 @@
+"""Changes as the commands of the raft log: version 1 | kind 1 | the fields of the change, in their order (octets.py).
+
+A controller that does not know the version or the kind stops: it must not go on without a change that others have made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Final
+
+from controller.groups import octets
+from controller.groups.octets import OctetReader
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    GroupChange,
+    RegisterReplica,
+    SetMinInSync,
+)
+
+VERSION: Final = 1
+KINDS: Final[dict[int, type[GroupChange]]] = {
+    1: ApplyId,
+    2: RegisterReplica,
+    3: AlterSet,
+    4: ElectLeader,
+    5: CleanReplicas,
+    6: SetMinInSync,
+}
+"""Numbers in the log: a number that was used is never another kind's."""
+_KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
+
+_FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], object]]]] = {
+    "str": (octets.text, OctetReader.text),
+    "int": (octets.number, OctetReader.number),
+    "bool": (octets.flag, OctetReader.flag),
+    "tuple[int, ...]": (octets.numbers, OctetReader.numbers),
+    "tuple[SetMember, ...]": (octets.members, OctetReader.members),
+    "tuple[ReplicaReport, ...]": (octets.reports, OctetReader.reports),
+}
+"""Annotation of a field -> how it is written and read."""
+
+
+def encode(change: GroupChange) -> bytes:
+    """A change within its limits (bounds.py) -> a command."""
+    return bytes((VERSION, _KIND_OF[type(change)])) + b"".join(
+        _FORMS[str(each.type)][0](getattr(change, each.name)) for each in fields(change)
+    )
+
+
+def decode(data: bytes) -> GroupChange:
+    """A command -> the change. Raises ValueError for bytes that `encode` did not write, and for those of a later version."""
+    if len(data) < 2 or data[0] != VERSION or data[1] not in KINDS:
+        raise ValueError(f"no command of version {VERSION}: {data[:2].hex()}")
+    reader = OctetReader(data, 2)
+    form: Callable[..., GroupChange] = KINDS[data[1]]
+    change = form(*(_FORMS[str(each.type)][1](reader) for each in fields(KINDS[data[1]])))
+    reader.finish()
+    return change

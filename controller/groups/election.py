@@ -1,0 +1,109 @@
+"""Who leads a store group: a live member of its SyncStateSet, with the log that it had as a member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller.groups.ruling import Ruling, without_leader
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import ANY_EPOCH, ElectLeader
+from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+
+
+def elect(group: StoreGroup, change: ElectLeader) -> Ruling:
+    """Elect a leader among `electorate`, or say why there is none."""
+    if any(each and group.replica(each) is None for each in (change.asker, change.designated)):
+        return Ruling(group, GroupRefusal.NOT_REGISTERED)
+    if change.leader_epoch not in (ANY_EPOCH, group.leader_epoch):
+        return Ruling(group, GroupRefusal.OLD_LEADER_EPOCH)
+    group = _told(group, change.live)
+    voters = electorate(group, change.live, change.asker)
+    if group.leader in {each.id for each in voters} and change.designated in (0, group.leader):
+        return Ruling(group, GroupRefusal.LEADER_VALID)
+    winner = min((each for each in voters if change.designated in (0, each.id)), key=rank, default=None)
+    if winner is not None:
+        return Ruling(_led(group, winner, voters))
+    if change.asker or change.designated:
+        return Ruling(group, GroupRefusal.ELECTION_FAILED)
+    return Ruling(without_leader(group) if group.leader else group, GroupRefusal.NO_CANDIDATE)
+
+
+def electorate(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0) -> list[ReplicaReport]:
+    """Who may win, and will be in the SyncStateSet of the winner.
+
+    - before the first election: every replica that is alive, registered and no learner
+    - then: the members of the SyncStateSet that are alive with the log that they had as members
+    - when no member has the log that it had as a member: the longest of the logs that have all that was flushed in those. So
+      all have lost power at once. Each of these logs is waited for: one that is away might have more. A disk that was wiped
+      has nothing, and never wins.
+    """
+    reports = {each.id: each for each in live if _is_registered(group, each)}
+    if not group.members:
+        if asker:
+            reports.setdefault(asker, _as_last_said(group, asker))
+        return [each for each in reports.values() if _may_join(group.replica(each.id), each.incarnation)]
+    proven = [reports[each.id] for each in group.members if each.id in reports and _has_kept_its_log(group, each)]
+    if proven or any(_has_kept_its_log(group, each) for each in group.members):
+        return proven
+    heirs = [each for each in group.replicas if each.heir_of and SetMember(each.id, each.heir_of) in group.members]
+    if any(each.id not in reports for each in heirs):
+        return []
+    longest = min((reports[each.id] for each in heirs), key=rank, default=None)
+    return [longest] if longest is not None and _may_join(group.replica(longest.id), longest.incarnation) else []
+
+
+def rank(report: ReplicaReport) -> tuple[int, int, int, int]:
+    """Sort key of candidates, the best first: higher epoch, higher position, lower priority number, lower id."""
+    return -report.epoch, -report.position, report.priority, report.id
+
+
+def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaReport]) -> StoreGroup:
+    """The group under its new leader. Its SyncStateSet is the one before without the dead: who has all records stays in it.
+
+    Before the first election nobody has, and the set is the leader alone.
+    """
+    members = {SetMember(each.id, each.incarnation) for each in voters} if group.members else set()
+    members.add(SetMember(winner.id, winner.incarnation))
+    return replace(
+        group,
+        leader=winner.id,
+        leader_epoch=group.leader_epoch + 1,
+        members=tuple(sorted(members)),
+        set_epoch=group.set_epoch + 1,
+    )
+
+
+def _told(group: StoreGroup, live: Iterable[ReplicaReport]) -> StoreGroup:
+    """The group with the positions that its replicas have said."""
+    said = {each.id: each for each in live if _is_registered(group, each)}
+    return replace(
+        group,
+        replicas=tuple(
+            replace(each, epoch=said[each.id].epoch, position=said[each.id].position) if each.id in said else each
+            for each in group.replicas
+        ),
+    )
+
+
+def _is_registered(group: StoreGroup, report: ReplicaReport) -> bool:
+    """True for the word of a replica with the log that it has registered."""
+    replica = group.replica(report.id)
+    return replica is not None and bool(report.incarnation) and replica.incarnation == report.incarnation
+
+
+def _has_kept_its_log(group: StoreGroup, member: SetMember) -> bool:
+    """True for a member whose replica has the log that it had as a member, alive or not."""
+    replica = group.replica(member.id)
+    return replica is not None and replica.incarnation == member.incarnation
+
+
+def _may_join(replica: StoreReplica | None, incarnation: str) -> bool:
+    return replica is not None and not replica.learner and bool(incarnation)
+
+
+def _as_last_said(group: StoreGroup, replica_id: int) -> ReplicaReport:
+    replica = group.replica(replica_id)
+    if replica is None:
+        return ReplicaReport(replica_id, "")
+    return ReplicaReport(replica.id, replica.incarnation, replica.epoch, replica.position)

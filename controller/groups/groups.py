@@ -1,0 +1,97 @@
+"""The state machine that the controllers replicate: the store groups of all clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, final
+
+from controller.groups import election, membership, registration
+from controller.groups.bounds import is_within
+from controller.groups.ruling import Ruling
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    GroupChange,
+    RegisterReplica,
+    SetMinInSync,
+)
+from domain.controller.group import FIRST_ID, GROUPS_MAX, StoreGroup
+
+_REFUSED_UNKNOWN: Final = {
+    ApplyId: GroupRefusal.ID_TAKEN,
+    RegisterReplica: GroupRefusal.NOT_REGISTERED,
+    ElectLeader: GroupRefusal.NOT_REGISTERED,
+}
+"""Refusals of changes of a group that is not there, where they are not UNKNOWN_GROUP."""
+
+
+@final
+class StoreGroups:
+    """The store groups by name, and the rules by which they change.
+
+    The same changes in the same order give the same state and the same answers on every controller.
+
+    floor   highest epoch of any group that was removed: a group that comes back under its name begins there, so that no
+            replica of the one before takes an election for an old one
+    """
+
+    __slots__ = ("_groups", "floor")
+
+    def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0) -> None:
+        self._groups = {each.name: each for each in groups or ()}
+        self.floor = floor
+
+    def __iter__(self) -> Iterator[StoreGroup]:
+        """All groups, in the order in which they came."""
+        return iter(self._groups.values())
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self._groups)
+
+    def group(self, name: str) -> StoreGroup | None:
+        """The group of this name, None when there is none."""
+        return self._groups.get(name)
+
+    def next_id(self, name: str) -> int:
+        """The id that a new replica of a group applies for."""
+        group = self._groups.get(name)
+        return group.next_id if group is not None else FIRST_ID
+
+    def apply(self, change: GroupChange) -> GroupAnswer:
+        """Make a change, or refuse it; the answer has the group as it is afterwards."""
+        group = self._groups.get(change.group)
+        if not is_within(change):
+            return GroupAnswer(GroupRefusal.INVALID, group)
+        if group is None:
+            if not isinstance(change, ApplyId) or change.id != FIRST_ID:
+                return GroupAnswer(_REFUSED_UNKNOWN.get(type(change), GroupRefusal.UNKNOWN_GROUP), None)
+            if len(self._groups) >= GROUPS_MAX:
+                return GroupAnswer(GroupRefusal.TOO_MANY, None)
+            group = StoreGroup(change.cluster, change.group, leader_epoch=self.floor, set_epoch=self.floor)
+        ruling = _rule(group, change)
+        if ruling.group is None:
+            del self._groups[change.group]
+            self.floor = max(self.floor, group.leader_epoch, group.set_epoch)
+        else:
+            self._groups[change.group] = ruling.group
+        return GroupAnswer(ruling.refusal, ruling.group)
+
+
+def _rule(group: StoreGroup, change: GroupChange) -> Ruling:
+    if isinstance(change, AlterSet):
+        return membership.alter(group, change)
+    if isinstance(change, ElectLeader):
+        return election.elect(group, change)
+    if isinstance(change, RegisterReplica):
+        return registration.register(group, change)
+    if isinstance(change, ApplyId):
+        return registration.apply_id(group, change)
+    if isinstance(change, CleanReplicas):
+        return registration.clean(group, change)
+    assert isinstance(change, SetMinInSync)
+    return Ruling(replace(group, least=change.least))

@@ -1,0 +1,107 @@
+"""Which replicas are alive, as far as one controller has heard: an input of elections that is not replicated.
+
+Brokers say it to every controller, so a controller that takes over the lead knows it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, final
+
+from controller.groups.election import electorate
+from domain.controller.group import ReplicaReport, StoreGroup
+
+TIMEOUT_MS: Final = 10_000
+"""How long a replica counts as alive without a word, when it names no time of its own."""
+TIMEOUT_MS_MIN: Final = 1_000
+TIMEOUT_MS_MAX: Final = 3_600_000
+REPLICAS_HEARD_MAX: Final = 16_384
+"""Replicas whose heartbeats are kept: those of other clusters' replicas, and of made-up ones, count too."""
+NEVER: Final = -TIMEOUT_MS_MAX
+"""When a replica was last heard whose connection has ended."""
+
+
+class ReplicaHeard(NamedTuple):
+    """The last heartbeat of a replica.
+
+    at_ms        when
+    timeout_ms   for how long it counts
+    report       what the replica said
+    connection   by which it came; None after its end
+    """
+
+    at_ms: int
+    timeout_ms: int
+    report: ReplicaReport
+    connection: object
+
+
+@final
+class Heartbeats:
+    """The heartbeats that one controller has heard. `now_ms`: monotonic milliseconds, handed in.
+
+    A replica that was never heard counts as dead only TIMEOUT_MS after the start: a controller that has just started knows
+    nothing of leaders that are alive and must not depose them.
+
+    dropped   heartbeats that were not kept, because REPLICAS_HEARD_MAX were
+    """
+
+    __slots__ = ("_heard", "_since_ms", "dropped")
+
+    def __init__(self, now_ms: int) -> None:
+        self._since_ms = now_ms
+        self._heard: dict[tuple[str, int], ReplicaHeard] = {}
+        self.dropped = 0
+
+    def heard(self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int) -> None:
+        """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
+        timeout_ms = max(TIMEOUT_MS_MIN, min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS, TIMEOUT_MS_MAX))
+        key = (group, report.id)
+        if key not in self._heard and len(self._heard) >= REPLICAS_HEARD_MAX:
+            self._heard = {each: heard for each, heard in self._heard.items() if not _is_over(heard, now_ms)}
+            if len(self._heard) >= REPLICAS_HEARD_MAX:
+                self.dropped += 1
+                return
+        self._heard[key] = ReplicaHeard(now_ms, timeout_ms, report, connection)
+
+    def closed(self, connection: object) -> None:
+        """A connection has ended: the replica behind it counts as dead until it is heard again."""
+        for key, heard in self._heard.items():
+            if heard.connection is connection:
+                self._heard[key] = heard._replace(at_ms=NEVER, connection=None)
+
+    def is_alive(self, group: str, replica_id: int, now_ms: int) -> bool:
+        """True for a replica that was heard in time."""
+        heard = self._heard.get((group, replica_id))
+        return heard is not None and not _is_over(heard, now_ms)
+
+    def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
+        """True for a replica that would have been heard by now. A replica may be neither alive nor dead."""
+        if (group, replica_id) in self._heard:
+            return not self.is_alive(group, replica_id, now_ms)
+        return now_ms - self._since_ms > TIMEOUT_MS
+
+    def live(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaReport, ...]:
+        """What the replicas of a group said that are alive."""
+        alive = [each.id for each in group.replicas if self.is_alive(group.name, each.id, now_ms)]
+        return tuple(self._heard[group.name, each].report for each in alive)
+
+    def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:
+        """The replicas of a group that are dead."""
+        return tuple(each.id for each in group.replicas if self.is_dead(group.name, each.id, now_ms))
+
+    def due(self, groups: Iterable[StoreGroup], now_ms: int) -> list[StoreGroup]:
+        """The groups that need an election now, and where it would change something: their leader is dead, or there is none."""
+        return [each for each in groups if self._is_due(each, now_ms)]
+
+    def _is_due(self, group: StoreGroup, now_ms: int) -> bool:
+        if not group.members:
+            return False  # the first election is asked for by a replica, as Apache's brokers do
+        if group.leader and not self.is_dead(group.name, group.leader, now_ms):
+            return False
+        live = self.live(group, now_ms)
+        return bool(live) if group.leader else bool(electorate(group, live))
+
+
+def _is_over(heard: ReplicaHeard, now_ms: int) -> bool:
+    return now_ms - heard.at_ms > heard.timeout_ms

@@ -1,0 +1,25 @@
+"""What a rule says about a change of one store group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from domain.controller.answer import GroupRefusal
+from domain.controller.group import NOBODY_LEADS, StoreGroup
+
+
+class Ruling(NamedTuple):
+    """The result of a rule.
+
+    group     the group from now on; None: it is gone
+    refusal   None: the change was made
+    """
+
+    group: StoreGroup | None
+    refusal: GroupRefusal | None = None
+
+
+def without_leader(group: StoreGroup) -> StoreGroup:
+    """The group after its leader was deposed. The epoch ascends: whoever polls it sees that something has changed."""
+    return replace(group, leader=NOBODY_LEADS, leader_epoch=group.leader_epoch + 1)

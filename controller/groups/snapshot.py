@@ -1,0 +1,87 @@
+"""The state machine as bytes: version 1 | floor 8 | number of groups 2 | the groups in their order (octets.py).
+
+group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas
+replica  id | node | address | incarnation | learner | epoch | position | heir of
+
+Raft keeps these bytes in its own snapshot and checks them there. A group takes at most 90 kB, with all limits reached.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.groups import octets
+from controller.groups.groups import StoreGroups
+from controller.groups.octets import OctetReader
+from domain.controller.group import StoreGroup, StoreReplica
+
+VERSION: Final = 1
+
+
+def snapshot(groups: StoreGroups) -> bytes:
+    """The whole state."""
+    found = [_group(each) for each in groups]
+    return b"".join((bytes((VERSION,)), octets.number(groups.floor), len(found).to_bytes(2, "big"), *found))
+
+
+def restore(data: bytes) -> StoreGroups:
+    """The state that `snapshot` wrote; an empty one for no bytes, with which a new raft group begins.
+
+    Raises ValueError for other bytes, and for those of a later version.
+    """
+    if not data:
+        return StoreGroups()
+    if data[0] != VERSION:
+        raise ValueError(f"a snapshot of version {data[0]}")
+    reader = OctetReader(data, 1)
+    floor = reader.number()
+    found = reader.list_of(lambda: _read_group(reader))
+    reader.finish()
+    return StoreGroups(iter(found), floor)
+
+
+def _group(group: StoreGroup) -> bytes:
+    return b"".join(
+        (
+            octets.text(group.cluster),
+            octets.text(group.name),
+            octets.number(group.next_id),
+            octets.number(group.leader),
+            octets.number(group.leader_epoch),
+            octets.members(group.members),
+            octets.number(group.set_epoch),
+            octets.number(group.least),
+            len(group.replicas).to_bytes(2, "big"),
+            *map(_replica, group.replicas),
+        )
+    )
+
+
+def _replica(replica: StoreReplica) -> bytes:
+    return b"".join(
+        (
+            octets.number(replica.id),
+            octets.text(replica.node),
+            octets.text(replica.address),
+            octets.text(replica.incarnation),
+            octets.flag(replica.learner),
+            octets.number(replica.epoch),
+            octets.number(replica.position),
+            octets.text(replica.heir_of),
+        )
+    )
+
+
+def _read_group(reader: OctetReader) -> StoreGroup:
+    cluster, name = reader.text(), reader.text()
+    next_id, leader, leader_epoch = reader.number(), reader.number(), reader.number()
+    members = reader.members()
+    set_epoch, least = reader.number(), reader.number()
+    replicas = reader.list_of(lambda: _read_replica(reader))
+    return StoreGroup(cluster, name, next_id, replicas, leader, leader_epoch, members, set_epoch, least)
+
+
+def _read_replica(reader: OctetReader) -> StoreReplica:
+    replica_id, node, address, incarnation = reader.number(), reader.text(), reader.text(), reader.text()
+    learner, epoch, position, heir_of = reader.flag(), reader.number(), reader.number(), reader.text()
+    return StoreReplica(replica_id, node, address, incarnation, learner, epoch, position, heir_of)

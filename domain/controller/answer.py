@@ -1,0 +1,43 @@
+"""Answers to changes of store groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from domain.controller.group import StoreGroup
+
+
+class GroupRefusal(Enum):
+    """Why a change was refused, or a request not served. The text is for people."""
+
+    NOT_LEADING = "this controller does not lead: ask the one that does"
+    INVALID = "a value of the request is out of its bounds"
+    UNKNOWN_GROUP = "the store group is not known"
+    NOT_REGISTERED = "the replica or its store group is not registered"
+    ID_TAKEN = "the id is not the next one, or belongs to another node"
+    TOO_MANY = "there are as many store groups, or replicas of one, as there can be"
+    NOT_THE_LEADER = "the sender does not lead the store group"
+    OLD_LEADER_EPOCH = "the leader epoch is another one by now"
+    OLD_SET_EPOCH = "the SyncStateSet has changed in between"
+    SAME_SET = "the SyncStateSet would not change"
+    LEADER_MISSING = "the new SyncStateSet lacks the leader"
+    NOT_A_REPLICA = "who would join is not registered with this log, or is a learner"
+    NOT_ALIVE = "who would join is not alive"
+    LEADER_VALID = "the leader is alive"
+    NO_CANDIDATE = "no member of the SyncStateSet is alive: nobody leads"
+    ELECTION_FAILED = "no member of the SyncStateSet that was asked for is alive"
+    ALIVE = "a replica that would be removed is alive, or leads"
+    LAST_MEMBER = "no replica would remain that has all records"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAnswer:
+    """The result of one change.
+
+    refusal   None: the change was made
+    group     the store group as it is now; None when it is not known, or no more
+    """
+
+    refusal: GroupRefusal | None
+    group: StoreGroup | None

@@ -1,0 +1,137 @@
+"""Changes of store groups: what the controllers replicate. Each has all that its decision needs; time and chance have no part.
+
+Every change is answered with a GroupAnswer; the refusals of each are named in its docstring. Values beyond the limits of
+`domain/controller/group.py` are refused with INVALID.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.controller.group import UNKNOWN, ReplicaReport, SetMember
+
+ANY_EPOCH: Final = -1
+"""In place of an expected leader epoch: whatever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """The root of all changes.
+
+    group   name of the store group
+    """
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyId(GroupChange):
+    """A node takes an id. Repeated by the same node it changes nothing and succeeds.
+
+    cluster   cluster of the group; the first id creates the group
+    id        the next id of the group, or the one that the node has
+    node      text by which the node proves that the id is its own
+    address   host:port
+
+    Refusals: ID_TAKEN, TOO_MANY.
+    """
+
+    cluster: str
+    id: int
+    node: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterReplica(GroupChange):
+    """A node with an id has started. A leader that starts again leads no more: what it had not synced may be gone.
+
+    cluster       cluster of the group
+    id            the replica
+    address       host:port
+    incarnation   identity of its log. Another one than before is another log: it is in no SyncStateSet until it joins.
+    learner       True: the replica never joins
+    epoch         leader epoch of the newest record; UNKNOWN: not said
+    position      end of its log in bytes; UNKNOWN: not said
+    continues     incarnation all of whose flushed records are in this log, as after a power failure; "" after any other loss
+
+    Refusals: NOT_REGISTERED; LAST_MEMBER, when the only member of the SyncStateSet wants to be a learner.
+    """
+
+    cluster: str
+    id: int
+    address: str
+    incarnation: str
+    learner: bool = False
+    epoch: int = UNKNOWN
+    position: int = UNKNOWN
+    continues: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSet(GroupChange):
+    """The leader replaces the SyncStateSet.
+
+    leader         id of the sender
+    leader_epoch   epoch that it leads in
+    set_epoch      epoch of the SyncStateSet that it replaces
+    members        the new one. Who is new in it must be registered with this incarnation, alive, and no learner.
+    dead           replicas that were not alive when the change was proposed
+
+    Refusals: UNKNOWN_GROUP, NOT_THE_LEADER, OLD_LEADER_EPOCH, OLD_SET_EPOCH, SAME_SET, LEADER_MISSING, NOT_A_REPLICA,
+    NOT_ALIVE.
+    """
+
+    leader: int
+    leader_epoch: int
+    set_epoch: int
+    members: tuple[SetMember, ...]
+    dead: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeader(GroupChange):
+    """Elect a leader, unless the present one is alive and no other is designated.
+
+    live           what the replicas that were alive when the change was proposed said of themselves
+    asker          replica that asks for an election; 0: none does. In the first election of a group it counts as alive.
+    designated     the only replica that may win; 0: any
+    leader_epoch   refuse when this is not the leader epoch; ANY_EPOCH: do not look
+
+    Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID; NO_CANDIDATE, after which nobody leads when neither a replica
+    nor an operator had asked; ELECTION_FAILED when one had.
+    """
+
+    live: tuple[ReplicaReport, ...] = ()
+    asker: int = 0
+    designated: int = 0
+    leader_epoch: int = ANY_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class CleanReplicas(GroupChange):
+    """Remove replicas. With the last one the group goes.
+
+    ids           replicas to remove; empty: the whole group
+    live          replicas that were alive when the change was proposed
+    even_living   True: remove replicas that are alive, too
+
+    Refusals: UNKNOWN_GROUP, ALIVE; LAST_MEMBER, when replicas remained and none of them were in the SyncStateSet.
+    """
+
+    ids: tuple[int, ...] = ()
+    live: tuple[int, ...] = ()
+    even_living: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetMinInSync(GroupChange):
+    """Change how many members of the SyncStateSet a send above `flushed` needs.
+
+    least   1 to REPLICAS_MAX; 0: as many as follow from the replicas
+
+    Refusals: UNKNOWN_GROUP.
+    """
+
+    least: int

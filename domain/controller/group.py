@@ -1,0 +1,134 @@
+"""A store group as the controller knows it: its replicas, its leader and its SyncStateSet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+FIRST_ID: Final = 1
+"""Id of the first replica of a group. Ids ascend and are not given twice in the life of a group."""
+NOBODY_LEADS: Final = 0
+"""In place of a leader's id."""
+UNKNOWN: Final = -1
+"""In place of an epoch or a position that nobody has said."""
+PRIORITY_LAST: Final = 0x7FFFFFFF
+"""Election priority of a replica that has none."""
+GROUPS_MAX: Final = 1_024
+REPLICAS_MAX: Final = 64
+"""Replicas of one group, learners included."""
+TEXT_BYTES_MAX: Final = 255
+"""Bytes of a name, an address or an incarnation."""
+NUMBER_MAX: Final = (1 << 63) - 1
+
+
+class SetMember(NamedTuple):
+    """A member of a SyncStateSet.
+
+    id            replica
+    incarnation   identity of its log when it joined. A replica with another one is not this member.
+    """
+
+    id: int
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What a live replica last said of itself.
+
+    id            replica
+    incarnation   identity of its log
+    epoch         leader epoch of the newest record of its log; UNKNOWN: not said
+    position      end of its log in bytes; UNKNOWN: not said
+    priority      a lower one is preferred among equal logs
+    """
+
+    id: int
+    incarnation: str
+    epoch: int = UNKNOWN
+    position: int = UNKNOWN
+    priority: int = PRIORITY_LAST
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReplica:
+    """One replica of a group.
+
+    id            its number in the group, from FIRST_ID on
+    node          text by which the node proves that the id is its own
+    address       host:port
+    incarnation   identity of its log; "": it has an id and has not registered
+    learner       True: it gets the log and never joins the SyncStateSet
+    epoch         leader epoch of the newest record, as last said; UNKNOWN: not said
+    position      end of its log in bytes, as last said; UNKNOWN: not said
+    heir_of       a log of this replica that was in the SyncStateSet, and all of whose flushed records are in the present one;
+                  "": there is none
+    """
+
+    id: int
+    node: str
+    address: str
+    incarnation: str = ""
+    learner: bool = False
+    epoch: int = UNKNOWN
+    position: int = UNKNOWN
+    heir_of: str = ""
+
+    @property
+    def member(self) -> SetMember:
+        """The replica as a member of a SyncStateSet."""
+        return SetMember(self.id, self.incarnation)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreGroup:
+    """A store group.
+
+    cluster        its cluster
+    name           its name: what Apache calls the broker name
+    next_id        id of the next replica
+    replicas       by id, ascending
+    leader         id of the leader, or NOBODY_LEADS; a leader is in `members`
+    leader_epoch   ascends with every change of `leader`
+    members        the SyncStateSet by id, ascending; empty until the first election, and never after it
+    set_epoch      ascends with every change of `members`, and at every election
+    least          members that a send above `flushed` needs, set by an operator; 0: `min_in_sync` follows the replicas
+    """
+
+    cluster: str
+    name: str
+    next_id: int = FIRST_ID
+    replicas: tuple[StoreReplica, ...] = ()
+    leader: int = NOBODY_LEADS
+    leader_epoch: int = 0
+    members: tuple[SetMember, ...] = ()
+    set_epoch: int = 0
+    least: int = 0
+
+    def replica(self, replica_id: int) -> StoreReplica | None:
+        """The replica with this id, None when there is none."""
+        return next((each for each in self.replicas if each.id == replica_id), None)
+
+    def address(self, replica_id: int) -> str:
+        """The address of a replica; "" when there is none."""
+        found = self.replica(replica_id)
+        return found.address if found is not None else ""
+
+    def is_in_sync(self, replica: StoreReplica) -> bool:
+        """True when the replica, with the log that it has now, is in the SyncStateSet."""
+        return replica.member in self.members
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        """Ids of the SyncStateSet, ascending."""
+        return tuple(each.id for each in self.members)
+
+    @property
+    def min_in_sync(self) -> int:
+        """Members that a send above `flushed` needs: 1 of two replicas, 2 of three and more, unless set otherwise."""
+        return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
+
+    @property
+    def is_below_strength(self) -> bool:
+        """True while a replica that is no learner is not in the SyncStateSet."""
+        return any(not each.learner and not self.is_in_sync(each) for each in self.replicas)

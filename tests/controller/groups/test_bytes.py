@@ -1,0 +1,102 @@
+"""Commands and snapshots as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+import pytest
+
+from controller.groups import command, snapshot
+from controller.groups.bounds import is_within
+from controller.groups.groups import StoreGroups
+from domain.controller import change as changes
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    GroupChange,
+    RegisterReplica,
+    SetMinInSync,
+)
+from domain.controller.group import SetMember, StoreGroup, StoreReplica
+from tests.controller.groups.sample import CLUSTER, NAME, incarnation, led, members, says, start
+
+CHANGES = [
+    ApplyId(NAME, CLUSTER, 1, "node-1", "h:10911"),
+    RegisterReplica(NAME, CLUSTER, 1, "hôte:10911", "log", True, 3, 1 << 40, "before"),
+    AlterSet(NAME, 1, 2, 3, members(1, 2), (4, 5)),
+    ElectLeader(NAME, (says(1), says(2)), 1, 2, 3),
+    CleanReplicas(NAME, (1, 2), (3,), True),
+    SetMinInSync(NAME, 2),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: type(each).__name__)
+def test_a_command_is_read_as_it_was_written(change: GroupChange) -> None:
+    data = command.encode(change)
+    assert command.decode(data) == change
+    assert is_within(change)
+
+
+def test_every_change_has_a_number_of_its_own() -> None:
+    assert {type(each) for each in CHANGES} == set(command.KINDS.values())
+    named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
+    assert named - {GroupChange} == set(command.KINDS.values())
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_bytes_of_a_command_do_not_change() -> None:
+    data = command.encode(AlterSet("g", 1, 2, 3, (SetMember(4, "é"),), (5,)))
+    assert data.hex() == (
+        "0103" "000167" "0000000000000001" "0000000000000002" "0000000000000003"
+        "0001" "0000000000000004" "0002c3a9" "0001" "0000000000000005"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: type(each).__name__)
+def test_other_bytes_are_no_command(change: GroupChange) -> None:
+    data = command.encode(change)
+    for wrong in (b"", b"\1", b"\2" + data[1:], b"\1\0" + data[2:], data + b"\0", *(data[:end] for end in range(2, len(data)))):
+        with pytest.raises(ValueError, match=r"no command|within a value|follow|truth value"):
+            command.decode(wrong)
+
+
+def some_groups() -> StoreGroups:
+    groups = led((1, 2, 3))
+    start(groups, 2, life=2, continues=incarnation(2))
+    start(groups, 3, life=2, learner=True)
+    groups.apply(SetMinInSync(NAME, 2))
+    groups.apply(ApplyId("gone", CLUSTER, 1, "node", "h:1"))
+    groups.apply(RegisterReplica("gone", CLUSTER, 1, "h:1", "log"))
+    groups.apply(ElectLeader("gone", asker=1))
+    groups.apply(CleanReplicas("gone", even_living=True))
+    groups.apply(ApplyId("empty", CLUSTER, 1, "node", "h:1"))
+    return groups
+
+
+def test_a_snapshot_holds_the_whole_state() -> None:
+    groups = some_groups()
+    again = snapshot.restore(snapshot.snapshot(groups))
+    assert list(again) == list(groups)
+    assert again.floor == groups.floor == 1
+    assert _set_fields(groups) == {each.name for each in fields(StoreGroup)}, "a field of the sample has its default: set it"
+    assert _set_fields(next(iter(groups)).replicas) == {each.name for each in fields(StoreReplica)}
+
+
+def _set_fields(values: Iterable[StoreGroup | StoreReplica]) -> set[str]:
+    """Names of the fields that are not empty or 0 in one of the values."""
+    return {name.name for each in values for name in fields(each) if getattr(each, name.name)}
+
+
+def test_a_new_raft_group_begins_without_groups() -> None:
+    assert len(snapshot.restore(b"")) == 0
+    assert len(snapshot.restore(snapshot.snapshot(StoreGroups()))) == 0
+
+
+def test_other_bytes_are_no_snapshot() -> None:
+    data = snapshot.snapshot(some_groups())
+    for wrong in (b"\2" + data[1:], data + b"\0", *(data[:end] for end in range(1, len(data)))):
+        with pytest.raises(ValueError, match=r"of version|within a value|follow|truth value"):
+            snapshot.restore(wrong)

@@ -1,0 +1,95 @@
+"""Which replicas are alive, and which groups need an election."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.groups import heartbeats
+from controller.groups.groups import StoreGroups
+from controller.groups.heartbeats import TIMEOUT_MS, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Heartbeats
+from domain.controller.change import ElectLeader
+from tests.controller.groups.sample import NAME, group_of, led, registered, says, start
+
+START = 1_000_000
+CONNECTIONS = [object() for _ in range(5)]
+
+
+def heard(groups: StoreGroups, now_ms: int, *ids: int) -> Heartbeats:
+    beats = Heartbeats(START)
+    for each in ids:
+        beats.heard(NAME, says(each), 3_000, CONNECTIONS[each], now_ms)
+    return beats
+
+
+def test_a_replica_is_alive_until_its_own_timeout() -> None:
+    groups = led((1, 2))
+    beats = heard(groups, START, 1, 2)
+    assert beats.live(group_of(groups), START + 3_000) == (says(1), says(2))
+    beats.heard(NAME, says(2, position=200), 3_000, CONNECTIONS[2], START + 3_000)
+    assert beats.live(group_of(groups), START + 3_001) == (says(2, position=200),)
+    assert beats.dead(group_of(groups), START + 3_001) == (1,), "3 was never heard, and has time"
+
+
+def test_timeouts_have_bounds() -> None:
+    for said, meant in ((0, TIMEOUT_MS), (-5, TIMEOUT_MS), (1, TIMEOUT_MS_MIN), (1 << 60, TIMEOUT_MS_MAX)):
+        beats = Heartbeats(START)
+        beats.heard(NAME, says(1), said, None, START)
+        assert beats.is_alive(NAME, 1, START + meant)
+        assert beats.is_dead(NAME, 1, START + meant + 1)
+
+
+def test_a_controller_that_has_just_started_deposes_nobody() -> None:
+    groups = led((1, 2))
+    beats = heard(groups, START, 2)
+    assert beats.due(groups, START + TIMEOUT_MS) == []
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START + TIMEOUT_MS)
+    assert beats.due(groups, START + TIMEOUT_MS + 1) == [group_of(groups)]
+
+
+def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once() -> None:
+    groups = led((1, 2))
+    beats = heard(groups, START, 1, 2)
+    assert beats.due(groups, START + 1) == []
+    beats.closed(CONNECTIONS[2])
+    assert beats.due(groups, START + 1) == [], "a follower's end changes no leader"
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[4], START + 1)
+    beats.closed(CONNECTIONS[2])
+    beats.closed(CONNECTIONS[1])
+    assert beats.due(groups, START + 1) == [group_of(groups)]
+    groups.apply(ElectLeader(NAME, beats.live(group_of(groups), START + 1)))
+    assert group_of(groups).leader == 2
+    assert beats.due(groups, START + 1) == []
+
+
+def test_an_election_that_would_change_nothing_is_not_asked_for() -> None:
+    groups = led((1, 2))
+    beats = heard(groups, START + 90_000, 3)
+    assert beats.due(groups, START + 90_000) == [group_of(groups)], "the leader is dead, and is deposed"
+    groups.apply(ElectLeader(NAME, beats.live(group_of(groups), START + 90_000)))
+    assert group_of(groups).leader == 0
+    assert beats.due(groups, START + 90_000) == [], "3 is not in the set"
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START + 90_000)
+    assert beats.due(groups, START + 90_000) == [group_of(groups)]
+    assert Heartbeats(START).due(groups, START + 90_000) == [], "nobody is alive"
+
+
+def test_a_group_without_a_leader_yet_waits_for_a_replica_that_asks() -> None:
+    groups = registered()
+    assert heard(groups, START + 90_000, 1, 2, 3).due(groups, START + 90_000) == []
+
+
+def test_a_leader_that_was_deposed_as_it_started_again_is_followed_by_an_election() -> None:
+    groups = led((1, 2))
+    start(groups, 1)
+    assert heard(groups, START, 1, 2).due(groups, START) == [group_of(groups)]
+
+
+def test_heartbeats_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", 2)
+    beats = Heartbeats(START)
+    for each in (1, 2, 3):
+        beats.heard(NAME, says(each), 3_000, None, START)
+    assert (beats.dropped, beats.is_alive(NAME, 3, START), beats.is_alive(NAME, 1, START)) == (1, False, True)
+    beats.heard(NAME, says(1), 3_000, None, START + 2_000)
+    beats.heard(NAME, says(3), 3_000, None, START + 4_000)
+    assert (beats.dropped, beats.is_alive(NAME, 3, START + 4_000)) == (1, True), "2 is over, and has made room"

@@ -1,0 +1,192 @@
+"""Ids, registration, incarnations and removal."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.groups.groups import StoreGroups
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import ApplyId, CleanReplicas, ElectLeader, GroupChange, RegisterReplica, SetMinInSync
+from domain.controller.group import GROUPS_MAX, NUMBER_MAX, REPLICAS_MAX, UNKNOWN
+from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, members, registered, says, start
+
+
+def test_ids_ascend_from_one_and_are_not_given_twice() -> None:
+    groups = StoreGroups()
+    assert groups.next_id(NAME) == 1
+    assert groups.apply(ApplyId(NAME, CLUSTER, 1, "node-1", "h:1")).refusal is None
+    assert groups.next_id(NAME) == 2
+    assert groups.apply(ApplyId(NAME, CLUSTER, 2, "node-2", "h:2")).refusal is None
+    assert groups.apply(CleanReplicas(NAME, (2,))).refusal is None
+    assert groups.next_id(NAME) == 3
+    assert groups.apply(ApplyId(NAME, CLUSTER, 2, "node-2", "h:2")).refusal is GroupRefusal.ID_TAKEN
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (ApplyId(NAME, CLUSTER, 2, "node-2", "h2:10911"), None),
+        (ApplyId(NAME, CLUSTER, 2, "another", "h2:10911"), GroupRefusal.ID_TAKEN),
+        (ApplyId(NAME, CLUSTER, 5, "node-5", "h5:10911"), GroupRefusal.ID_TAKEN),
+        (ApplyId(NAME, "another", 4, "node-4", "h4:10911"), GroupRefusal.ID_TAKEN),
+        (ApplyId("another", CLUSTER, 2, "node-2", "h2:10911"), GroupRefusal.ID_TAKEN),
+        (RegisterReplica("another", CLUSTER, 1, "h:1", "log"), GroupRefusal.NOT_REGISTERED),
+        (RegisterReplica(NAME, "another", 1, "h:1", "log"), GroupRefusal.NOT_REGISTERED),
+        (RegisterReplica(NAME, CLUSTER, 4, "h:1", "log"), GroupRefusal.NOT_REGISTERED),
+        (ElectLeader("another"), GroupRefusal.NOT_REGISTERED),
+        (CleanReplicas("another"), GroupRefusal.UNKNOWN_GROUP),
+        (SetMinInSync("another", 1), GroupRefusal.UNKNOWN_GROUP),
+        (ApplyId("", CLUSTER, 1, "node", "h:1"), GroupRefusal.INVALID),
+        (ApplyId(NAME, CLUSTER, 0, "node", "h:1"), GroupRefusal.INVALID),
+        (ApplyId(NAME, CLUSTER, 4, "", "h:1"), GroupRefusal.INVALID),
+        (ApplyId(NAME, CLUSTER, 4, "é" * 128, "h:1"), GroupRefusal.INVALID),
+        (ApplyId(NAME, CLUSTER, 4, "\ud800", "h:1"), GroupRefusal.INVALID),
+        (RegisterReplica(NAME, CLUSTER, 1, "h:1", ""), GroupRefusal.INVALID),
+        (RegisterReplica(NAME, CLUSTER, 1, "h:1", "log", position=NUMBER_MAX + 1), GroupRefusal.INVALID),
+        (ElectLeader(NAME, (says(1, position=UNKNOWN - 1),)), GroupRefusal.INVALID),
+        (CleanReplicas(NAME, tuple(range(1, REPLICAS_MAX + 2))), GroupRefusal.INVALID),
+        (SetMinInSync(NAME, REPLICAS_MAX + 1), GroupRefusal.INVALID),
+    ],
+)
+def test_what_is_refused_changes_nothing(change: GroupChange, refusal: GroupRefusal | None) -> None:
+    groups = registered()
+    before = list(groups)
+    answer = groups.apply(change)
+    assert answer.refusal is refusal
+    assert answer.group == groups.group(change.group)
+    assert list(groups) == before
+
+
+def test_groups_and_replicas_have_a_limit() -> None:
+    groups = registered(REPLICAS_MAX)
+    change = ApplyId(NAME, CLUSTER, REPLICAS_MAX + 1, "node", "h:1")
+    assert groups.apply(change).refusal is GroupRefusal.TOO_MANY
+    for number in range(1, GROUPS_MAX):
+        assert groups.apply(ApplyId(f"g{number}", CLUSTER, 1, "node", "h:1")).refusal is None
+    assert groups.apply(ApplyId("more", CLUSTER, 1, "node", "h:1")).refusal is GroupRefusal.TOO_MANY
+    assert len(groups) == GROUPS_MAX
+
+
+def test_registration_renews_address_and_position() -> None:
+    groups = registered()
+    groups.apply(RegisterReplica(NAME, CLUSTER, 2, "new:1", incarnation(2), epoch=3, position=70))
+    found = group_of(groups).replica(2)
+    assert found is not None
+    assert (found.address, found.epoch, found.position, found.learner) == ("new:1", 3, 70, False)
+    groups.apply(RegisterReplica(NAME, CLUSTER, 2, "new:1", incarnation(2)))
+    assert group_of(groups).replica(2) == found, "a position that is not said again stays for the same log"
+    groups.apply(RegisterReplica(NAME, CLUSTER, 2, "new:1", incarnation(2, 2)))
+    found = group_of(groups).replica(2)
+    assert found is not None
+    assert (found.epoch, found.position) == (UNKNOWN, UNKNOWN)
+
+
+def test_a_leader_that_starts_again_is_deposed() -> None:
+    groups = led((1, 2))
+    start(groups, 1)
+    group = group_of(groups)
+    assert (group.leader, group.leader_epoch, group.members) == (0, 2, members(1, 2))
+
+
+def test_a_follower_that_starts_again_changes_nothing_for_the_leader() -> None:
+    groups = led((1, 2))
+    before = group_of(groups)
+    start(groups, 2)
+    assert group_of(groups) == before
+
+
+def test_another_incarnation_is_not_in_sync_and_the_set_keeps_the_old_one() -> None:
+    groups = led((1, 2))
+    start(groups, 2, life=2)
+    group = group_of(groups)
+    found = group.replica(2)
+    assert found is not None
+    assert group.members == members(1, 2)
+    assert not group.is_in_sync(found)
+    assert group.is_below_strength
+
+
+@pytest.mark.parametrize(
+    ("continues", "heir_of"),
+    [(incarnation(2), incarnation(2)), ("", ""), ("something", "")],
+    ids=["a power failure", "a wiped disk", "a log that it did not have"],
+)
+def test_a_log_that_goes_on_from_a_member_is_its_heir(continues: str, heir_of: str) -> None:
+    groups = led((1, 2))
+    start(groups, 2, life=2, continues=continues)
+    found = group_of(groups).replica(2)
+    assert found is not None
+    assert found.heir_of == heir_of
+
+
+def test_an_heir_of_an_heir_is_one_and_a_wiped_disk_ends_it() -> None:
+    groups = led((1, 2))
+    start(groups, 2, life=2, continues=incarnation(2))
+    start(groups, 2, life=3, continues=incarnation(2, 2))
+    assert group_of(groups).replicas[1].heir_of == incarnation(2)
+    start(groups, 2, life=4)
+    start(groups, 2, life=5, continues=incarnation(2, 4))
+    assert group_of(groups).replicas[1].heir_of == ""
+
+
+def test_a_member_that_becomes_a_learner_leaves_the_set() -> None:
+    groups = led((1, 2))
+    start(groups, 2, learner=True)
+    group = group_of(groups)
+    assert (group.members, group.set_epoch, group.leader) == (members(1), 3, 1)
+    last = RegisterReplica(NAME, CLUSTER, 1, "h1:10911", incarnation(1), learner=True)
+    assert groups.apply(last).refusal is GroupRefusal.LAST_MEMBER
+    assert group_of(groups) == group
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (CleanReplicas(NAME), GroupRefusal.ALIVE),
+        (CleanReplicas(NAME, (3,), live=(3,)), GroupRefusal.ALIVE),
+        (CleanReplicas(NAME, (1, 2)), GroupRefusal.LAST_MEMBER),
+        (CleanReplicas(NAME, (1, 2), even_living=True), GroupRefusal.LAST_MEMBER),
+        (CleanReplicas(NAME, (9,)), None),
+    ],
+)
+def test_a_removal_that_is_refused_changes_nothing(change: CleanReplicas, refusal: GroupRefusal | None) -> None:
+    groups = led((1, 2))
+    before = group_of(groups)
+    assert groups.apply(change).refusal is refusal
+    assert group_of(groups) == before
+
+
+def test_a_member_that_is_removed_leaves_the_set_and_a_leader_its_office() -> None:
+    groups = led((1, 2))
+    assert groups.apply(CleanReplicas(NAME, (2,), live=(1, 3))).refusal is None
+    group = group_of(groups)
+    assert (group.members, group.set_epoch, group.leader, group.leader_epoch) == (members(1), 3, 1, 1)
+    groups = led((1, 2))
+    assert groups.apply(CleanReplicas(NAME, (1,), live=(1,), even_living=True)).refusal is None
+    group = group_of(groups)
+    assert (group.members, group.set_epoch, group.leader, group.leader_epoch) == (members(2), 3, 0, 2)
+    assert [each.id for each in group.replicas] == [2, 3]
+
+
+def test_a_group_that_comes_back_has_higher_epochs_than_before() -> None:
+    groups = led((1, 2))
+    answer = groups.apply(CleanReplicas(NAME, even_living=True))
+    assert (answer.refusal, answer.group, len(groups), groups.floor) == (None, None, 0, 2)
+    groups.apply(ApplyId(NAME, CLUSTER, 1, "node-1", "h:1"))
+    start(groups, 1)
+    groups.apply(ElectLeader(NAME, asker=1))
+    group = group_of(groups)
+    assert (group.leader, group.leader_epoch, group.set_epoch) == (1, 3, 3)
+
+
+@pytest.mark.parametrize(("replicas", "least"), [(1, 1), (2, 1), (3, 2), (5, 2)])
+def test_min_in_sync_follows_the_replicas_unless_it_is_set(replicas: int, least: int) -> None:
+    groups = registered(replicas)
+    assert group_of(groups).min_in_sync == least
+    start(groups, replicas, learner=True)
+    assert group_of(groups).min_in_sync == (1 if replicas <= 3 else 2), "learners are not counted"
+    assert groups.apply(SetMinInSync(NAME, 3)).refusal is None
+    assert group_of(groups).min_in_sync == 3
+    groups.apply(SetMinInSync(NAME, 0))
+    assert group_of(groups).least == 0
+    assert member(1) not in group_of(groups).members
