@@ -1,0 +1,1 @@
+"""How the nodes of a raft group reach each other: messages as bytes."""
