@@ -1,0 +1,253 @@
+"""One member of the controllers: drives a raft node, and applies what is committed to the store groups."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, final
+
+from controller.groups import command
+from controller.groups.groups import StoreGroups
+from controller.groups.snapshot import restore, snapshot
+from controller.member.ports import Peers
+from controller.member.proposals import ChangeDone, Proposals
+from controller.peers import message_bytes
+from controller.raft.entry import EntryKind, LogEntry
+from controller.raft.persisted import Persisted, RaftStorage
+from controller.raft.raft import Raft
+from controller.raft.ready import Ready
+from controller.raft.refusal import RaftRefusal, SafetyError
+from controller.raft.replica import RaftRole
+from controller.raft.settings import RaftSettings
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import GroupChange
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
+
+TICK_MS: Final = 100
+"""A tick of raft: with its default settings an election begins one to two seconds after the last word of a leader."""
+ANSWER_MS: Final = 3_000
+"""How long a change waits for its commit, and a read for its confirmation."""
+ENTRIES_KEPT: Final = 4_096
+"""Entries behind the newest snapshot, after which a new one is made."""
+
+_REFUSALS: Final = {RaftRefusal.TOO_LARGE: GroupRefusal.INVALID, RaftRefusal.TOO_MANY: GroupRefusal.TOO_MANY}
+"""Refusals of raft that are not NOT_LEADING for who asks."""
+
+Applied = Callable[[GroupChange, GroupAnswer], None]
+"""A change was applied on this member, with its answer."""
+ReadDone = Callable[[GroupRefusal | None], None]
+"""None: what `groups` has now contains all that was answered before the read began."""
+
+log = logging.getLogger("headgate.controller")
+
+
+@final
+class ControllerMember:
+    """One member. It begins with `start`, and ends with `stop`, or by itself with a reason in `failure`.
+
+    groups    the store groups as this member knows them; those of the leader are the newest after a `read`
+    applied   called for each change that is applied, on every member
+    failure   why the member has ended by itself, or takes part in nothing; "": it takes part
+    unread    messages of others that could not be read
+    """
+
+    def __init__(
+        self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
+        settings: RaftSettings | None = None,
+    ) -> None:  # fmt: skip
+        """The member as it starts.
+
+        node        identity of its log, above 0; a log that begins anew has another one
+        persisted   what `storage` loaded
+        settings    of raft, the same at all members; None: the defaults
+        Raises SafetyError for a log with a hole, ValueError for a configuration or a snapshot that cannot be read.
+        """
+        self.groups = _groups_of(persisted.snapshot.data)
+        self.applied: Applied = _nobody
+        self.failure = persisted.damage
+        self.unread = 0
+        self._raft = Raft(node, settings or RaftSettings(), persisted, entropy)
+        self._storage = storage
+        self._peers = peers
+        self._clock = clock
+        self._proposals = Proposals()
+        self._reads: dict[int, ReadDone] = {}
+        self._read_due: dict[int, int] = {}
+        self._ticket = 0
+        self._compacted = persisted.snapshot.index
+        self._timer: Timer | None = None
+        self._marked = False
+        self._stopped = False
+
+    @property
+    def node(self) -> int:
+        """Identity of this member's log."""
+        return self._raft.node
+
+    @property
+    def leads(self) -> bool:
+        """True while this member leads, as far as it knows."""
+        return self._raft.role is RaftRole.LEADER and not self._stopped
+
+    @property
+    def leader(self) -> int:
+        """The leader's identity as far as it is known, else 0."""
+        return 0 if self._stopped else self._raft.leader
+
+    @property
+    def term(self) -> int:
+        """The newest term that it knows."""
+        return self._raft.term
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Identities of all members that the log goes to, ascending."""
+        return self._raft.configuration.nodes
+
+    def start(self) -> None:
+        """Begin to take part."""
+        self._tick()
+
+    def stop(self) -> None:
+        """Take part no more. Whoever waits is told that the fate of its change is not known."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._proposals.passed(self._raft.last)
+        self._lose_reads(list(self._reads))
+
+    def receive(self, data: bytes) -> None:
+        """Take a message of another member. Bytes that cannot be read are counted and dropped."""
+        if self._stopped:
+            return
+        try:
+            message = message_bytes.decode(data)
+        except ValueError as error:
+            self.unread += 1
+            log.warning("a message of another controller cannot be read: %s", error)
+            return
+        self._do(lambda: self._raft.receive(message))
+
+    def change(self, change: GroupChange, done: ChangeDone) -> None:
+        """Make a change. `done` gets its answer once a majority has it on their disks, NOT_LEADING at once on other members."""
+        if self._stopped:
+            done(GroupAnswer(GroupRefusal.NOT_LEADING, None))
+            return
+        entry = self._raft.propose(command.encode(change))
+        if isinstance(entry, RaftRefusal):
+            done(GroupAnswer(_REFUSALS.get(entry, GroupRefusal.NOT_LEADING), None))
+            return
+        self._proposals.add(entry, self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS, done)
+        self._mark()
+
+    def read(self, done: ReadDone) -> None:
+        """Call `done` with None when `groups` has all that was answered before this call; NOT_LEADING: ask the leader."""
+        if self._stopped:
+            done(GroupRefusal.NOT_LEADING)
+            return
+        self._ticket += 1
+        refusal = self._raft.read(self._ticket)
+        if refusal is not None:
+            done(GroupRefusal.NOT_LEADING)
+            return
+        self._reads[self._ticket] = done
+        self._read_due[self._ticket] = self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS
+        self._mark()
+
+    def _tick(self) -> None:
+        if self._stopped:
+            return
+        now = self._clock.monotonic_ns()
+        self._timer = self._clock.call_at(now + TICK_MS * MILLISECOND_NS, self._tick)
+        self._proposals.expire(now)
+        self._lose_reads([ticket for ticket, due in self._read_due.items() if due <= now])
+        self._do(self._raft.tick)
+
+    def _do(self, step: Callable[[], None]) -> None:
+        """Hand raft an input, and work on what follows at the end of this turn."""
+        try:
+            step()
+        except SafetyError as error:
+            self._fail(f"a rule of raft is broken: {error}")
+            return
+        self._mark()
+
+    def _mark(self) -> None:
+        if not self._marked:
+            self._marked = True
+            self._clock.call_soon(self._work)
+
+    def _work(self) -> None:
+        """Do what raft wants done, in the order that `controller.raft.ready` demands."""
+        self._marked = False
+        try:
+            while not self._stopped and (ready := self._raft.take()) is not None:
+                self._persist(ready)
+                for message in ready.messages:
+                    self._peers.send(message.to, message_bytes.encode(message))
+                self._apply(ready)
+                self._raft.persisted()
+        except SafetyError as error:
+            self._fail(f"a rule of raft is broken: {error}")
+        except OSError as error:
+            self._fail(f"its log cannot be written: {error}")
+        except ValueError as error:
+            self._fail(f"a change of a later version is committed, start a newer one: {error}")
+
+    def _persist(self, ready: Ready) -> None:
+        if not ready.must_sync:
+            return
+        if ready.hard_state is not None:
+            self._storage.put_hard_state(ready.hard_state)
+        if ready.snapshot is not None:
+            self._storage.put_snapshot(ready.snapshot)
+        if ready.entries:
+            self._storage.put_entries(ready.entries)
+        self._storage.sync()
+
+    def _apply(self, ready: Ready) -> None:
+        if ready.restore and ready.snapshot is not None:
+            self.groups = _groups_of(ready.snapshot.data)
+            self._compacted = ready.snapshot.index
+            self._proposals.passed(ready.snapshot.index)
+        for entry in ready.committed:
+            self._apply_entry(entry)
+        for read in ready.reads:
+            self._read_due.pop(read.ticket, None)
+            done = self._reads.pop(read.ticket, None)
+            if done is not None:
+                done(None)
+        self._lose_reads(list(ready.lost_reads))
+        if ready.committed and ready.committed[-1].index - self._compacted >= ENTRIES_KEPT:
+            self._compacted = ready.committed[-1].index
+            self._raft.compact(self._compacted, snapshot(self.groups))
+
+    def _apply_entry(self, entry: LogEntry) -> None:
+        answer: GroupAnswer | None = None
+        if entry.kind is EntryKind.COMMAND:
+            change = command.decode(entry.data)
+            answer = self.groups.apply(change)
+            self.applied(change, answer)
+        self._proposals.committed(entry, answer)
+
+    def _lose_reads(self, tickets: list[int]) -> None:
+        for ticket in tickets:
+            self._read_due.pop(ticket, None)
+            done = self._reads.pop(ticket, None)
+            if done is not None:
+                done(GroupRefusal.NOT_LEADING)
+
+    def _fail(self, reason: str) -> None:
+        log.error("this controller takes part no more: %s", reason)
+        self.failure = reason
+        self.stop()
+
+
+def _groups_of(data: bytes) -> StoreGroups:
+    """The store groups of a snapshot; none before the first."""
+    return restore(data) if data else StoreGroups()
+
+
+def _nobody(_change: GroupChange, _answer: GroupAnswer) -> None:
+    """Default of `ControllerMember.applied`."""

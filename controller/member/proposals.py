@@ -1,0 +1,64 @@
+"""Changes whose commit is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, final
+
+from controller.raft.entry import LogEntry
+from domain.controller.answer import GroupAnswer
+
+ChangeDone = Callable[[GroupAnswer | None], None]
+"""Gets the answer to a change. None: it is not known whether the change was made, or will be."""
+
+
+class Proposal(NamedTuple):
+    """One change in the log.
+
+    term     term of its entry
+    due_ns   when the wait is over, monotonic
+    done     gets the answer
+    """
+
+    term: int
+    due_ns: int
+    done: ChangeDone
+
+
+@final
+class Proposals:
+    """The changes that this member has proposed and whose fate is not known yet, by index."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Proposal] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, entry: LogEntry, due_ns: int, done: ChangeDone) -> None:
+        """Wait for an entry. One with the same index is lost: another leader's has taken its place."""
+        before = self._waiting.pop(entry.index, None)
+        self._waiting[entry.index] = Proposal(entry.term, due_ns, done)
+        if before is not None:
+            before.done(None)
+
+    def committed(self, entry: LogEntry, answer: GroupAnswer | None) -> None:
+        """An entry is applied, with `answer`. A proposal of another term at its place was never made, and never will be.
+
+        Its sender is told the same as for one that is not known: it asks again in any case.
+        """
+        proposal = self._waiting.pop(entry.index, None)
+        if proposal is not None:
+            proposal.done(answer if proposal.term == entry.term else None)
+
+    def passed(self, index: int) -> None:
+        """The state up to `index` came as a snapshot: nobody knows which entries were in it."""
+        for each in [each for each in self._waiting if each <= index]:
+            self._waiting.pop(each).done(None)
+
+    def expire(self, now_ns: int) -> None:
+        """Give up those whose time is over."""
+        for index in [index for index, each in self._waiting.items() if each.due_ns <= now_ns]:
+            self._waiting.pop(index).done(None)

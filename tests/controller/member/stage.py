@@ -1,0 +1,143 @@
+"""Three controllers in memory on a virtual clock: each has storage that forgets what was not synced, and a lossy network."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from controller.groups.heartbeats import Heartbeats
+from controller.member.elections import Elections
+from controller.member.member import ControllerMember
+from controller.raft.persisted import founder
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
+from domain.controller.group import ReplicaReport
+from domain.limits import MILLISECOND_NS
+from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
+from tests.controller.raft.memory_storage import MemoryStorage
+from tests.store.clock import VirtualClock
+
+DELAY_MS = 2
+
+
+class Chance:
+    """The `Entropy` port under a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def random(self) -> float:
+        """0 <= x < 1."""
+        return self._random.random()
+
+    def token(self, size: int) -> bytes:
+        """Bytes that the seed decides."""
+        return self._random.randbytes(size)
+
+
+class Node:
+    """One controller. `member` is None while it is down; `storage` stays."""
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        self.number = number
+        self.storage = MemoryStorage(founder(frozenset(stage.numbers)))
+        self._stage = stage
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again, with what is durable."""
+        clock = self._stage.clock
+        self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
+        self.member: ControllerMember | None = ControllerMember(
+            self.number, self.storage.load(), self.storage, self, clock, Chance(self._stage.seed * 100 + self.number)
+        )
+        self.elections = Elections(self.member, self.heartbeats, clock)
+        self.member.start()
+        self.elections.start()
+
+    def kill(self) -> None:
+        """Stop at once. What was not synced is lost."""
+        assert self.member is not None
+        member, self.member = self.member, None
+        self.elections.stop()
+        member.stop()
+        self.storage.crash()
+
+    def send(self, to: int, data: bytes) -> None:
+        """The `Peers` port."""
+        self._stage.carry(self.number, to, data)
+
+
+class Stage:
+    """The controllers 1 to `count`. `cut` has pairs (from, to) between which nothing arrives."""
+
+    def __init__(self, count: int = 3, seed: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.seed = seed
+        self.numbers = range(1, count + 1)
+        self.cut: set[tuple[int, int]] = set()
+        self.nodes = {number: Node(self, number) for number in self.numbers}
+
+    def carry(self, sender: int, to: int, data: bytes) -> None:
+        """Deliver a message a little later, unless there is a cut then."""
+
+        def arrive() -> None:
+            node = self.nodes[to]
+            if (sender, to) not in self.cut and node.member is not None:
+                node.member.receive(data)
+
+        self.clock.call_at(self.clock.monotonic_ns() + DELAY_MS * MILLISECOND_NS, arrive)
+
+    def isolate(self, number: int) -> None:
+        """Nothing passes between this controller and the others any more."""
+        self.cut |= {pair for other in self.numbers for pair in ((number, other), (other, number)) if other != number}
+
+    def leader(self) -> Node:
+        """The controller that leads in the newest term, when there is one within ten seconds."""
+        self.clock.run_until(lambda: self._leading() is not None, 10_000)
+        found = self._leading()
+        assert found is not None
+        return found
+
+    def _leading(self) -> Node | None:
+        leading = [(node.member.term, node) for node in self.nodes.values() if node.member is not None and node.member.leads]
+        return max(leading, key=lambda each: each[0])[1] if leading else None
+
+    def ask(self, change: GroupChange, node: Node | None = None) -> list[GroupAnswer | None]:
+        """Ask the leader, or this controller, for a change. The list has the answer once there is one."""
+        member = (node or self.leader()).member
+        assert member is not None
+        answers: list[GroupAnswer | None] = []
+        member.change(change, answers.append)
+        return answers
+
+    def change(self, change: GroupChange) -> GroupAnswer:
+        """Ask the leader for a change, and wait for its answer."""
+        answers = self.ask(change)
+        self.clock.run_until(lambda: bool(answers), 10_000)
+        answer = answers[0]
+        assert answer is not None
+        return answer
+
+    def with_group(self, replicas: int = 3) -> None:
+        """A store group whose first replica leads."""
+        for number in range(1, replicas + 1):
+            assert self.change(ApplyId(NAME, CLUSTER, number, f"node-{number}", f"h{number}:10911")).refusal is None
+            told = RegisterReplica(NAME, CLUSTER, number, f"h{number}:10911", incarnation(number))
+            assert self.change(told).refusal is None
+        assert self.change(ElectLeader(NAME, (says(1),), asker=1)).refusal is None
+
+    def hear(self, *reports: ReplicaReport) -> None:
+        """All controllers hear these replicas, which count as alive for two seconds."""
+        for node in self.nodes.values():
+            for report in reports:
+                node.heartbeats.heard(NAME, report, 2_000, report.id, self.clock.monotonic_ns() // MILLISECOND_NS)
+
+    def beat(self, *reports: ReplicaReport, until: Callable[[], bool], most_ms: int = 30_000) -> None:
+        """Replicas send heartbeats each second until something holds."""
+        for _ in range(most_ms // 1_000):
+            self.hear(*reports)
+            self.clock.run_for(1_000)
+            if until():
+                return
+        raise AssertionError(f"it does not hold after {most_ms} ms")

@@ -1,0 +1,204 @@
+"""Changes over three controllers: what was answered is never lost, and nothing is said that is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.groups.snapshot import snapshot
+from controller.member import member as members
+from controller.member.member import ANSWER_MS, ControllerMember
+from controller.raft.persisted import Persisted
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetMinInSync
+from tests.controller.groups.sample import CLUSTER, NAME, says
+from tests.controller.groups.sample import members as in_sync
+from tests.controller.member.stage import Node, Stage
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def member_of(node: Node) -> ControllerMember:
+    assert node.member is not None
+    return node.member
+
+
+def test_a_change_is_known_to_all_soon_after_its_answer(stage: Stage) -> None:
+    stage.with_group()
+    stage.clock.run_for(500)
+    states = {snapshot(member_of(node).groups) for node in stage.nodes.values()}
+    assert len(states) == 1
+    group = member_of(stage.leader()).groups.group(NAME)
+    assert group is not None
+    assert (group.leader, group.leader_epoch) == (1, 1)
+
+
+def test_who_does_not_lead_says_so_and_who_leads(stage: Stage) -> None:
+    leader = stage.leader()
+    stage.clock.run_for(500)
+    other = next(node for node in stage.nodes.values() if node is not leader)
+    [answer] = stage.ask(SetMinInSync(NAME, 2), other)
+    assert answer is not None
+    assert answer.refusal is GroupRefusal.NOT_LEADING
+    assert member_of(other).leader == leader.number
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_answered_survives_the_leader(seed: int) -> None:
+    stage = Stage(seed=seed)
+    stage.with_group()
+    first = stage.leader()
+    first.kill()
+    second = stage.leader()
+    assert second is not first
+    group = member_of(second).groups.group(NAME)
+    assert group is not None
+    assert group.leader == 1
+    assert stage.change(AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, in_sync(1, 2))).refusal is None
+    first.start()
+    stage.clock.run_for(3_000)
+    second.kill()
+    group = member_of(stage.leader()).groups.group(NAME)
+    assert group is not None
+    assert group.in_sync == (1, 2)
+
+
+def test_all_controllers_lose_their_memory_at_once_and_nothing_that_was_answered(stage: Stage) -> None:
+    stage.with_group()
+    for node in stage.nodes.values():
+        node.kill()
+    for node in stage.nodes.values():
+        node.start()
+    leader = member_of(stage.leader())
+    done: list[GroupRefusal | None] = []
+    leader.read(done.append)
+    stage.clock.run_until(lambda: bool(done))
+    assert done == [None]
+    group = leader.groups.group(NAME)
+    assert group is not None
+    assert group.leader == 1
+
+
+def test_of_a_change_whose_fate_is_not_known_nothing_is_said(stage: Stage) -> None:
+    """A refusal would let a store group's leader believe that the SyncStateSet has not grown, and acknowledge without it."""
+    stage.with_group()
+    leader = stage.leader()
+    group = member_of(leader).groups.group(NAME)
+    assert group is not None
+    stage.isolate(leader.number)
+    answers = stage.ask(AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, in_sync(1, 2)), leader)
+    stage.clock.run_for(ANSWER_MS - 500)
+    assert answers == []
+    stage.clock.run_for(1_000)
+    assert answers == [None]
+
+
+def test_a_change_that_another_leader_has_overwritten_is_not_answered_with_that_one(stage: Stage) -> None:
+    stage.with_group()
+    old = stage.leader()
+    stage.isolate(old.number)
+    lost = stage.ask(SetMinInSync(NAME, 3), old)
+    stage.clock.run_until(lambda: any(node is not old and node.member is not None and node.member.leads
+                                      for node in stage.nodes.values()), 10_000)  # fmt: skip
+    assert stage.change(SetMinInSync(NAME, 2)).refusal is None
+    stage.cut.clear()
+    stage.clock.run_for(5_000)
+    assert lost == [None]
+    for node in stage.nodes.values():
+        group = member_of(node).groups.group(NAME)
+        assert group is not None
+        assert group.least == 2
+
+
+def test_a_read_at_a_leader_that_nobody_hears_is_not_answered_with_old_state(stage: Stage) -> None:
+    stage.with_group()
+    leader = stage.leader()
+    stage.isolate(leader.number)
+    done: list[GroupRefusal | None] = []
+    member_of(leader).read(done.append)
+    stage.clock.run_for(ANSWER_MS + 500)
+    assert done == [GroupRefusal.NOT_LEADING]
+
+
+def test_who_was_away_for_longer_than_the_log_reaches_gets_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "ENTRIES_KEPT", 20)
+    stage = Stage()
+    stage.with_group()
+    leader = stage.leader()
+    away = next(node for node in stage.nodes.values() if node is not leader)
+    away.kill()
+    for least in range(100):
+        assert stage.change(SetMinInSync(NAME, 1 + least % 3)).refusal is None
+    away.start()
+    stage.clock.run_for(3_000)
+    assert snapshot(member_of(away).groups) == snapshot(member_of(stage.leader()).groups)
+    assert away.storage.durable.snapshot.index > 90
+
+
+def test_a_member_whose_disk_fails_takes_part_no_more_and_says_why(stage: Stage) -> None:
+    leader = stage.leader()
+
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    leader.storage.sync = fail  # type: ignore[method-assign]
+    answers = stage.ask(ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911"), leader)
+    stage.clock.run_for(10)
+    assert answers == [None]
+    assert "Input/output error" in member_of(leader).failure
+    stage.clock.run_for(5_000)
+    assert stage.leader() is not leader
+
+
+def test_a_member_with_a_damaged_log_says_so_and_never_leads() -> None:
+    stage = Stage()
+    damaged = stage.nodes[3]
+    damaged.kill()
+    damaged.storage.durable = Persisted(damage="raft/log: 40 bytes at 1,024 fail their checksum")
+    damaged.start()
+    assert "checksum" in member_of(damaged).failure
+    stage.nodes[1].kill()
+    stage.clock.run_for(20_000)
+    assert not any(node.member is not None and node.member.leads for node in stage.nodes.values())
+
+
+def test_bytes_that_are_no_message_cost_nothing(stage: Stage) -> None:
+    leader = member_of(stage.leader())
+    for data in (b"", b"\x01", b"\xff" * 100):
+        leader.receive(data)
+    assert leader.unread == 3
+    assert leader.leads
+
+
+def test_a_store_group_whose_leader_is_heard_no_more_gets_another(stage: Stage) -> None:
+    stage.with_group()
+    group = member_of(stage.leader()).groups.group(NAME)
+    assert group is not None
+    assert stage.change(AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, in_sync(1, 2))).refusal is None
+
+    def leads() -> int:
+        found = member_of(stage.leader()).groups.group(NAME)
+        return found.leader if found is not None else 0
+
+    stage.hear(says(1), says(2), says(3))
+    stage.clock.run_for(1_000)
+    assert leads() == 1
+    stage.beat(says(2), says(3), until=lambda: leads() == 2)
+    stage.clock.run_for(30_000)
+    assert leads() == 2, "nobody is heard, so nobody could lead in its place"
+    stage.beat(says(3), until=lambda: leads() == 0)
+    stage.beat(says(1), says(2, epoch=2), says(3), until=lambda: leads() == 2)
+
+
+def test_an_election_that_nobody_wins_is_tried_again_when_somebody_can(stage: Stage) -> None:
+    stage.with_group()
+    stage.clock.run_for(30_000)
+    assert stage.change(ElectLeader(NAME, (says(3),))).refusal is GroupRefusal.NO_CANDIDATE
+
+    def leads() -> bool:
+        group = member_of(stage.leader()).groups.group(NAME)
+        return group is not None and group.leader == 1
+
+    stage.beat(says(1), until=leads)
