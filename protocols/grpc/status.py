@@ -50,6 +50,7 @@ CODES: Final[dict[ErrorCode, int]] = {
 
 REFUSALS: Final[dict[int, str]] = {
     **{code: error.value for error, code in reversed(CODES.items())},
+    pb.SLAVE_PERSISTENCE_TIMEOUT: ErrorCode.FLUSH_TIMEOUT.value,
     pb.BAD_REQUEST: ErrorCode.ARGUMENT_ILLEGAL.value,
     pb.TOO_MANY_REQUESTS: ErrorCode.RATE.value,
     pb.INTERNAL_SERVER_ERROR: ErrorCode.ARGUMENT_ILLEGAL.value,
@@ -81,8 +82,16 @@ def status(code: int, text: str = "") -> bytes:
 
 
 def of(failure: Failure) -> tuple[int, str]:
-    """Code and text of a failure. A denial by policies is UNAUTHORIZED, like a wrong signature (ResponseBuilder)."""
-    code = pb.UNAUTHORIZED if failure.denied else CODES[failure.code]
+    """Code and text of a failure. A denial by policies is UNAUTHORIZED, like a wrong signature (ResponseBuilder).
+
+    What is stored and has too few replicas is SLAVE_PERSISTENCE_TIMEOUT, also where there is no replica: for that
+    RocketMQ's proxy has HA_NOT_AVAILABLE, which here is the answer to what is not known to be stored.
+    """
+    code = CODES[failure.code]
+    if failure.denied:
+        code = pb.UNAUTHORIZED
+    elif failure.copies:
+        code = pb.SLAVE_PERSISTENCE_TIMEOUT
     return code, failure.text or failure.code.value
 
 

@@ -26,6 +26,7 @@ UNSURE: Final = {
     FLUSH_SLAVE_TIMEOUT: "has stored the message and does not know yet that a replica has it",
 }
 """Responses that are a success for RocketMQ: the message is stored, and what the cluster's settings promise does not hold."""
+_OF_REPLICAS: Final = frozenset({SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT})
 BATCH_BYTES_MAX: Final = 1024 * 1024
 """Bytes of messages that are sent as one batch."""
 
@@ -100,7 +101,8 @@ def _entry(message: Message) -> bytes:
 def sent(broker: str, frame: Frame, messages: Sequence[Message], place: int, now_ms: int) -> list[Placed] | Failure:
     """The answer of a broker. FLUSH_TIMEOUT: stored, and what the cluster promises does not hold; else nothing was stored."""
     if frame.code in UNSURE:
-        return Failure(ErrorCode.FLUSH_TIMEOUT, f"broker {broker} {UNSURE[frame.code]}")
+        text = f"broker {broker} {UNSURE[frame.code]}"
+        return Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=frame.code in _OF_REPLICAS)
     if frame.code != codes.SUCCESS:
         return refusal(broker, frame)
     fields = frame.fields() or {}

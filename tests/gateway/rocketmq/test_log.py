@@ -152,10 +152,13 @@ def test_changes_are_stored_when_the_cluster_has_the_messages(world: World) -> N
     assert world.driver.call(world.driver.store.state.get, "space", b"key") == b"value"
 
 
-@pytest.mark.parametrize("code", [10, 11, 12])
-def test_what_is_stored_and_not_as_safe_as_promised_is_unsure(world: World, code: int) -> None:
+@pytest.mark.parametrize(("code", "copies"), [(10, False), (11, True), (12, True)])
+def test_what_is_stored_and_not_as_safe_as_promised_is_unsure(world: World, code: int, copies: bool) -> None:
+    """`copies`: it lacks replicas, not the disk."""
     world.queues["broker-a"].code = code
-    assert world.failure(world.append(world.message())) is ErrorCode.FLUSH_TIMEOUT
+    failure = world.append(world.message())
+    assert isinstance(failure, Failure)
+    assert (failure.code, failure.copies) == (ErrorCode.FLUSH_TIMEOUT, copies)
     assert world.queues["broker-b"].sends == []
 
 

@@ -121,5 +121,5 @@ def test_a_group_receives_by_message_or_is_refused_by_name(gateway: Node, near: 
 def test_a_message_that_no_replica_has_is_unsure(older: LoneBroker, gateway: Node, version: str) -> None:
     """SLAVE_NOT_AVAILABLE: brokers of 5 have no such answer to a send, and wait for as many replicas as they are told."""
     with older.broken("slave not available"):
-        told = by_remoting(gateway, b"unsure"), by_http(gateway, b"unsure")
-    assert told == ((11, 504) if version == "4.9" else (0, 201))
+        told = by_remoting(gateway, b"unsure"), by_http(gateway, b"unsure"), by_grpc(gateway, b"unsure")
+    assert told == ((11, 504, pb.SLAVE_PERSISTENCE_TIMEOUT) if version == "4.9" else (0, 201, pb.OK))

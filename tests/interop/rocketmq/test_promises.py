@@ -32,7 +32,7 @@ TOLD: dict[str, dict[str, object]] = {
         "mqtt3": "DISCONNECT",
     },
     "flush slave timeout": {
-        "remoting": 12, "http": 504, "coap": "5.04", "grpc": pb.MASTER_PERSISTENCE_TIMEOUT, "mqtt5": "DISCONNECT 0x83",
+        "remoting": 12, "http": 504, "coap": "5.04", "grpc": pb.SLAVE_PERSISTENCE_TIMEOUT, "mqtt5": "DISCONNECT 0x83",
         "mqtt3": "DISCONNECT",
     },
     "too few replicas": {

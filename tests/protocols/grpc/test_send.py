@@ -91,15 +91,16 @@ def test_gzip_body_is_stored_plain_and_zlib_as_it_is(engine: EngineFactory) -> N
     assert [(sent.body, sent.sys_flag) for sent in command.messages] == [(b"text", 0), (zlib.compress(b"text"), 0x301)]
 
 
+@pytest.mark.parametrize(("copies", "code"), [(False, pb.MASTER_PERSISTENCE_TIMEOUT), (True, pb.SLAVE_PERSISTENCE_TIMEOUT)])
 @both_engines
-def test_refused_send_is_told_in_the_status(engine: EngineFactory) -> None:
+def test_refused_send_is_told_in_the_status(engine: EngineFactory, copies: bool, code: int) -> None:
     stage = Stage(engine)
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[message()]))
     command = stage.take()
     assert isinstance(command, Send)
-    stage.give(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "too slow")))
+    stage.give(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "too slow", copies=copies)))
     told = pb.SendMessageResponse.FromString(stage.messages(stream)[0])
-    assert (told.status.code, told.status.message) == (pb.MASTER_PERSISTENCE_TIMEOUT, "too slow")
+    assert (told.status.code, told.status.message) == (code, "too slow")
     assert stage.grpc_status(stream) == (0, "")
 
 
