@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final, final
 
 from controller.groups import command
@@ -11,6 +11,7 @@ from controller.groups.groups import StoreGroups
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, Proposals
+from controller.member.replacement import replacement
 from controller.peers import message_bytes
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import Persisted, RaftStorage
@@ -154,6 +155,18 @@ class ControllerMember:
         self._reads[self._ticket] = done
         self._read_due[self._ticket] = self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS
         self._mark()
+
+    def revise(self, there: Set[int], complete: bool) -> None:
+        """Take newcomers in, as `controller.member.replacement` says. Does nothing on a member that does not lead."""
+        if not self.leads:
+            return
+        wanted = replacement(self._raft.configuration, there, complete)
+        if wanted is None:
+            return
+        refusal = self._raft.change(wanted.voters, wanted.learners)
+        if isinstance(refusal, LogEntry):
+            log.warning("controllers: voters %s, learners %s", sorted(wanted.voters), sorted(wanted.learners))
+            self._mark()
 
     def _tick(self) -> None:
         if self._stopped:

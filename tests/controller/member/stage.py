@@ -8,7 +8,7 @@ from collections.abc import Callable
 from controller.groups.heartbeats import Heartbeats
 from controller.member.elections import Elections
 from controller.member.member import ControllerMember
-from controller.raft.persisted import founder
+from controller.raft.persisted import Persisted, founder
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ApplyId, ElectLeader, GroupChange, RegisterReplica
 from domain.controller.group import ReplicaReport
@@ -40,6 +40,7 @@ class Node:
 
     def __init__(self, stage: Stage, number: int) -> None:
         self.number = number
+        self.node = number
         self.storage = MemoryStorage(founder(frozenset(stage.numbers)))
         self._stage = stage
         self.start()
@@ -49,7 +50,7 @@ class Node:
         clock = self._stage.clock
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self.member: ControllerMember | None = ControllerMember(
-            self.number, self.storage.load(), self.storage, self, clock, Chance(self._stage.seed * 100 + self.number)
+            self.node, self.storage.load(), self.storage, self, clock, Chance(self._stage.seed * 100 + self.node)
         )
         self.elections = Elections(self.member, self.heartbeats, clock)
         self.member.start()
@@ -62,6 +63,13 @@ class Node:
         self.elections.stop()
         member.stop()
         self.storage.crash()
+
+    def wipe(self, node: int) -> None:
+        """Lose the directory, and come back with another identity."""
+        self.kill()
+        self.node = node
+        self.storage = MemoryStorage(Persisted())
+        self.start()
 
     def send(self, to: int, data: bytes) -> None:
         """The `Peers` port."""
@@ -82,8 +90,8 @@ class Stage:
         """Deliver a message a little later, unless there is a cut then."""
 
         def arrive() -> None:
-            node = self.nodes[to]
-            if (sender, to) not in self.cut and node.member is not None:
+            node = next((each for each in self.nodes.values() if each.node == to), None)
+            if node is not None and (sender, node.number) not in self.cut and node.member is not None:
                 node.member.receive(data)
 
         self.clock.call_at(self.clock.monotonic_ns() + DELAY_MS * MILLISECOND_NS, arrive)
@@ -91,6 +99,13 @@ class Stage:
     def isolate(self, number: int) -> None:
         """Nothing passes between this controller and the others any more."""
         self.cut |= {pair for other in self.numbers for pair in ((number, other), (other, number)) if other != number}
+
+    def revise(self) -> None:
+        """All members look at who is there, as they do each second."""
+        there = {node.node for node in self.nodes.values() if node.member is not None}
+        for node in self.nodes.values():
+            if node.member is not None:
+                node.member.revise(there, len(there) == len(self.nodes))
 
     def leader(self) -> Node:
         """The controller that leads in the newest term, when there is one within ten seconds."""

@@ -202,3 +202,30 @@ def test_an_election_that_nobody_wins_is_tried_again_when_somebody_can(stage: St
         return group is not None and group.leader == 1
 
     stage.beat(says(1), until=leads)
+
+
+@pytest.mark.parametrize("leading", [False, True])
+def test_who_lost_its_directory_comes_back_as_a_new_member_in_place_of_the_old_one(stage: Stage, leading: bool) -> None:
+    stage.with_group()
+    lost = next(node for node in stage.nodes.values() if (node is stage.leader()) == leading)
+    lost.wipe(9)
+    for _ in range(10):
+        stage.clock.run_for(1_000)
+        stage.revise()
+    members = {node.node for node in stage.nodes.values()}
+    assert set(member_of(stage.leader()).members) == members
+    assert snapshot(member_of(lost).groups) == snapshot(member_of(stage.leader()).groups)
+    other = next(node for node in stage.nodes.values() if node is not lost)
+    other.kill()
+    stage.clock.run_for(5_000)
+    assert stage.change(SetMinInSync(NAME, 2)).refusal is None, "the newcomer votes"
+
+
+def test_a_member_that_is_away_keeps_its_place(stage: Stage) -> None:
+    stage.with_group()
+    away = next(node for node in stage.nodes.values() if node is not stage.leader())
+    away.kill()
+    for _ in range(5):
+        stage.clock.run_for(1_000)
+        stage.revise()
+    assert member_of(stage.leader()).members == (1, 2, 3)

@@ -1,0 +1,81 @@
+"""How a group of controllers begins, without a command of an operator, and without two groups.
+
+Each controller asks all addresses in its settings who is there, itself too. The one at the first address founds the group when
+all have answered and none of them knows of a group; the others take the founders from whoever knows them. A controller with an
+empty directory therefore never founds a second group: somebody who knows of the first one answers, or not all answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from controller.member.identity import MemberIdentity
+
+
+@final
+class Founding:
+    """What one controller knows of the others by their greetings.
+
+    identity   of this controller
+    """
+
+    __slots__ = ("_addresses", "_heard", "identity")
+
+    def __init__(self, identity: MemberIdentity, addresses: Sequence[str]) -> None:
+        """`addresses`: of all controllers, this one's too, in the same order everywhere."""
+        self.identity = identity
+        self._addresses = tuple(addresses)
+        self._heard: dict[str, MemberIdentity] = {}
+
+    def heard(self, address: str, greeting: MemberIdentity) -> frozenset[int]:
+        """Somebody has answered at `address`. Returns the founders when the group has just become known, else nobody."""
+        if address in self._addresses:
+            self._heard[address] = greeting
+        return self.told(greeting)
+
+    def told(self, greeting: MemberIdentity) -> frozenset[int]:
+        """As `heard`, of somebody who came by himself: where he is reached is not known."""
+        if self.identity.founders:
+            return frozenset()
+        founders = greeting.founders or self._first()
+        if not founders:
+            return frozenset()
+        self.identity = self.identity._replace(founders=founders)
+        return founders
+
+    def silent(self, address: str) -> None:
+        """Nobody answers at `address` any more."""
+        self._heard.pop(address, None)
+
+    @property
+    def is_founder(self) -> bool:
+        """True when this controller is one of the first voters; else it waits until a leader takes it in."""
+        return self.identity.node in self.identity.founders
+
+    @property
+    def address(self) -> str:
+        """The address at which this controller has reached itself, "" before that."""
+        return self.address_of(self.identity.node)
+
+    def address_of(self, node: int) -> str:
+        """Where a controller answers, "" when it is not known."""
+        return next((address for address, each in self._heard.items() if each.node == node), "")
+
+    @property
+    def missing(self) -> list[str]:
+        """Addresses at which nobody answers."""
+        return [address for address in self._addresses if address not in self._heard]
+
+    @property
+    def nodes(self) -> frozenset[int]:
+        """Who answers now."""
+        return frozenset(each.node for each in self._heard.values())
+
+    def _first(self) -> frozenset[int]:
+        """The founders, when this controller is the one to found."""
+        nodes = self.nodes
+        first = self._heard.get(self._addresses[0])
+        if self.missing or first is None or first.node != self.identity.node or len(nodes) != len(self._addresses):
+            return frozenset()
+        return frozenset() if any(each.founders for each in self._heard.values()) else nodes
