@@ -83,5 +83,19 @@ def test_what_is_not_expected_is_counted(
     assert verdict.close() == surprises
 
 
+@pytest.mark.parametrize(
+    ("at", "brokers", "surprises"), [("gateway", 2, 0), ("apache", 2, 0), ("gateway", 1, 1), ("node", 2, 1)]
+)
+def test_what_fails_before_two_brokers_has_to_pass_before_one(
+    at: str, brokers: int, surprises: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "expected.toml"
+    place.write_text('["two brokers".grpc]\n"A#two" = "a reason"\n')
+    monkeypatch.setattr(expected, "EXPECTED", place)
+    verdict = expected.Verdict("grpc", at, brokers)
+    verdict.take(Outcome("A#two", 1.0, "wrong", False))
+    assert verdict.close() == surprises
+
+
 def test_a_module_without_a_test_is_a_surprise() -> None:
     assert expected.Verdict("grpc", "gateway").close() == 1

@@ -7,20 +7,27 @@ from pathlib import Path
 from typing import Final
 
 from tests.conformance.apache_e2e.report import Outcome
+from tests.interop.rocketmq.apache import TWO
+from tests.interop.rocketmq.places import NODE
 
 EXPECTED: Final = Path(__file__).with_name("expected.toml")
 EITHER: Final = "either"
 """The table of tests that may go one way or the other."""
+TWO_BROKERS: Final = "two brokers"
+"""The table of what goes otherwise at every place before two brokers."""
 
 
 class Verdict:
     """Compares each outcome with what is expected of its module at a place, and prints one line for it."""
 
-    def __init__(self, module: str, at: str) -> None:
+    def __init__(self, module: str, at: str, brokers: int = len(TWO)) -> None:
+        """`brokers`: of Apache's, where the place has any."""
         self.module = module
         listed = tomllib.loads(EXPECTED.read_text()).get(at, {}).get(module, {})
         self._either: dict[str, str] = listed.pop(EITHER, {})
         self._reasons: dict[str, str] = listed
+        if at != NODE and brokers == len(TWO):
+            self._reasons |= tomllib.loads(EXPECTED.read_text()).get(TWO_BROKERS, {}).get(module, {})
         self._tests = self._failed = self._surprises = 0
 
     def take(self, outcome: Outcome) -> None:

@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.conformance.apache_e2e.expected import Verdict
 from tests.conformance.apache_e2e.java import BUILD_S
 from tests.conformance.apache_e2e.report import TEXT, Outcome
-from tests.interop.rocketmq.places import place
+from tests.interop.rocketmq.apache import TWO
+from tests.interop.rocketmq.places import PATIENT, place
 
 SUITE_S: Final = 600
 OLD: Final = "github.com/apache/rocketmq-clients/golang"
@@ -26,15 +27,15 @@ RENAMED: Final = {
 PROJECT: Final = Path(__file__).with_name("golang.xml")
 
 
-def run(checkout: Path, folder: Path, verdict: Verdict, at: str, client: str | None = None) -> None:
-    """Compile the module and run all its tests at one place."""
+def run(checkout: Path, folder: Path, verdict: Verdict, at: str, client: str | None = None, names: Sequence[str] = TWO) -> None:
+    """Compile the module and run all its tests at one place. `names`: of Apache's brokers."""
     shutil.rmtree(folder, ignore_errors=True)
     copy = folder / "golang"
     shutil.copytree(checkout / "golang", copy)
     if client is not None:
         _exchange(copy, client)
     _mqadmin(folder)
-    with place(at, folder / "place") as there:
+    with place(at, folder / "place", None, names, **PATIENT) as there:
         places = {
             "NAMESERVER": there.nameserver,
             "GRPC_ENDPOINT": there.grpc,

@@ -6,14 +6,15 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tests.conformance.apache_e2e.expected import Verdict
 from tests.conformance.apache_e2e.report import Outcome, outcomes, second_time
-from tests.interop.rocketmq.places import Place, place
+from tests.interop.rocketmq.apache import TWO
+from tests.interop.rocketmq.places import PATIENT, Place, place
 
 BUILD_S: Final = 600
 CLASS_S: Final = 420
@@ -73,14 +74,14 @@ MODULES: Final = {
 
 def run(
     checkout: Path, folder: Path, module: Module, verdict: Verdict, at: str, client: str | None = None,
-    wanted: Collection[str] = (),
+    wanted: Collection[str] = (), names: Sequence[str] = TWO,
 ) -> None:  # fmt: skip
-    """Compile the module and run its classes, or those that are wanted, at one place."""
+    """Compile the module and run its classes, or those that are wanted, at one place. `names`: of Apache's brokers."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     checkout = source(checkout, folder / "source", module, client)
     classpath = build(checkout, folder, module, client)
-    with place(at, folder / "place", module.environment) as there:
+    with place(at, folder / "place", module.environment, names, **PATIENT) as there:
         for topic in module.topics:
             make_topic(folder, classpath, there.nameserver, topic)
         for name in classes(checkout / module.folder, folder / "build/test-classes"):

@@ -19,6 +19,13 @@ from tests.interop.rocketmq.apache import TWO, ApacheCluster
 from tests.interop.rocketmq.proxy import ApacheProxy
 from tests.interop.rocketmq.relays import HOST, RelayNode
 
+PATIENT: Final[dict[str, object]] = {"transactionCheckInterval": 10_000}
+"""Settings of brokers for suites that count messages of transactions.
+
+A broker stores a half message again each time it asks about it, and reads what was decided only after three seconds
+(`transactionOpBatchInterval`). With the usual interval of tests, three seconds, it asks about messages that were decided, and
+each answer to commit is one message more.
+"""
 NODE: Final = "node"
 GATEWAY: Final = "gateway"
 APACHE: Final = "apache"

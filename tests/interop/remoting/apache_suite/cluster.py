@@ -26,7 +26,7 @@ LONG_S: Final = 900
 
 
 def suite() -> Mapping[str, Any]:
-    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason; `differs`, place -> test -> reason."""
+    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason; `differs`, at what -> test -> reason."""
     return tomllib.loads((PROJECT / "suite.toml").read_text())
 
 
@@ -42,7 +42,7 @@ class Cluster:
         self._at = at
         self._stack = ExitStack()
         self._place = Place("", "", {})
-        self._absent = [f"-{test}" for test in (*suite()["absent"], *suite()["differs"][at])]
+        self._absent = [f"-{test}" for test in (*suite()["absent"], *suite()["differs"][NODE if at == NODE else "brokers"])]
 
     def __enter__(self) -> Cluster:
         if self._at == NODE:

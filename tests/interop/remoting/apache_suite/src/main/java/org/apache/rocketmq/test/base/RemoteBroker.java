@@ -27,7 +27,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * A broker object for the tests that answers their queries by requests to a node, as far as the protocol allows.
- * Changes of its configuration have no effect, except the order of priorities.
+ * Changes of its configuration have no effect, except the order of priorities, and some of POP and timers at
+ * brokers of Apache's.
  */
 final class RemoteBroker extends BrokerController {
     private static final long TIMEOUT_MS = 3_000;
@@ -43,7 +44,7 @@ final class RemoteBroker extends BrokerController {
     }
 
     private RemoteBroker(String nameserver, String cluster, String name, String host, int port, DefaultMQAdminExt admin) {
-        super(brokerConfig(cluster, name, host, port, admin), serverConfig(port), null, new MessageStoreConfig());
+        super(brokerConfig(cluster, name, host, port, admin), serverConfig(port), null, storeSettings(host + ":" + port, admin));
         this.admin = admin;
         admin.setNamesrvAddr(nameserver);
         admin.setInstanceName(UUID.randomUUID().toString());
@@ -56,31 +57,68 @@ final class RemoteBroker extends BrokerController {
     }
 
     private static BrokerConfig brokerConfig(String cluster, String name, String host, int port, DefaultMQAdminExt admin) {
+        String address = host + ":" + port;
         BrokerConfig config = new BrokerConfig() {
             @Override
             public void setPriorityOrderAsc(boolean wanted) {
-                set("priorityOrderAsc", Boolean.toString(wanted));
+                set(admin, address, "priorityOrderAsc", wanted);
             }
 
             @Override
             public void setPopFromRetryProbabilityForPriority(int wanted) {
-                set("popFromRetryProbabilityForPriority", Integer.toString(wanted));
+                set(admin, address, "popFromRetryProbabilityForPriority", wanted);
             }
 
-            private void set(String key, String value) {
-                Properties wanted = new Properties();
-                wanted.setProperty(key, value);
-                try {
-                    admin.updateBrokerConfig(host + ":" + port, wanted);
-                } catch (Exception error) {
-                    throw new IllegalStateException(error);
-                }
+            @Override
+            public void setUseSeparateRetryQueue(boolean wanted) {
+                setAtApache(admin, address, "useSeparateRetryQueue", wanted);
+            }
+
+            @Override
+            public void setPopConsumerKVServiceEnable(boolean wanted) {
+                setAtApache(admin, address, "popConsumerKVServiceEnable", wanted);
+            }
+
+            @Override
+            public void setEnablePopBufferMerge(boolean wanted) {
+                setAtApache(admin, address, "enablePopBufferMerge", wanted);
+            }
+
+            @Override
+            public void setUseServerSideResetOffset(boolean wanted) {
+                setAtApache(admin, address, "useServerSideResetOffset", wanted);
             }
         };
         config.setBrokerClusterName(cluster);
         config.setBrokerName(name);
         config.setBrokerIP1(host);
         return config;
+    }
+
+    private static MessageStoreConfig storeSettings(String address, DefaultMQAdminExt admin) {
+        return new MessageStoreConfig() {
+            @Override
+            public void setAppendTopicForTimerDeleteKey(boolean wanted) {
+                setAtApache(admin, address, "appendTopicForTimerDeleteKey", wanted);
+            }
+        };
+    }
+
+    /** Nodes have no such settings. */
+    private static void setAtApache(DefaultMQAdminExt admin, String address, String key, boolean wanted) {
+        if (!Boolean.getBoolean("suite.register")) {
+            set(admin, address, key, wanted);
+        }
+    }
+
+    private static void set(DefaultMQAdminExt admin, String address, String key, Object wanted) {
+        Properties properties = new Properties();
+        properties.setProperty(key, wanted.toString());
+        try {
+            admin.updateBrokerConfig(address, properties);
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     private static NettyServerConfig serverConfig(int port) {
