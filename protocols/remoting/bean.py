@@ -58,6 +58,12 @@ def texts(bean: Bean, name: str) -> list[str]:
     return [each for each in _items(bean, name) if isinstance(each, str)]
 
 
+def numbers(bean: Bean, name: str) -> list[int]:
+    """The signed integers of 64 bits in a list; other elements are skipped. RequestError as `texts`."""
+    found = _items(bean, name)
+    return [each for each in found if isinstance(each, int) and not isinstance(each, bool) and -(1 << 63) <= each < 1 << 63]
+
+
 def table(bean: Bean, name: str) -> Bean:
     """An object; an empty one when the value is absent or of another type."""
     value = bean.get(name)

@@ -38,10 +38,11 @@ NOT_FORWARDED = {
 
 
 def names(root: type) -> set[str]:
-    """The names of all classes below `root` in the domain."""
+    """The names of all classes below `root` in the domain, without those that are for a controller and not for a store."""
     for module in pkgutil.walk_packages(domain.__path__, "domain."):
         importlib.import_module(module.name)
-    return {each.__name__ for each in below(root) if each.__module__.startswith("domain.")} - NOT_FORWARDED
+    modules = {each: each.__module__ for each in below(root) if each.__module__.startswith("domain.")}
+    return {each.__name__ for each, module in modules.items() if not module.startswith("domain.controller.")} - NOT_FORWARDED
 
 
 def below(root: type) -> Iterator[type]:

@@ -1,0 +1,1 @@
+"""What Apache's brokers and mqadmin say to a controller, and what a controller says to brokers."""

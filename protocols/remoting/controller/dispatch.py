@@ -1,0 +1,25 @@
+"""Request code -> reader, on a controller's port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from protocols.remoting import codes
+from protocols.remoting.controller import change, heartbeat, inquiry, settings
+from protocols.remoting.dispatch import Reader
+
+READERS: Final[Mapping[int, Reader]] = {
+    codes.BROKER_HEARTBEAT: heartbeat.beat,
+    codes.ALTER_SYNC_STATE_SET: change.alter,
+    codes.ELECT_MASTER: change.elect,
+    codes.REGISTER_REPLICA: change.register,
+    codes.GET_REPLICA_INFO: inquiry.replica_info,
+    codes.GET_CONTROLLER_METADATA: inquiry.controllers,
+    codes.GET_SYNC_STATE_DATA: inquiry.sync_states,
+    codes.UPDATE_CONTROLLER_CONFIG: settings.configure,
+    codes.GET_CONTROLLER_CONFIG: settings.configuration,
+    codes.CLEAN_BROKER_DATA: change.clean,
+    codes.GET_NEXT_BROKER_ID: inquiry.next_id,
+    codes.APPLY_BROKER_ID: change.apply_id,
+}

@@ -1,0 +1,39 @@
+"""Heartbeats of brokers to a controller: code 904 (RocketMQ's BrokerHeartbeatRequestHeader)."""
+
+from __future__ import annotations
+
+from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
+from domain.controller.request import HearReplica
+from domain.event import Event
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.controller.sync_state import APACHE_INCARNATION
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+
+
+def beat(_client: Client, frame: Frame) -> Outcome:
+    """Request code 904 -> HearReplica. What a broker says is brought within its limits: it is part of an election later."""
+    args = Arguments(frame)
+    if not args.has("brokerId"):
+        raise RequestError(codes.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
+    incarnation = args.text("incarnation", APACHE_INCARNATION)
+    if len(incarnation.encode()) > TEXT_BYTES_MAX:
+        raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"an incarnation of more than {TEXT_BYTES_MAX} bytes")
+    report = ReplicaReport(
+        args.number("brokerId"),
+        incarnation,
+        _within(args, "epoch", UNKNOWN),
+        _within(args, "maxOffset", UNKNOWN),
+        _within(args, "electionPriority", PRIORITY_LAST),
+    )
+    timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
+    return (HearReplica(Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms),)
+
+
+def _within(args: Arguments, name: str, absent: int) -> int:
+    return max(UNKNOWN, min(args.number(name, absent), NUMBER_MAX))
+
+
+def _heard(_client: Client, ticket: Ticket, _event: Event) -> bytes:
+    return ticket.reply(codes.SUCCESS, remark="Heart beat success")
