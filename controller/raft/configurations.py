@@ -36,6 +36,18 @@ class Configurations:
         """The configuration at `index`, which is not before the snapshot's."""
         return next(configuration for place, configuration in reversed(self._known) if place <= index)
 
+    def may_lead(self, node: int, committed: int) -> bool:
+        """True when `node` votes by the newest configuration, or by one that may come back, since no newer one is committed.
+
+        Until the change is committed a node that it removes may be the only one with a log that others vote for
+        (thesis section 4.2.2).
+        """
+        return any(
+            configuration.is_voter(node)
+            for at, (_, configuration) in enumerate(self._known)
+            if at + 1 == len(self._known) or self._known[at + 1][0] > committed
+        )
+
     def append(self, entry: LogEntry) -> None:
         """Take note of an entry that was appended. Raises ValueError for a configuration that cannot be read."""
         if entry.kind is EntryKind.CONFIGURATION:

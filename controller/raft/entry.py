@@ -26,7 +26,7 @@ class LogEntry:
     """An entry of the log. Two entries with the same index and term are the same entry (log matching).
 
     term    the term in which a leader made it
-    index   its place in the log; the first has index 1
+    index   its place in the log; a group begins with a snapshot at 1, so the first has index 2
     kind    what `data` is
     data    bytes that raft does not read, except those of a configuration
     """

@@ -27,7 +27,7 @@ class RaftSnapshot:
     index           the last entry that is in it
     term            the term of that entry
     configuration   the configuration at that index: the entries that led to it are gone
-    data            bytes of the state machine above
+    data            bytes of the state machine above; empty when nothing was applied to it
     """
 
     index: int = 0
@@ -40,7 +40,7 @@ class Persisted(NamedTuple):
     """What storage held when the node started.
 
     hard_state   term and vote
-    snapshot     the newest snapshot; of index 0 when there has been none
+    snapshot     the newest snapshot; of index 0 on a node that waits to be told of a group
     entries      the log, ascending without a hole. It may begin before the end of the snapshot.
     damage       empty, or what of all this is damaged, for people. Such a node takes part in nothing: it may have forgotten
                  a vote or an entry that it confirmed. Storage has to say so at each start until the place is set aside.
@@ -53,8 +53,12 @@ class Persisted(NamedTuple):
 
 
 def founder(voters: frozenset[int]) -> Persisted:
-    """What each of the first voters of a new group starts with. Each has to start with the same voters."""
-    return Persisted(snapshot=RaftSnapshot(configuration=Configuration(voters)))
+    """What each of the first voters of a new group starts with. Each has to start with the same voters.
+
+    It is a snapshot in the place of the first entry, of a state machine to which nothing was applied (empty `data`). A node
+    that joins gets it as it would get any snapshot, and so the voters, which the entries do not tell.
+    """
+    return Persisted(snapshot=RaftSnapshot(1, 0, Configuration(voters)))
 
 
 class RaftStorage(Protocol):

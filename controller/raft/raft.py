@@ -115,7 +115,7 @@ class Raft:
             self.campaign()
 
     def campaign(self) -> None:
-        """Ask for an election now. No effect on a leader and on a node that is no voter, or damaged."""
+        """Ask for an election now. No effect on a leader, and on a node that is damaged or no voter."""
         if self._is_eligible() and self._election.ask() is VoteOutcome.WON:
             self._stand()
 
@@ -224,7 +224,7 @@ class Raft:
     def _is_eligible(self) -> bool:
         replica = self._replica
         other = replica.role not in (RaftRole.LEADER, RaftRole.DAMAGED)
-        return other and replica.configuration.is_voter(replica.node)
+        return other and replica.configurations.may_lead(replica.node, replica.log.committed)
 
     def _stand(self, transfer: bool = False) -> None:
         if self._election.stand(transfer) is VoteOutcome.WON:

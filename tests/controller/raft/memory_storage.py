@@ -54,5 +54,5 @@ def after(persisted: Persisted, write: Write) -> Persisted:
         fits = any((entry.index, entry.term) == (write.index, write.term) for entry in persisted.entries)
         kept = tuple(entry for entry in persisted.entries if entry.index > write.index) if fits else ()
         return persisted._replace(snapshot=write, entries=kept)
-    before = tuple(entry for entry in persisted.entries if entry.index < write[0].index)
-    return persisted._replace(entries=before + write)
+    before = write[0].index - persisted.entries[0].index if persisted.entries else 0
+    return persisted._replace(entries=persisted.entries[: max(before, 0)] + write)

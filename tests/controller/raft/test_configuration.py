@@ -49,6 +49,13 @@ def test_a_snapshot_keeps_the_one_at_its_end() -> None:
     assert (known.latest.voters, known.latest_index) == (frozenset({1}), 3)
 
 
+def test_a_node_that_is_removed_may_lead_until_the_change_is_committed() -> None:
+    known = Configurations(1, Configuration(frozenset({1, 2})), [change(4, 2), change(6, 3)])
+    assert [known.may_lead(1, committed) for committed in (1, 3, 4, 6)] == [True, True, False, False]
+    assert [known.may_lead(2, committed) for committed in (1, 4, 5, 6)] == [True, True, True, False]
+    assert known.may_lead(3, 1)
+
+
 def test_an_entry_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ValueError, match="configuration"):
         Configurations(0, NOBODY).append(LogEntry(1, 1, EntryKind.CONFIGURATION, b"x"))

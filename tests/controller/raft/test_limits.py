@@ -65,10 +65,10 @@ def test_a_ready_is_finished_before_the_next() -> None:
 def test_only_what_was_handed_out_is_compacted() -> None:
     raft = alone()
     raft.propose(b"x")
-    with pytest.raises(ValueError, match="a snapshot at 2"):
-        raft.compact(2, b"")
-    assert raft.compact(1, b"")
-    assert not raft.compact(1, b"")
+    with pytest.raises(ValueError, match="a snapshot at 3"):
+        raft.compact(3, b"")
+    assert raft.compact(2, b"")
+    assert not raft.compact(2, b"")
 
 
 def test_two_leaders_in_a_term_are_an_error() -> None:
