@@ -158,7 +158,7 @@ class RelaySession:
             )
             return None
         if frame.flag & FLAG_ONEWAY == 0:
-            if self._part.rewritten(frame.code) if key == NAMESERVER else frame.code in stored.REWRITTEN:
+            if self._part.rewritten(frame.code) if key == NAMESERVER else stored.looked_at(frame):
                 uplink.special[frame.opaque] = frame.code
                 if frame.code == codes.GET_ROUTE and not names_brokers(frame):
                     self._direct.add(frame.opaque)

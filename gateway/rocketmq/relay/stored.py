@@ -1,4 +1,4 @@
-"""The replies of brokers to queries for messages: the same with the addresses at which clients reach the brokers here.
+"""Replies of brokers to those who look at single messages: the same with the addresses at which clients reach the brokers here.
 
 Tools compare the store host of a message with the address of its broker, and send requests about the message there.
 """
@@ -13,9 +13,21 @@ from domain.address import host_bytes, host_text
 from domain.octets import uint32
 from domain.record import RECORD_BYTES_MIN, Record, check, stored_at
 from protocols.remoting import codes
+from protocols.remoting.relayed.frame_slice import FrameSlice
 
-REWRITTEN: Final = frozenset({codes.QUERY_MESSAGE, codes.VIEW_MESSAGE})
-"""Request codes whose replies are records that tools look at."""
+QUERIES: Final = frozenset({codes.QUERY_MESSAGE, codes.VIEW_MESSAGE})
+REWRITTEN: Final = QUERIES | {codes.PULL}
+"""Request codes whose replies have records that tools may look at."""
+TOOLS: Final = "TOOLS_CONSUMER"
+"""The group of tools that pull messages; other readers pull many at a time."""
+
+
+def looked_at(frame: FrameSlice) -> bool:
+    """True for a request whose reply has records that a tool looks at: a query, or the pull of one message by its offset."""
+    code = frame.code
+    if code == codes.PULL:
+        return frame.field("maxMsgNums") == "1" and frame.field("consumerGroup") == TOOLS
+    return code in QUERIES
 
 
 def rewritten(body: bytes, host: str, ports: Mapping[str, int]) -> bytes | None:

@@ -21,13 +21,13 @@ def stored(where: str, body: bytes = b"body") -> bytes:
     return encode(Message("orders", body, b"KEYS\x01k\x02"), 4, 5, 6, host_bytes(host, int(port)))
 
 
-def shown(host: str, code: int, body: bytes) -> bytes:
+def shown(host: str, code: int, body: bytes, **fields: str) -> bytes:
     """The body that a tool at broker-a's port of the gateway at `host` gets for what the broker has answered."""
     bench = RelayBench()
     bench.brokers.host = host
     bench.start()
     client = bench.client(FIRST_PORT)
-    client.ask(code, topic="orders")
+    client.ask(code, **{"topic": "orders", **fields})  # type: ignore[arg-type]
     server = bench.to(A).accept()
     [request] = server.got()
     server.answer(request, body=body)
@@ -47,8 +47,17 @@ def test_messages_of_queries_are_stored_where_tools_reach_their_broker(code: int
     assert (Record(told[:cut]).body, Record(told[cut:]).body) == (b"body", b"another")
 
 
-def test_other_replies_stay_as_they_are() -> None:
-    assert shown(GATEWAY, codes.PULL, stored(A)) == stored(A)
+def test_the_one_message_that_a_tool_pulls_is_stored_there_too() -> None:
+    """`mqadmin queryMsgByOffset` compares its store host, as it does with that of a query."""
+    told = shown(GATEWAY, codes.PULL, stored(A), consumerGroup="TOOLS_CONSUMER", maxMsgNums="1")
+    assert Record(told).store_host == host_bytes(GATEWAY, FIRST_PORT)
+
+
+@pytest.mark.parametrize(
+    ("group", "count"), [("readers", "1"), ("TOOLS_CONSUMER", "32")], ids=["a consumer", "a reader of many"]
+)
+def test_other_replies_stay_as_they_are(group: str, count: str) -> None:
+    assert shown(GATEWAY, codes.PULL, stored(A), consumerGroup=group, maxMsgNums=count) == stored(A)
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,9 @@ class JavaClient:
         if self._console is None or self._console.poll() is not None:
             pipe = subprocess.PIPE
             self._console = subprocess.Popen(
-                self.command("Console"), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, errors="replace"
-            )
+                self.command("Console"), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                cwd=self._home,
+            )  # fmt: skip
         assert self._console.stdin is not None
         assert self._console.stdout is not None
         self._console.stdin.write("\t".join(arguments) + "\n")

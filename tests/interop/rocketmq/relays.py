@@ -41,6 +41,11 @@ class RelayNode:
         [*_, port] = re.findall(rf"broker broker-{ascii_lowercase[number]} at \S+ is served at port (\d+)", self.node.text())
         return f"{HOST}:{port}"
 
+    def port_of(self, address: str) -> str:
+        """The address here of the broker at `address`, a slave too."""
+        [*_, port] = re.findall(rf"broker \S+ at {re.escape(address)} is served at port (\d+)", self.node.text())
+        return f"{HOST}:{port}"
+
     def __enter__(self) -> RelayNode:
         self.node.start()
         if self._first_port:

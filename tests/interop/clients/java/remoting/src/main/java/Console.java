@@ -3,6 +3,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Set;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
@@ -11,6 +12,9 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
  */
 public final class Console {
     private static final long LONGEST_MS = 90_000;
+    /** One command goes on until it is stopped. */
+    private static final Set<String> ENDLESS = Set.of("clusterRT");
+    private static final long ENDLESS_MS = 3_000;
 
     private Console() {
     }
@@ -18,7 +22,7 @@ public final class Console {
     public static void main(String[] arguments) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String said = run(line.split("\t"), LONGEST_MS);
+            String said = run(line.split("\t"));
             System.out.print(said.endsWith("\n") || said.isEmpty() ? said : said + "\n");
             System.out.println("=== end");
             System.out.flush();
@@ -35,7 +39,7 @@ public final class Console {
     }
 
     /** Runs a command and interrupts it when it takes too long; what it printed. */
-    static String run(String[] words, long longestMs) throws InterruptedException {
+    static String run(String[] words) throws InterruptedException {
         PrintStream out = System.out;
         PrintStream error = System.err;
         ByteArrayOutputStream said = new ByteArrayOutputStream();
@@ -50,13 +54,17 @@ public final class Console {
             }
         });
         runner.start();
-        long limit = System.nanoTime() + longestMs * 1_000_000;
+        long limit = System.nanoTime() + (ENDLESS.contains(words[0]) ? ENDLESS_MS : LONGEST_MS) * 1_000_000;
         while (runner.isAlive() && System.nanoTime() < limit) {
             runner.join(50);
             wake();
         }
-        runner.interrupt();
-        runner.join(5_000);
+        // A command that catches the interruption of one step goes on with the next one.
+        long last = System.nanoTime() + 10_000_000_000L;
+        do {
+            runner.interrupt();
+            runner.join(50);
+        } while (runner.isAlive() && System.nanoTime() < last);
         System.setOut(out);
         System.setErr(error);
         return said.toString(StandardCharsets.UTF_8);

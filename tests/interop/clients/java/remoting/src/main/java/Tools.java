@@ -1,6 +1,8 @@
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,6 +28,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * What tools and brokers ask of clients that are there: `Tools MODE NAMESERVER TOPIC [FILE]`.
  *
  * Mode `member` stays as long as its input does, and says at each byte of it how much was consumed.
+ * Mode `placed` does too; it puts as many messages into each queue, and tells at its start who it is and what it sent last.
  * Mode `commands` runs the mqadmin commands of FILE, one a line, arguments separated by tabs, beside a producer and a consumer.
  */
 public final class Tools {
@@ -48,6 +51,7 @@ public final class Tools {
                 case "reset": reset(); break;
                 case "request": request(); break;
                 case "member": member(); break;
+                case "placed": placed(); break;
                 default: throw new IllegalArgumentException(args[0]);
             }
         } catch (Throwable error) {
@@ -122,8 +126,7 @@ public final class Tools {
         for (String line : Files.readAllLines(file)) {
             String[] words = line.replace("{client}", client).replace("{offset-id}", last.getOffsetMsgId())
                 .replace("{unique-id}", last.getMsgId()).split("\t");
-            // One of them goes on until it is stopped.
-            String said = Console.run(words, words[0].equals("clusterRT") ? 3_000 : 90_000);
+            String said = Console.run(words);
             System.out.println("=== " + number++);
             System.out.println(said);
         }
@@ -136,6 +139,29 @@ public final class Tools {
         DefaultMQPushConsumer consumer = consumer();
         send(producer, 10);
         System.out.println("ready");
+        stay(producer, consumer);
+    }
+
+    /** The same, with message N in queue N of all queues in their order, and a line: its client, an offset id and a unique id. */
+    private static void placed() throws Exception {
+        DefaultMQProducer producer = producer();
+        DefaultMQPushConsumer consumer = consumer();
+        List<MessageQueue> queues = new ArrayList<>(producer.fetchPublishMessageQueues(topic));
+        Collections.sort(queues);
+        SendResult last = null;
+        for (int i = 0; i < 2 * queues.size(); i++) {
+            Message message = new Message(topic, "TagA", "key" + i, ("m" + i).getBytes(StandardCharsets.UTF_8));
+            last = producer.send(message, queues.get(i % queues.size()));
+        }
+        until("all consumed", 60, () -> SEEN.size() >= 2 * queues.size());
+        consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+        producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
+        String client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
+        System.out.println(client + " " + last.getOffsetMsgId() + " " + last.getMsgId());
+        stay(producer, consumer);
+    }
+
+    private static void stay(DefaultMQProducer producer, DefaultMQPushConsumer consumer) throws Exception {
         System.out.flush();
         while (System.in.read() >= 0) {
             consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
