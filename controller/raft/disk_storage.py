@@ -1,0 +1,187 @@
+"""Term, vote, log and snapshot of a node in files: the `RaftStorage` port over the `Disk` port.
+
+    controller/raft/<serial>    20 digits; each `sync` makes one file, whole and durable (written, synced, renamed)
+    0 magic 4 | 4 version 4 | 8 serial 8 | 16 first 8 | 24 records, bytes 4 | 28 CRC-32 4, of bytes 8 to 28 and the records
+
+What counts is the files from `first` of the newest one on, applied in order. A snapshot, and every `FILES_MAX`-th file, has
+all that is known and begins anew; the files before it are removed, and one that a power failure brings back does not count.
+A file appears whole or not at all, so an unsynced end leaves nothing that is torn: a file in this range that is missing or
+fails its CRC is damage. Only the loss of the newest file, whole, cannot be told.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, final
+
+from controller.raft.configuration import decode
+from controller.raft.entry import EntryKind, LogEntry
+from controller.raft.persisted import HardState, Persisted, RaftSnapshot
+from domain.ports import Disk
+
+FOLDER: Final = "controller/raft"
+FILES_MAX: Final = 64
+"""Files that count, at most."""
+VERSION: Final = 1
+_MAGIC: Final = 0x48475246
+_HEAD: Final = struct.Struct(">IIQQII")
+_FACTS: Final = struct.Struct(">QQI")
+_RECORD: Final = struct.Struct(">BI")
+_HARD_STATE: Final = struct.Struct(">QQ")
+_SNAPSHOT: Final = struct.Struct(">QQI")
+_ENTRY: Final = struct.Struct(">QQB")
+_HARD_STATE_KIND, _SNAPSHOT_KIND, _ENTRY_KIND = 1, 2, 3
+
+
+class RaftDamageError(ValueError):
+    """A file that should be there is missing, or is not what was written."""
+
+
+@final
+class RaftDiskStorage:
+    """The files of one node.
+
+    is_empty   True when there was no file at all: a node that never began, or one whose folder is gone. Which of them is
+               known from elsewhere: the identity of the log is kept apart.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._known = Persisted()
+        self._entries: list[LogEntry] = []
+        self._pending: list[bytes] = []
+        self._serial = self._first = 0
+        self._anew = False
+        self.is_empty = True
+
+    def load(self) -> Persisted:
+        """What is there; `damage` names the file and says what is wrong with it. Nothing may be written after damage."""
+        serials = sorted(int(name) for name in self._disk.names(FOLDER) if len(name) == 20 and name.isdigit())
+        self.is_empty = not serials
+        if not serials:
+            return Persisted()
+        try:
+            self._first, newest = self._read(serials[-1])
+            for serial in range(self._first, serials[-1]):
+                self._take(self._read(serial)[1])
+            self._take(newest)
+        except RaftDamageError as damage:
+            return Persisted(damage=str(damage))
+        self._serial = serials[-1]
+        return self._known._replace(entries=tuple(self._entries))
+
+    def put_hard_state(self, hard_state: HardState) -> None:
+        """Replace term and vote."""
+        self._put(_HARD_STATE_KIND, _HARD_STATE.pack(*hard_state))
+
+    def put_snapshot(self, snapshot: RaftSnapshot) -> None:
+        """Replace the snapshot; what is in it is deleted from the log."""
+        self._put(_SNAPSHOT_KIND, _snapshot_bytes(snapshot))
+        self._anew = True
+
+    def put_entries(self, entries: tuple[LogEntry, ...]) -> None:
+        """Append; entries that are there already from the first one's index on are deleted."""
+        for entry in entries:
+            self._put(_ENTRY_KIND, _entry_bytes(entry))
+
+    def sync(self) -> None:
+        """Write a file. Raises OSError; then the file may be there or not, and the node has to stop."""
+        if not self._pending:
+            return
+        serial = self._serial + 1
+        anew = self._anew or self._serial == 0 or serial - self._first >= FILES_MAX
+        first = serial if anew else self._first
+        records = b"".join(self._all() if anew else self._pending)
+        facts = _FACTS.pack(serial, first, len(records))
+        head = _HEAD.pack(_MAGIC, VERSION, serial, first, len(records), zlib.crc32(records, zlib.crc32(facts)))
+        self._disk.replace(_name(serial), head + records)
+        self._serial, self._first, self._anew = serial, first, False
+        self._pending.clear()
+        if anew:
+            for name in self._disk.names(FOLDER):
+                if name < f"{serial:020}":
+                    self._disk.remove(f"{FOLDER}/{name}")
+
+    def _put(self, kind: int, body: bytes) -> None:
+        record = _RECORD.pack(kind, len(body)) + body
+        self._pending.append(record)
+        self._take(record)
+
+    def _all(self) -> list[bytes]:
+        parts = [
+            (_HARD_STATE_KIND, _HARD_STATE.pack(*self._known.hard_state)),
+            (_SNAPSHOT_KIND, _snapshot_bytes(self._known.snapshot)),
+            *((_ENTRY_KIND, _entry_bytes(entry)) for entry in self._entries),
+        ]
+        return [_RECORD.pack(kind, len(body)) + body for kind, body in parts]
+
+    def _read(self, serial: int) -> tuple[int, bytes]:
+        """(first, records) of a file. Raises RaftDamageError."""
+        name = _name(serial)
+        try:
+            data = self._disk.read_all(name)
+        except OSError as error:
+            raise RaftDamageError(f"{name} cannot be read: {error.strerror or error}") from error
+        if data is None:
+            raise RaftDamageError(f"{name} is missing")
+        if len(data) < _HEAD.size:
+            raise RaftDamageError(f"{name} has {len(data)} bytes")
+        magic, version, found, first, length, crc = _HEAD.unpack_from(data)
+        records = data[_HEAD.size :]
+        if magic != _MAGIC or found != serial or length != len(records) or first > serial:
+            raise RaftDamageError(f"{name} does not begin as it was written")
+        if zlib.crc32(records, zlib.crc32(_FACTS.pack(found, first, length))) != crc:
+            raise RaftDamageError(f"{name} is not what was written")
+        if version != VERSION:
+            raise RaftDamageError(f"{name} has format {version}, this is {VERSION}")
+        return first, records
+
+    def _take(self, records: bytes) -> None:
+        """Apply records to what is known."""
+        at = 0
+        while at < len(records):
+            kind, length = _RECORD.unpack_from(records, at)
+            at += _RECORD.size
+            body = records[at : at + length]
+            at += length
+            if kind == _HARD_STATE_KIND:
+                self._known = self._known._replace(hard_state=HardState(*_HARD_STATE.unpack(body)))
+            elif kind == _SNAPSHOT_KIND:
+                self._take_snapshot(_snapshot(body))
+            else:
+                self._take_entry(_entry(body))
+
+    def _take_snapshot(self, snapshot: RaftSnapshot) -> None:
+        fits = any((entry.index, entry.term) == (snapshot.index, snapshot.term) for entry in self._entries)
+        self._entries = [entry for entry in self._entries if entry.index > snapshot.index] if fits else []
+        self._known = self._known._replace(snapshot=snapshot)
+
+    def _take_entry(self, entry: LogEntry) -> None:
+        if self._entries:
+            del self._entries[max(entry.index - self._entries[0].index, 0) :]
+        self._entries.append(entry)
+
+
+def _name(serial: int) -> str:
+    return f"{FOLDER}/{serial:020}"
+
+
+def _snapshot_bytes(snapshot: RaftSnapshot) -> bytes:
+    configuration = snapshot.configuration.encode()
+    return _SNAPSHOT.pack(snapshot.index, snapshot.term, len(configuration)) + configuration + snapshot.data
+
+
+def _snapshot(body: bytes) -> RaftSnapshot:
+    index, term, length = _SNAPSHOT.unpack_from(body)
+    end = _SNAPSHOT.size + length
+    return RaftSnapshot(index, term, decode(body[_SNAPSHOT.size : end]), body[end:])
+
+
+def _entry_bytes(entry: LogEntry) -> bytes:
+    return _ENTRY.pack(entry.term, entry.index, entry.kind) + entry.data
+
+
+def _entry(body: bytes) -> LogEntry:
+    term, index, kind = _ENTRY.unpack_from(body)
+    return LogEntry(term, index, EntryKind(kind), body[_ENTRY.size :])
