@@ -20,8 +20,3 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
     if isinstance(change, CleanReplicas):
         return replace(change, live=tuple(each.id for each in heartbeats.live(group, now_ms)))
     return change
-
-
-def needed_election(group: StoreGroup) -> ElectLeader:
-    """The election of a group that `Heartbeats.due` names. It is refused when another one comes before."""
-    return ElectLeader(group.name, leader_epoch=group.leader_epoch)

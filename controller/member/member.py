@@ -7,6 +7,7 @@ from collections.abc import Callable, Set
 from typing import Final, final
 
 from controller.groups import command
+from controller.groups.bounds import is_within
 from controller.groups.groups import StoreGroups
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
@@ -131,9 +132,15 @@ class ControllerMember:
         self._do(lambda: self._raft.receive(message))
 
     def change(self, change: GroupChange, done: ChangeDone) -> None:
-        """Make a change. `done` gets its answer once a majority has it on their disks, NOT_LEADING at once on other members."""
+        """Make a change. `done` gets its answer once a majority has it on their disks.
+
+        At once it gets INVALID for a change beyond its limits, and NOT_LEADING on a member that does not lead.
+        """
         if self._stopped:
             done(GroupAnswer(GroupRefusal.NOT_LEADING, None))
+            return
+        if not is_within(change):
+            done(GroupAnswer(GroupRefusal.INVALID, self.groups.group(change.group)))
             return
         entry = self._raft.propose(command.encode(change))
         if isinstance(entry, RaftRefusal):

@@ -8,8 +8,9 @@ import orjson
 
 from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed, needed_election
+from controller.groups.knowledge import informed
 from domain.command import Command
+from domain.controller.change import ElectLeader
 from domain.controller.request import ChangeGroup, GroupChanged, GroupsFound, HearReplica, QueryGroups
 from domain.event import Done, Event
 from protocols.remoting.frame import Frame
@@ -111,7 +112,7 @@ def test_two_brokers_start_fail_over_and_come_back() -> None:
 
     desk.heartbeats.closed(first.connection)
     (due,) = desk.heartbeats.due(desk.groups, desk.now_ms)
-    change = informed(needed_election(due), due, desk.heartbeats, desk.now_ms)
+    change = informed(ElectLeader(GROUP, leader_epoch=due.leader_epoch), due, desk.heartbeats, desk.now_ms)
     assert desk.groups.apply(change).refusal is None
     second.poll()
     assert (second.master, second.epoch) == (2, 2)

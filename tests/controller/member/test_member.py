@@ -45,6 +45,18 @@ def test_who_does_not_lead_says_so_and_who_leads(stage: Stage) -> None:
     assert member_of(other).leader == leader.number
 
 
+@pytest.mark.parametrize("name", ["x" * 70_000, "\ud800"], ids=["longer than a text in a command", "not in UTF-8"])
+def test_a_change_beyond_the_limits_is_refused_before_it_is_a_command(stage: Stage, name: str) -> None:
+    leader = stage.leader()
+    stage.clock.run_for(500)
+    before = leader.storage.durable.entries
+    [answer] = stage.ask(ApplyId(name, CLUSTER, 1, "node", "h:1"), leader)
+    assert answer is not None
+    assert answer.refusal is GroupRefusal.INVALID
+    stage.clock.run_for(500)
+    assert leader.storage.durable.entries == before
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_answered_survives_the_leader(seed: int) -> None:
     stage = Stage(seed=seed)
