@@ -58,6 +58,7 @@ COUNTERS: Final = {
     "relay_losses_total": "Connections to its servers that have ended, or could not be made",
     "relay_brokers": "Its brokers that have a port here",
     "cluster_users": "Users of the cluster that may be clients here",
+    "cluster_users_differing": "Users about whom the brokers differ: they are nobody here, or have no policies",
     "cluster_users_age_seconds": "Time since a broker told them; -1: none has yet",
     "up_seconds": "Time since the node was ready",
     "uploads_held_bytes": "Bytes of HTTP and gRPC requests that are not complete yet",

@@ -1,9 +1,10 @@
-"""Users and policies of a cluster, asked of one of its brokers every two seconds, and kept for a bounded time without it."""
+"""Users and policies of a cluster, asked of all of its brokers every two seconds, and kept for a bounded time without them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from functools import partial
 from typing import Final, final
 
 from domain.errors import Failure
@@ -14,23 +15,24 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.users.rights import rights_of
+from gateway.rocketmq.users.agreement import Agreement
+from gateway.rocketmq.users.rights import ToldRights, rights_of
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame
 
 PERIOD_NS: Final = 2 * SECOND_NS
-"""Time between an answer and the next question."""
+"""Time between the last answer of a round and the next round."""
 BYTES_PER_S: Final = 1024 * 1024
 """Long answers are asked for less often: the time between is longer by a second for each so many bytes."""
-ASKED_MAX: Final = 8
-"""Brokers that are asked in turn while none tells."""
+BROKERS_PER_PERIOD: Final = 16
+"""More brokers are asked less often: the time between is longer by PERIOD_NS for each so many."""
 USERS: Final = "users"
 POLICIES: Final = "policies"
 QUESTIONS: Final = {
     USERS: (codes.LIST_USER, {"filter": ""}),
     POLICIES: (codes.LIST_ACL, {"subjectFilter": "", "resourceFilter": ""}),
 }
-"""What is asked, in this order: one broker answers both."""
+"""What is asked, in this order: a broker answers both."""
 
 log = logging.getLogger("headgate.access")
 Changed = Callable[[bytes, bytes | None], None]
@@ -40,14 +42,15 @@ Changed = Callable[[bytes, bytes | None], None]
 class ClusterUsers:
     """`gateway.access.records.Followed`: tells users and policies as the values of the space `access`.
 
-    One broker is asked, as by Apache's proxy: the one that told them last, others in the order of their names when it does not
-    answer. When none has told them for `kept_ns`, nobody is a user any more until one does.
+    All brokers are asked, and what they tell alike holds (`Agreement`). What a broker has told counts for `kept_ns` when it
+    does not answer; when none has told anything for so long, nobody is a user any more until one does.
 
     told        True: a broker has told them, and not too long ago
     fault       why no broker tells them now; "": one does, or none was asked yet
     _links      connections for these questions alone: an answer that is too long ends no other request
-    _bodies     both answers as they came last
-    _told_ns    when that was, monotonic
+    _bodies     broker -> both answers as they came last
+    _faults     broker -> why it does not tell them
+    _told_ns    when a broker told them last, monotonic
     """
 
     def __init__(self, servers: Brokers, links: Brokers, cluster: ClusterMap, clock: Clock, kept_ns: int) -> None:
@@ -61,8 +64,10 @@ class ClusterUsers:
         self._kept_ns = kept_ns
         self._changed: Changed | None = None
         self._values: dict[bytes, bytes] = {}
-        self._broker = ""
-        self._bodies = (b"", b"")
+        self._agreement = Agreement()
+        self._rights: dict[str, ToldRights] = {}
+        self._bodies: dict[str, tuple[bytes, bytes]] = {}
+        self._faults: dict[str, str] = {}
         self._told_ns = 0
         self._stopped = False
 
@@ -85,76 +90,97 @@ class ClusterUsers:
     def figures(self) -> dict[str, float]:
         """For the metrics."""
         age_ns = self._clock.monotonic_ns() - self._told_ns
-        users = sum(key.startswith(b"u") for key in self._values)
-        return {"cluster_users": users, "cluster_users_age_seconds": age_ns / SECOND_NS if self._told_ns else -1.0}
+        return {
+            "cluster_users": sum(key.startswith(b"u") for key in self._values),
+            "cluster_users_age_seconds": age_ns / SECOND_NS if self._told_ns else -1.0,
+            "cluster_users_differing": self._agreement.differing,
+        }
 
     def _look(self) -> None:
-        if not self._stopped:
-            names = sorted(self._cluster.brokers, key=self._rank)
-            self._ask(names[:ASKED_MAX], {}, [])
-
-    def _rank(self, broker: str) -> tuple[bool, bool, str]:
-        return broker != self._broker, self._servers.waits(broker) != "", broker
-
-    def _later(self, more_ns: int = 0) -> None:
-        self._clock.call_at(self._clock.monotonic_ns() + PERIOD_NS + more_ns, self._look)
-
-    def _ask(self, names: list[str], told: dict[str, bytes], faults: list[str]) -> None:
-        """Ask the first of `names` what it has not told yet; `faults` of the brokers that were asked before."""
+        """One round: all brokers at the same time."""
         if self._stopped:
             return
-        if not names:
-            self._failed("; ".join(faults) or "no broker of the cluster is known")
+        brokers = sorted(self._cluster.brokers)
+        if not brokers:
+            self._judge(brokers, {"": "no broker of the cluster is known"})
             return
-        broker = names[0]
+        faults: dict[str, str] = {}
+        left = len(brokers)
+
+        def done(broker: str, fault: str) -> None:
+            nonlocal left
+            left -= 1
+            if fault:
+                faults[broker] = fault
+            if not left and not self._stopped:
+                self._judge(brokers, faults)
+
+        for broker in brokers:
+            self._links.locate(broker, self._servers.address(broker))
+            self._ask(broker, {}, partial(done, broker))
+
+    def _ask(self, broker: str, told: dict[str, bytes], done: Callable[[str], None]) -> None:
+        """Ask a broker what it has not told yet. `done` gets why it does not tell all, "" when it does."""
         what = POLICIES if told else USERS
         code, fields = QUESTIONS[what]
 
         def answered(answer: Frame | Failure) -> None:
-            if isinstance(answer, Frame) and answer.code == codes.SUCCESS:
-                told[what] = answer.body
-                fault = "" if what == USERS else self._taken(broker, told)
-            elif isinstance(answer, Frame):
-                fault = f"broker {broker} does not tell its {what}: {answer.remark or f'code {answer.code}'}"
+            if isinstance(answer, Failure):
+                done(f"broker {broker} does not tell its {what}: {answer.text}")
+            elif answer.code != codes.SUCCESS:
+                done(f"broker {broker} does not tell its {what}: {answer.remark or f'code {answer.code}'}")
+            elif what == USERS and not self._stopped:
+                self._ask(broker, {USERS: answer.body}, done)
             else:
-                fault = f"broker {broker} does not tell its {what}: {answer.text}"
-            if fault:
-                self._ask(names[1:], {}, [*faults, fault])
-            elif what == USERS:
-                self._ask(names, told, faults)
+                done(self._taken(broker, (told.get(USERS, b""), answer.body)))
 
-        self._links.locate(broker, self._servers.address(broker))
         self._links.ask(broker, BrokerRequest(code, {**fields, "bname": broker}), answered)
 
-    def _taken(self, broker: str, told: dict[str, bytes]) -> str:
+    def _taken(self, broker: str, bodies: tuple[bytes, bytes]) -> str:
         """A broker has told all. Returns what is wrong with that, "" for nothing."""
-        bodies = (told[USERS], told[POLICIES])
-        if bodies != self._bodies or not self.told:
+        rights = self._rights.get(broker)
+        if rights is None or bodies != self._bodies.get(broker):
             try:
                 rights = rights_of(*bodies)
             except BrokerAnswerError as error:
                 return f"broker {broker}: {error}"
             for fault in rights.faults:
                 log.warning("broker %s tells what is not used here: %s", broker, fault)
-            self._bodies = bodies
-            self._set(rights.values)
-        if self.fault:
-            log.info("broker %s tells users and policies", broker)
-        self._broker, self.fault, self.told = broker, "", True
+            self._rights[broker], self._bodies[broker] = rights, bodies
         self._told_ns = self._clock.monotonic_ns()
-        self._later(sum(map(len, bodies)) * SECOND_NS // BYTES_PER_S)
+        self._agreement.tell(broker, rights, self._told_ns)
         return ""
 
-    def _failed(self, fault: str) -> None:
-        if fault != self.fault:
-            self.fault = fault
-            log.warning("users and policies of the cluster are not told: %s", fault)
-        age_ns = self._clock.monotonic_ns() - self._told_ns
-        if self.told and age_ns > self._kept_ns:
+    def _judge(self, brokers: list[str], faults: dict[str, str]) -> None:
+        """All of `brokers` have told what they have, or why they do not."""
+        now_ns = self._clock.monotonic_ns()
+        for broker, fault in faults.items():
+            if self._faults.get(broker) != fault:
+                log.warning("users and policies of the cluster are not told: %s", fault)
+        for broker in brokers:
+            if broker in self._faults and broker not in faults:
+                log.info("broker %s tells users and policies", broker)
+        self._faults = faults
+        self.fault = "; ".join(faults.values()) if len(faults) >= len(brokers) else ""
+        self._agreement.forget(self._known(brokers), now_ns - self._kept_ns)
+        if self._agreement.known:
+            self.told = True
+            self._set(self._agreement.holds(self._values, now_ns))
+        elif self.told:
             self.told = False
-            log.error("users and policies of the cluster were not told for %d s: nobody is admitted", age_ns // SECOND_NS)
+            age_s = (now_ns - self._told_ns) // SECOND_NS
+            log.error("users and policies of the cluster were not told for %d s: nobody is admitted", age_s)
             self._set({})
-        self._later()
+        size = sum(len(users) + len(policies) for users, policies in self._bodies.values())
+        more_ns = size * SECOND_NS // BYTES_PER_S + len(brokers) // BROKERS_PER_PERIOD * PERIOD_NS
+        self._clock.call_at(now_ns + PERIOD_NS + more_ns, self._look)
+
+    def _known(self, brokers: list[str]) -> Container[str]:
+        """Whose word counts: while the name servers tell of no broker at all, that of those that were known."""
+        if brokers:
+            self._rights = {name: each for name, each in self._rights.items() if name in brokers}
+            self._bodies = {name: each for name, each in self._bodies.items() if name in brokers}
+        return brokers or self._rights
 
     def _set(self, values: dict[bytes, bytes]) -> None:
         before, self._values = self._values, values

@@ -24,10 +24,12 @@ class ToldRights(NamedTuple):
 
     values   key -> value in the space of `gateway.access.records`
     faults   what cannot be used here, each with its reason, at most FAULTS_MAX
+    normal   there is a user who is no Super user
     """
 
     values: dict[bytes, bytes]
     faults: list[str]
+    normal: bool = False
 
 
 def rights_of(users: bytes, acls: bytes) -> ToldRights:
@@ -37,6 +39,7 @@ def rights_of(users: bytes, acls: bytes) -> ToldRights:
     it allows; one that denies leaves the user without policies.
     """
     told = ToldRights({}, [])
+    normal = False
     for each in _beans(users, "users"):
         name = str(each.get("username", ""))
         try:
@@ -49,6 +52,7 @@ def rights_of(users: bytes, acls: bytes) -> ToldRights:
             _note(told, f"User:{name[:80]}: {fault}")
         else:
             told.values[user_key(name)] = encoded(user)
+            normal = normal or not user.privileged
     for each in _beans(acls, "policies"):
         subject = str(each.get("subject", ""))
         name = subject.removeprefix(SUBJECT)
@@ -58,7 +62,7 @@ def rights_of(users: bytes, acls: bytes) -> ToldRights:
         policies = _usable(told, name, each)
         if policies:
             told.values[grant_key(name)] = encoded(Grant(name, policies))
-    return told
+    return told._replace(normal=normal)
 
 
 def _usable(told: ToldRights, name: str, acl: Bean) -> tuple[AccessPolicy, ...]:

@@ -16,6 +16,7 @@ from gateway.access.records import AccessRecords
 from gateway.observe.metrics import COUNTERS
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.users.agreement import DIFFERS_NS
 from gateway.rocketmq.users.cluster_users import PERIOD_NS, ClusterUsers
 from gateway.rocketmq.users.rights import rights_of
 from protocols.remoting import codes
@@ -83,6 +84,15 @@ class World(MapWorld):
     def wait(self, seconds: float) -> None:
         self.clock.run_for(seconds * 1_000)
 
+    def tell(
+        self, users: list[Any], acls: list[Any] | None = None, brokers: tuple[str, ...] = ("broker-a", "broker-b")
+    ) -> None:
+        """From now on these are what `brokers` tell. `acls` None: as before."""
+        for name in brokers:
+            self.users[name] = users
+            if acls is not None:
+                self.acls[name] = acls
+
     def admits(self, name: str = "ann", password: str = "secret") -> bool:
         return not isinstance(self.access.authenticate(Password(name, password.encode()), HOST), Failure)
 
@@ -122,11 +132,11 @@ def test_the_password_has_the_same_generation_as_at_a_state_node(world: World) -
 
 def test_a_change_at_the_broker_holds_after_a_period(world: World) -> None:
     world.begin()
-    world.users["broker-a"] = [info("bob")]
+    world.tell([info("bob")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert not world.admits()
     assert world.admits("bob")
-    world.users["broker-a"] = [info("bob", status="disable")]
+    world.tell([info("bob", status="disable")])
     world.wait(PERIOD_NS / SECOND_NS + 0.1)
     assert not world.admits("bob")
 
@@ -139,17 +149,116 @@ def test_nothing_is_changed_when_nothing_has_changed(world: World) -> None:
     assert (world.changes, world.records.epoch) == (changes, epoch)
 
 
-def test_one_broker_is_asked_and_the_next_one_when_it_is_away(world: World) -> None:
+OTHERWISE: dict[str, list[Any]] = {
+    "not known": [info("bob")],
+    "another password": [info("ann", "other"), info("bob")],
+    "disabled": [info("ann", status="disable"), info("bob")],
+    "a Super user": [info("ann", kind="Super"), info("bob")],
+}
+"""What broker-b tells while broker-a has ann and bob."""
+A_WHILE_S = DIFFERS_NS / SECOND_NS + 2 * PERIOD_NS / SECOND_NS + 0.5
+
+
+@pytest.mark.parametrize("users", OTHERWISE.values(), ids=list(OTHERWISE))
+@pytest.mark.parametrize("broker", ["broker-a", "broker-b"])
+def test_a_user_whom_one_broker_knows_otherwise_is_nobody(world: World, broker: str, users: list[Any]) -> None:
+    world.tell([info("ann"), info("bob")])
+    world.tell(users, brokers=(broker,))
     world.begin()
-    world.wait(10)
-    assert world.asked("broker-b") == 0
-    world.cluster.brokers["broker-a"].stop()
-    world.users["broker-b"] = [info("bob")]
-    world.wait(10)
+    assert not world.admits()
+    assert not world.admits(password="other")
     assert world.admits("bob")
-    world.cluster.brokers["broker-a"].up = True
-    world.wait(10)
-    assert world.admits("bob"), "the broker that has told them is asked further"
+    assert world.told.figures()["cluster_users_differing"] == 1
+    world.tell([info("ann"), info("bob")])
+    world.wait(PERIOD_NS / SECOND_NS + 0.1)
+    assert world.admits()
+    assert world.told.figures()["cluster_users_differing"] == 0
+
+
+def test_a_user_who_is_nobody_has_no_policies_either(world: World) -> None:
+    """A certificate, a token or `anonymous` names a user without asking whether there is one: policies are what it may do."""
+    world.tell([info("ann", status="disable"), info("bob")], brokers=("broker-b",))
+    world.tell([info("ann"), info("bob")], brokers=("broker-a",))
+    world.begin()
+    assert "ann" not in world.records.users
+    assert "ann" not in world.records.grants
+    world.tell([info("ann"), info("bob")])
+    world.wait(PERIOD_NS / SECOND_NS + 0.1)
+    assert "ann" in world.records.grants
+
+
+def test_a_user_whose_policies_differ_has_none(world: World) -> None:
+    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub")), acl("bob", entry("Topic:orders", "Pub"))])
+    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub", decision="Deny"))], brokers=("broker-b",))
+    world.begin()
+    assert world.admits()
+    assert not world.may_send("orders")
+    world.tell([info("ann")], [acl("ann", entry("Topic:orders", "Pub"))])
+    world.wait(PERIOD_NS / SECOND_NS + 0.1)
+    assert world.may_send("orders")
+
+
+def test_a_change_that_comes_to_one_broker_after_the_other_ends_nobody(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """As by `mqadmin updateUser -c`, which changes the brokers in turn: what was holds until they agree."""
+    world.begin()
+    changes = world.changes
+    world.tell([info("ann", "new")], brokers=("broker-a",))
+    world.wait(5)
+    assert world.admits()
+    assert world.changes == changes
+    world.tell([info("ann", "new")])
+    world.wait(PERIOD_NS / SECOND_NS + 0.1)
+    assert world.admits(password="new")
+    assert not world.admits()
+    assert "brokers differ" not in caplog.text
+
+
+def test_what_is_changed_at_one_broker_alone_holds_nowhere(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever is removed from one broker is not let in by what another one still has."""
+    world.begin()
+    world.tell([info("bob")], brokers=("broker-b",))
+    world.wait(A_WHILE_S)
+    assert not world.admits()
+    assert not world.admits("bob")
+    world.wait(30)
+    assert caplog.text.count("User:ann is at broker-a; not at broker-b; the user is nobody here") == 1
+    assert caplog.text.count("User:bob is at broker-b; not at broker-a; the user is nobody here") == 1
+
+
+def test_a_new_broker_without_users_shuts_nobody_out(world: World) -> None:
+    """It has its Super user alone, and no policies; what it has is compared as soon as it has some."""
+    root = info("root", kind="Super")
+    world.tell([root, info("ann")])
+    world.tell([root], [], brokers=("broker-b",))
+    world.begin()
+    assert world.admits()
+    assert world.may_send("orders")
+    world.tell([root, info("bob")], brokers=("broker-b",))
+    world.wait(A_WHILE_S)
+    assert not world.admits()
+
+
+def test_super_users_alone_are_compared(world: World) -> None:
+    world.tell([info("ann", kind="Super"), info("root", kind="Super")], [])
+    world.tell([info("root", kind="Super")], brokers=("broker-b",))
+    world.begin()
+    assert world.admits("root")
+    assert not world.admits()
+
+
+def test_what_a_broker_has_told_counts_for_a_while_when_it_is_away(world: World) -> None:
+    """A user who was removed there is not let in by its end; what another broker has alone holds when it is forgotten."""
+    world.tell([info("ann")], brokers=("broker-a",))
+    world.tell([info("bob")], brokers=("broker-b",))
+    world.begin()
+    world.cluster.brokers["broker-b"].stop()
+    world.wait(KEPT_S - 10)
+    assert not world.admits()
+    world.wait(20)
+    assert world.admits()
+    world.cluster.brokers["broker-b"].up = True
+    world.wait(A_WHILE_S)
+    assert not world.admits()
 
 
 def test_without_brokers_users_are_known_for_a_bounded_time(world: World, caplog: pytest.LogCaptureFixture) -> None:

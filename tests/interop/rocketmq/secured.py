@@ -18,13 +18,14 @@ _AUTH = "org.apache.rocketmq.auth"
 
 
 class SecuredCluster(ApacheCluster):
-    """One name server and one broker.
+    """One name server and one broker, or more.
 
     certificate   PEM file, the authority of all its servers
     key_file      file with NAME:PASSWORD of its administrator
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ("broker-a",)) -> None:
+        """`names`: of the brokers."""
         self._folder = folder
         self.certificate, private = certificates.write(folder, 1)
         self.key_file = self.key_of(*ADMIN)
@@ -45,12 +46,14 @@ class SecuredCluster(ApacheCluster):
             "innerClientAuthenticationCredentials": json.dumps({"accessKey": ADMIN[0], "secretKey": ADMIN[1]}),
         }  # fmt: skip
         self.nameserver = JavaServer("nameserver", folder / "ns", free_run(), "namesrv.NamesrvStartup", {}, options)
-        settings = {
-            **self.broker_settings("broker-a", folder / "broker-a"), **access, "brokerId": 0,
-            "namesrvAddr": self.nameserver.address,
+        shared: dict[str, object] = {**access, "brokerId": 0, "namesrvAddr": self.nameserver.address}
+        self.brokers = {
+            name: JavaServer(
+                name, folder / name, free_run(), "broker.BrokerStartup",
+                self.broker_settings(name, folder / name) | shared, options,
+            )
+            for name in names
         }  # fmt: skip
-        broker = JavaServer("broker-a", folder / "broker-a", free_run(), "broker.BrokerStartup", settings, options)
-        self.brokers = {"broker-a": broker}
 
     def key_of(self, name: str, password: str) -> Path:
         """A file with the access key of a user."""
@@ -64,9 +67,9 @@ class SecuredCluster(ApacheCluster):
 
     def make_user(self, name: str, password: str, resource: str, *actions: str) -> None:
         """`mqadmin createUser` and `createAcl`: a user that may do `actions` at `resource` (Topic:orders, Group:g)."""
-        (broker,) = self.brokers.values()
         user = {"username": name, "password": password, "userType": "Normal"}
-        self.ask(broker.address, _CREATE_USER, {"username": name}, json.dumps(user).encode())
+        for broker in self.brokers.values():
+            self.ask(broker.address, _CREATE_USER, {"username": name}, json.dumps(user).encode())
         self.add_policy(name, resource, *actions)
 
     def add_policy(
@@ -79,10 +82,10 @@ class SecuredCluster(ApacheCluster):
         sources: Sequence[str] = (),
     ) -> None:
         """`mqadmin createAcl`: one more policy of a user. `kind`: Custom or Default; `sources`: addresses, none for all."""
-        (broker,) = self.brokers.values()
         policy = {"resource": resource, "actions": list(actions), "decision": decision, "sourceIps": list(sources)}
         acl = {"subject": f"User:{name}", "policies": [{"policyType": kind, "entries": [policy]}]}
-        self.ask(broker.address, _CREATE_ACL, {"subject": f"User:{name}"}, json.dumps(acl).encode())
+        for broker in self.brokers.values():
+            self.ask(broker.address, _CREATE_ACL, {"subject": f"User:{name}"}, json.dumps(acl).encode())
 
     def mqadmin(self, *arguments: str) -> str:
         """What a command of mqadmin prints, which the administrator gives."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import random
+import subprocess
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiocoap
 import paho.mqtt.client as paho
 import pytest
 
 from gateway.client.link import Link
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
+from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import python_client
 from tests.interop.node import Node
 from tests.interop.rocketmq.gateway import gateway_before
@@ -25,6 +29,7 @@ from tests.patience import until
 
 pytestmark = pytest.mark.interop
 WAIT_S = 60.0
+RUN_S = 150
 PASSWORD = "password-of-alice"
 BASE_POLICIES = [
     ("Topic:verdict*", ["Pub", "Sub"], "Allow", "Custom", []),
@@ -91,6 +96,64 @@ def test_the_python_sdk_signs_with_a_user_of_the_cluster(node: Node, tmp_path: P
     monkeypatch.setenv("CLIENT_SECRET_KEY", "wrong")
     with pytest.raises(AssertionError, match=r"failed to fetch topic:orders route"):
         python_client(node, "send", "orders", "readers-grpc", tmp_path)
+
+
+def java_sdk(node: Node, command: list[str], topic: str, group: str, user: str, password: str) -> str:
+    """What `GrpcGuarded` prints: it sends, and receives unless `group` is ""."""
+    arguments = ["GrpcGuarded", f"127.0.0.1:{node.port('grpc')}", topic, group, user, password]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=RUN_S, check=False)
+    return done.stdout + done.stderr
+
+
+def test_the_java_sdk_signs_with_a_user_of_the_cluster(node: Node, tmp_path: Path) -> None:
+    command = compiled(tmp_path)
+    assert "DONE" in java_sdk(node, command, "orders", "readers-java", "alice", PASSWORD)
+    for topic, user, password in (
+        ("others", "alice", PASSWORD),
+        ("orders", "bob", "password-of-bob"),
+        ("orders", "alice", "wrong"),
+        ("orders", "mallory", PASSWORD),
+    ):
+        said = java_sdk(node, command, topic, "", user, password)
+        assert "DONE" not in said
+        assert "UnauthorizedException" in said, said
+    # A consumer of this SDK whose group is refused does not start, and does not say why.
+    said = java_sdk(node, command, "orders", "strangers-java", "alice", PASSWORD)
+    assert "DONE" not in said
+    assert "REFUSED" in said, said
+
+
+def coap(node: Node, code: aiocoap.Code, topic: str) -> str:
+    """The code of the answer to a request for a topic by CoAP, which has no credentials."""
+
+    async def ask() -> str:
+        client = await aiocoap.Context.create_client_context()
+        try:
+            uri = f"coap://127.0.0.1:{node.port('coap')}/mq/{topic}"
+            asked = client.request(aiocoap.Message(code=code, uri=uri, payload=b"x" if code is aiocoap.POST else b""))
+            return str((await asyncio.wait_for(asked.response, WAIT_S)).code.dotted)
+        finally:
+            await client.shutdown()
+
+    return asyncio.run(ask())
+
+
+def test_coap_clients_are_the_user_of_the_cluster_that_anonymous_names(
+    secured: SecuredCluster, node: Node, tmp_path: Path
+) -> None:
+    (broker,) = secured.brokers.values()
+    assert coap(node, aiocoap.POST, "orders") == "4.01"
+    secured.make_user("guest", "password-of-guest", "Topic:orders", "Pub")
+    with gateway(secured, tmp_path, access='anonymous = "guest"\n') as open_node:
+        until(lambda: coap(open_node, aiocoap.POST, "orders") == "2.01", WAIT_S, open_node.text)
+        assert coap(open_node, aiocoap.POST, "others") == "4.03"
+        assert coap(open_node, aiocoap.GET, "orders") == "4.03"
+        given = ("-s", "User:guest", "-r", "Topic:others", "-a", "Pub", "-d", "Allow")
+        assert "success" in secured.mqadmin("createAcl", "-b", broker.address, *given)
+        until(lambda: coap(open_node, aiocoap.POST, "others") == "2.01", WAIT_S, open_node.text)
+        assert "success" in secured.mqadmin("deleteUser", "-b", broker.address, "-u", "guest")
+        # A name that no user has any more has no rights.
+        until(lambda: coap(open_node, aiocoap.POST, "orders") == "4.03", WAIT_S, open_node.text)
 
 
 def test_an_mqtt_client_is_a_user_of_the_cluster(node: Node) -> None:
