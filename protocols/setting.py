@@ -29,6 +29,7 @@ class Setting:
     uploads       bounds the bytes of unfinished requests, of all protocols together
     unread        bounds the bytes of answers that their clients have not read, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
+    is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     """
 
     cluster: str
@@ -43,3 +44,4 @@ class Setting:
     carried: Mapping[str, Adapter] = field(default_factory=dict)
     uploads: HostShares = field(default_factory=lambda: HostShares(REQUESTS_BYTES_MAX))
     unread: HostShares = field(default_factory=HostShares)
+    is_controller: bool = False

@@ -22,9 +22,13 @@ log = logging.getLogger("headgate.controller")
 
 @final
 class Elections:
-    """Looks at the heartbeats each LOOK_MS, and has the leading member elect where it is due. One election a group at once."""
+    """Looks at the heartbeats now and then, and has the leading member elect where it is due. One election a group at once.
+
+    look_ms   time between two looks
+    """
 
     def __init__(self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock) -> None:
+        self.look_ms = LOOK_MS
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
@@ -45,7 +49,7 @@ class Elections:
         self._clock.call_soon(self._elect)
 
     def _look(self) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, self._look)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + self.look_ms * MILLISECOND_NS, self._look)
         self._elect()
 
     def _elect(self) -> None:

@@ -21,6 +21,8 @@ from domain.admin import position as position_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
+from domain.controller import peer as controller_peer
+from domain.controller import request as controller_request
 from domain.filter.path import path_of
 from domain.nameserver import route
 
@@ -233,6 +235,14 @@ TABLE: Final[dict[type[Command], Needs]] = {
     group_admin.ListRequestModes: _cluster(LIST),
     broker_admin.ChangeNodePolicy: _cluster(UPDATE),
     broker_admin.QueryNodePolicy: _cluster(GET),
+    controller_request.ChangeGroup: _cluster(UPDATE),
+    controller_request.QueryGroups: _cluster(GET),
+    controller_request.QueryControllers: _cluster(GET),
+    controller_request.HearReplica: _cluster(UPDATE),
+    controller_request.QueryControllerSettings: _cluster(GET),
+    controller_request.ChangeControllerSettings: _cluster(UPDATE),
+    controller_peer.GreetController: _cluster(UPDATE),
+    controller_peer.TellController: _cluster(UPDATE),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
     mqtt_session.ReleasePacketIds: _nothing,

@@ -27,7 +27,9 @@ settings = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 
 OPTIONS: Final[Mapping[str, object]] = {
-    "roles": Annotated[str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three).")],
+    "roles": Annotated[
+        str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three), or controller.")
+    ],
     "store": Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store, or rocketmq://HOST:PORT of a name server."),
@@ -90,7 +92,7 @@ def up(read: Callable[[], Config]) -> None:
 @app.command()
 @taking_options
 def run(read: Callable[[], Config]) -> None:
-    """Start a process with some of the roles gateway, store and nameserver (--roles)."""
+    """Start a process with some of the roles gateway, store and nameserver, or a controller (--roles)."""
     _serve(read, everything=False)
 
 

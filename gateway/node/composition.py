@@ -22,6 +22,7 @@ from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
 from gateway.connection.handler import CommandEntry, Handler
+from gateway.controllers.settings import ControllerSettings
 from gateway.forwarding.forwarded import ForwardedClients
 from gateway.guard.config import LimitsConfig, ProxyConfig
 from gateway.guard.throttle import Throttle
@@ -88,6 +89,7 @@ PARTS: Final[Mapping[str, type]] = {
     "gateway": StoreAddress,
     "registration": RegistrationSettings,
     "nameserver": NameserverConfig,
+    "controller": ControllerSettings,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024

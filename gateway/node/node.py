@@ -24,13 +24,14 @@ from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
+from gateway.node.nameserver.controller_role import ControllerRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, installed
 from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
-from gateway.node.roles import GATEWAY, NAMESERVER, STORE, listeners_of, own_nameserver
+from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, STORE, listeners_of, own_nameserver
 from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
@@ -166,6 +167,8 @@ class Node:
             return RocketmqRole(self.config, self._clock, self.health, protocols)
         if STORE in self.config.role_set:
             return StoreRole(self.config, self._clock, self.health, protocols)
+        if CONTROLLER in self.config.role_set:
+            return ControllerRole(self.config, self._clock, self.health, protocols)
         if GATEWAY in self.config.role_set:
             counters = None if part is None else part.side.counter_registry
             return GatewayRole(self.config, self._clock, self.health, protocols, counters)

@@ -3,6 +3,7 @@
     gateway      serves the clients of all protocols
     store        keeps everything, and carries out the commands of its own clients and of gateways
     nameserver   knows brokers and tells their routes
+    controller   elects the leaders of store groups; alone in its process
 
 A process has any of them, and does what each does alone. Without the role store a gateway forwards what its clients want to the
 store of another process; a name server beside it has its own port, users and data, and does not wait for that store.
@@ -18,21 +19,26 @@ from domain.errors import ConfigError
 GATEWAY: Final = "gateway"
 STORE: Final = "store"
 NAMESERVER: Final = "nameserver"
+CONTROLLER: Final = "controller"
 ALL: Final = (GATEWAY, STORE, NAMESERVER)
+"""The roles of `headgate up`."""
+KNOWN: Final = (*ALL, CONTROLLER)
 ADMIN_LISTENER: Final = "admin"
-_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",)}
-"""Role -> the listeners that it needs, beside that for administration. A gateway opens all."""
+_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",)}
+"""Role -> the listeners that it needs, beside that for administration. A gateway opens all but those of a controller."""
 
 
 def roles_of(text: str) -> frozenset[str]:
     """The roles in a list with commas. Raises ConfigError for an unknown name, and for no name at all."""
     names = [part.strip() for part in text.split(",") if part.strip()]
-    wanted = f"some of {', '.join(ALL)} are wanted, with commas between"
+    wanted = f"some of {', '.join(ALL)} are wanted, with commas between, or {CONTROLLER}"
     for name in names:
-        if name not in ALL:
+        if name not in KNOWN:
             raise ConfigError(f"roles is {text!r}: {name!r} is no role; {wanted}")
     if not names:
         raise ConfigError(f"roles is {text!r}: {wanted}")
+    if CONTROLLER in names and len(set(names)) > 1:
+        raise ConfigError(f"roles is {text!r}: a controller is a process of its own; start another one for the rest")
     return frozenset(names)
 
 
@@ -44,6 +50,6 @@ def own_nameserver(roles: frozenset[str]) -> bool:
 def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:
     """Those of the `known` listeners that a process with these roles opens, in their order."""
     if GATEWAY in roles:
-        return list(known)
+        return [name for name in known if name not in _LISTENERS[CONTROLLER]]
     wanted = {ADMIN_LISTENER, *(name for role in roles for name in _LISTENERS[role])}
     return [name for name in known if name in wanted]

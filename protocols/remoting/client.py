@@ -37,11 +37,12 @@ class NodeInfo:
     wall_ms      the node's wall clock, epoch milliseconds
     config       settings of this adapter
     expressions  compiled filter expressions
+    is_controller  True: requests are read as those to a controller
     """
 
     __slots__ = (
-        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
-        "refused", "store_host", "unread", "uploads", "wall_ms",
+        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "is_controller", "namesrv",
+        "port", "refused", "store_host", "unread", "uploads", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
@@ -60,6 +61,7 @@ class NodeInfo:
         self.uploads = setting.uploads
         self.config = config
         self.expressions = Expressions()
+        self.is_controller = setting.is_controller
 
 
 @dataclass(slots=True)

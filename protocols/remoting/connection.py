@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
+from domain.controller.peer import LeaderChanged
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused
 from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES
@@ -20,6 +21,8 @@ from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.remoting import access, callback, codes, extension, lite, member, namespace, receive, send, transaction
 from protocols.remoting.client import Client, NodeInfo
+from protocols.remoting.controller import dispatch as controller_dispatch
+from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.frame import Frame, FrameDecoder
@@ -180,7 +183,7 @@ class RemotingConnection:
             if code in SENDS:
                 outcome = send.read(self._client, frame, self._header_cache)
             else:
-                reader = READERS.get(code)
+                reader = READERS.get(code) if not self._node.is_controller else controller_dispatch.READERS.get(code)
                 if reader is None:
                     reason = REASONS.get(code, f"request type {code} not supported")
                     raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
@@ -310,6 +313,8 @@ class RemotingConnection:
             self._out.append(transaction.check_request(self._client, opaque, event))
         elif type(event) is NodeFrameOut:
             self._out.append(extension.node_frame(opaque, event))
+        elif type(event) is LeaderChanged:
+            self._out.append(notice.role_changed(event.group, opaque))
         elif type(event) is LiteTaken:
             self._out.append(lite.notify_unsubscribe(opaque, event))
         elif type(event) is Inquiry:

@@ -122,6 +122,21 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.rocketmq.users", ("domain", "protocols.remoting", "gateway.access", "gateway.rocketmq")),
     ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.rocketmq", *CONNECTION)),
+    ("gateway.controllers.settings", ("domain.address",)),
+    (
+        "gateway.controllers",
+        (
+            "domain",
+            "controller",
+            "protocols.remoting",
+            "gateway.controllers",
+            "gateway.rocketmq.broker_request",
+            "gateway.rocketmq.dialer",
+            "gateway.rocketmq.link",
+            "gateway.usecase.handler",
+            *CONNECTION,
+        ),
+    ),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",
@@ -167,6 +182,7 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
+    "gateway.node.nameserver.controller_composition",
     "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.cluster_access",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",

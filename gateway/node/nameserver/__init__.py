@@ -1,1 +1,1 @@
-"""The role nameserver, and the registration of a node with a store at name servers."""
+"""The roles nameserver and controller, and the registration of a node with a store at name servers."""

@@ -34,12 +34,15 @@ from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.setting import Setting
 
+REFUSED = "this process is a name server alone: ask a broker, whose address is in the route of a topic"
+
 
 @final
-class NameserverVerbs:
-    """The commands that a name server carries out. All others are refused."""
+class OnlyVerbs:
+    """The commands that a process without a store for messages carries out. All others are refused with `text`."""
 
-    def __init__(self, *use_cases: UseCase) -> None:
+    def __init__(self, text: str, *use_cases: UseCase) -> None:
+        self._text = text
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         for use_case in use_cases:
             self._verbs.update(use_case.verbs())
@@ -50,8 +53,7 @@ class NameserverVerbs:
         if verb is not None:
             verb(connection, command)
             return
-        text = "this process is a name server alone: ask a broker, whose address is in the route of a topic"
-        connection.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.NOT_SUPPORTED, text)))
+        connection.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.NOT_SUPPORTED, self._text)))
 
 
 def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
@@ -91,7 +93,7 @@ def compose_nameserver(
     table = access_of(config)
     records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
     serving = NameServer(routes, StoredSettings(store.state), clock, LongQuestions(clock))
-    verbs = NameserverVerbs(serving, Administration(records))
+    verbs = OnlyVerbs(REFUSED, serving, Administration(records))
     gate: Handler = verbs
     if access is not None:
         gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))

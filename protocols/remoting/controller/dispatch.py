@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from protocols.remoting import codes
-from protocols.remoting.controller import change, heartbeat, inquiry, settings
+from protocols.remoting.controller import change, heartbeat, inquiry, peer, settings
 from protocols.remoting.dispatch import Reader
 
 READERS: Final[Mapping[int, Reader]] = {
@@ -22,4 +22,6 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.CLEAN_BROKER_DATA: change.clean,
     codes.GET_NEXT_BROKER_ID: inquiry.next_id,
     codes.APPLY_BROKER_ID: change.apply_id,
+    codes.GREET_CONTROLLER: peer.greet,
+    codes.TELL_CONTROLLER: peer.tell,
 }

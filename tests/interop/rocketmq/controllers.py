@@ -6,6 +6,7 @@ A message is acknowledged when the whole SyncStateSet of its group has it (`allA
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,11 +23,28 @@ _GET_SYNC_STATE_DATA = 1006
 class ControllerCluster(ApacheCluster):
     """The cluster. `brokers` has the master of each group, as it was when `until_in_sync` was called last."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, controllers: Sequence[str] = ()) -> None:
+        """`controllers`: addresses of other controllers than Apache's; there is one name server then."""
+        self._controllers = list(controllers)
+        self.nameservers = (
+            [JavaServer("n0", folder / "n0", free_run(), "namesrv.NamesrvStartup", {})]
+            if controllers
+            else self._with_controllers(folder)
+        )
+        self.nameserver = self.nameservers[0]
+        shared: dict[str, object] = {
+            "brokerId": -1, "brokerRole": "SLAVE", "enableControllerMode": "true", "allAckInSyncStateSet": "true",
+            "controllerAddr": ";".join(self._controllers), "namesrvAddr": self.addresses,
+        }  # fmt: skip
+        self.members = {name: [self._member(name, number, folder, shared) for number in range(2)] for name in GROUPS}
+        self.brokers = {}
+
+    def _with_controllers(self, folder: Path) -> list[JavaServer]:
+        """Name servers with a controller each."""
         ports, peers = [free_run() for _ in range(3)], [free_run() for _ in range(3)]
         told = ";".join(f"n{number}-127.0.0.1:{port}" for number, port in enumerate(peers))
         self._controllers = [f"127.0.0.1:{port}" for port in peers]
-        self.nameservers = [
+        return [
             JavaServer(
                 f"n{number}", folder / f"n{number}", port, "namesrv.NamesrvStartup",
                 {
@@ -36,13 +54,6 @@ class ControllerCluster(ApacheCluster):
             )
             for number, port in enumerate(ports)
         ]  # fmt: skip
-        self.nameserver = self.nameservers[0]
-        shared: dict[str, object] = {
-            "brokerId": -1, "brokerRole": "SLAVE", "enableControllerMode": "true", "allAckInSyncStateSet": "true",
-            "controllerAddr": ";".join(self._controllers), "namesrvAddr": self.addresses,
-        }  # fmt: skip
-        self.members = {name: [self._member(name, number, folder, shared) for number in range(2)] for name in GROUPS}
-        self.brokers = {}
 
     @property
     def addresses(self) -> str:

@@ -1,0 +1,49 @@
+"""What controllers of one group say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.command import Command
+from domain.controller.group import StoreGroup
+from domain.event import Event
+
+
+@dataclass(slots=True)
+class GreetController(Command):
+    """A controller says who it is -> ControllerGreeted (request code 30020 of Headgate).
+
+    node       identity of its log
+    founders   identities of the first voters of its group, ascending; empty: it knows of no group
+    """
+
+    ticket: object
+    node: int
+    founders: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class ControllerGreeted(Event):
+    """The answer to GreetController: who the other one is."""
+
+    ticket: object
+    node: int
+    founders: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class TellController(Command):
+    """A message of raft (request code 30021). No answer.
+
+    data   controller.peers.message_bytes
+    """
+
+    data: bytes
+
+
+@dataclass(slots=True)
+class LeaderChanged(Event):
+    """Told to the replicas of a store group on the connections of their heartbeats; ticket None."""
+
+    ticket: None
+    group: StoreGroup

@@ -1,0 +1,191 @@
+"""The requests of brokers, tools and other controllers to this controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, final
+
+from controller.groups.heartbeats import Heartbeats
+from controller.member.elections import LOOK_MS, Elections
+from controller.member.founding import Founding
+from controller.member.identity import MemberIdentity
+from controller.member.member import ControllerMember
+from domain.address import endpoint_text
+from domain.command import Command
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, GroupChange
+from domain.controller.group import StoreGroup
+from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.request import (
+    ChangeControllerSettings,
+    ChangeGroup,
+    ControllerSettingsFound,
+    ControllersFound,
+    GroupChanged,
+    GroupsFound,
+    HearReplica,
+    QueryControllers,
+    QueryControllerSettings,
+    QueryGroups,
+)
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.handler import Verb
+
+GROUP_NAME: Final = "headgate"
+"""Name of the controllers' raft group, as mqadmin shows it."""
+_UNSURE: Final = Failure(
+    ErrorCode.STORE_UNAVAILABLE,
+    "it is not known whether the change is made: no majority of the controllers has answered; ask again",
+)
+
+
+@final
+class Controlling:
+    """The verbs of a controller. `member` is None until its group is known: then it leads nothing.
+
+    greeted   called with what another controller says of itself
+    """
+
+    def __init__(self, founding: Founding, endpoints: list[tuple[str, int]], clock: Clock) -> None:
+        self.member: ControllerMember | None = None
+        self.elections: Elections | None = None
+        self.greeted: Callable[[MemberIdentity], None] = _nobody
+        self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
+        self._founding = founding
+        self._addresses = [endpoint_text(host, port) for host, port in endpoints]
+        self._clock = clock
+        self._connections: dict[ClientConnection, dict[tuple[str, int], None]] = {}
+        self._settings = {"notify_role_changed": "true", "scan_ms": str(LOOK_MS)}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """All commands of domain.controller."""
+        return {
+            ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
+            QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
+            GreetController: self._greet, TellController: self._tell,
+        }  # fmt: skip
+
+    def joined(self, member: ControllerMember) -> None:
+        """The group is known, and this controller takes part."""
+        self.member = member
+        self.elections = Elections(member, self.heartbeats, self._clock)
+        member.applied = self._applied
+        self.elections.start()
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // MILLISECOND_NS
+
+    def _change(self, connection: ClientConnection, command: ChangeGroup) -> None:
+        if self.member is None:
+            self._changed(connection, command, GroupAnswer(GroupRefusal.NOT_LEADING, None))
+        else:
+            self.member.change(self._with_living(command.change), partial(self._changed, connection, command))
+
+    def _with_living(self, change: GroupChange) -> GroupChange:
+        """The change with who is alive: what is replicated decides the same everywhere."""
+        group = None if self.member is None else self.member.groups.group(change.group)
+        if group is None:
+            return change
+        now_ms = self._now_ms()
+        if isinstance(change, AlterSet):
+            return replace(change, dead=self.heartbeats.dead(group, now_ms))
+        if isinstance(change, ElectLeader):
+            return replace(change, live=self.heartbeats.live(group, now_ms))
+        if isinstance(change, CleanReplicas):
+            return replace(change, live=tuple(each.id for each in self.heartbeats.live(group, now_ms)))
+        return change
+
+    def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
+        if answer is None:
+            connection.answer(Refused(command.ticket, _UNSURE))
+        else:
+            alive = frozenset[int]() if answer.group is None else self._alive(answer.group)
+            connection.answer(GroupChanged(command.ticket, answer, alive))
+
+    def _alive(self, group: StoreGroup) -> frozenset[int]:
+        return frozenset(each.id for each in self.heartbeats.live(group, self._now_ms()))
+
+    def _query(self, connection: ClientConnection, command: QueryGroups) -> None:
+        member = self.member
+
+        def confirmed(refusal: GroupRefusal | None) -> None:
+            if refusal is not None or member is None:
+                connection.answer(GroupsFound(command.ticket, GroupRefusal.NOT_LEADING, ()))
+                return
+            found = [group for name in command.groups if (group := member.groups.group(name)) is not None]
+            connection.answer(GroupsFound(command.ticket, None, [(group, self._alive(group)) for group in found]))
+
+        if member is None:
+            confirmed(GroupRefusal.NOT_LEADING)
+        else:
+            member.read(confirmed)
+
+    def _controllers(self, connection: ClientConnection, command: QueryControllers) -> None:
+        """Every controller answers. Controllers are named n0, n1, … in the order of the settings, as Apache's are."""
+        member = self.member
+        names = {address: f"n{at}" for at, address in enumerate(self._addresses)}
+        leader = "" if member is None or not member.leader else names.get(self._founding.address_of(member.leader), "")
+        peers = {name: address for address, name in names.items()}
+        leads = member is not None and member.leads
+        connection.answer(ControllersFound(command.ticket, GROUP_NAME, leader, leads, peers))
+
+    def _hear(self, connection: ClientConnection, command: HearReplica) -> None:
+        if connection not in self._connections:
+            self._connections[connection] = {}
+            connection.on_close.append(partial(self._closed, connection))
+        self._connections[connection][command.group, command.report.id] = None
+        self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
+        connection.answer(Done(command.ticket))
+
+    def _closed(self, connection: ClientConnection) -> None:
+        del self._connections[connection]
+        self.heartbeats.closed(connection)
+        if self.elections is not None:
+            self.elections.hurry()
+
+    def _applied(self, change: GroupChange, answer: GroupAnswer) -> None:
+        """Tell the replicas of a group who leads now, when this controller leads: they ask by themselves only each 5 s."""
+        group = answer.group
+        if not isinstance(change, ElectLeader) or group is None or answer.refusal is not None:
+            return
+        if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
+            return
+        for connection, replicas in self._connections.items():
+            if any(name == group.name for name, _ in replicas):
+                connection.answer(LeaderChanged(None, group))
+
+    def _query_settings(self, connection: ClientConnection, command: QueryControllerSettings) -> None:
+        connection.answer(ControllerSettingsFound(command.ticket, dict(self._settings)))
+
+    def _change_settings(self, connection: ClientConnection, command: ChangeControllerSettings) -> None:
+        values = command.values
+        scan = values.get("scan_ms", self._settings["scan_ms"])
+        if values.get("notify_role_changed", "true") not in ("true", "false") or not (
+            scan.isdigit() and 100 <= int(scan) <= 60_000
+        ):
+            text = "notifyBrokerRoleChanged is true or false, scanNotActiveBrokerInterval 100 to 60000 ms"
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
+            return
+        self._settings.update(values)
+        if self.elections is not None:
+            self.elections.look_ms = int(scan)
+        connection.answer(Done(command.ticket))
+
+    def _greet(self, connection: ClientConnection, command: GreetController) -> None:
+        self.greeted(MemberIdentity(command.node, frozenset(command.founders)))
+        own = self._founding.identity
+        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders))))
+
+    def _tell(self, _connection: ClientConnection, command: TellController) -> None:
+        if self.member is not None:
+            self.member.receive(command.data)
+
+
+def _nobody(_greeting: MemberIdentity) -> None:
+    """Default of `Controlling.greeted`."""

@@ -1,0 +1,109 @@
+"""How a controller reaches the others: it greets each address twice a second, and sends messages of raft where it found who."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, final
+
+from controller.member.founding import Founding
+from controller.member.identity import MemberIdentity
+from domain.address import endpoint_text
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from gateway.rocketmq.broker_request import BrokerRequest, Sign
+from gateway.rocketmq.dialer import Dialer
+from gateway.rocketmq.link import AnswerBack, RemotingLink
+from protocols.remoting import codes
+from protocols.remoting.controller import peer
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import RequestError
+
+GREET_MS: Final = 500
+ANSWER_MS: Final = 1_000
+"""Time that another controller has for its answer to a greeting."""
+
+Founded = Callable[[frozenset[int]], None]
+"""The group has become known, with these founders."""
+
+
+@final
+class ControllerLinks:
+    """`controller.member.ports.Peers`, over remoting.
+
+    founding   who answers where
+    founded    called once when the group becomes known
+    greeted    called after each round of greetings
+    """
+
+    def __init__(
+        self, endpoints: Sequence[tuple[str, int]], founding: Founding, dialer: Dialer, clock: Clock, entropy: Entropy,
+        sign: Sign | None,
+    ) -> None:  # fmt: skip
+        self.founding = founding
+        self.founded: Founded = _nobody
+        self.greeted: Callable[[], None] = _nothing
+        self._clock = clock
+        self._links = {
+            endpoint_text(host, port): RemotingLink("controller", host, port, dialer, clock, entropy, sign, _refuse)
+            for host, port in endpoints
+        }
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Begin to greet."""
+        self._greet()
+
+    def close(self) -> None:
+        """End all connections."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for link in self._links.values():
+            link.close("this controller stops")
+
+    def send(self, to: int, data: bytes) -> None:
+        """Peers.send."""
+        link = self._links.get(self.founding.address_of(to))
+        if link is not None:
+            link.oneway(BrokerRequest(codes.TELL_CONTROLLER, {"to": str(to)}, data))
+
+    def told(self, greeting: MemberIdentity) -> None:
+        """Another controller has greeted this one."""
+        self._tell(self.founding.told(greeting))
+
+    def _greet(self) -> None:
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + GREET_MS * MILLISECOND_NS, self._greet)
+        own = self.founding.identity
+        for address, link in self._links.items():
+            request = BrokerRequest(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders))))
+            link.ask(request, partial(self._answered, address), ANSWER_MS)
+        self.greeted()
+
+    def _answered(self, address: str, answer: Frame | Failure) -> None:
+        if isinstance(answer, Failure) or answer.code != codes.SUCCESS:
+            self.founding.silent(address)
+            return
+        try:
+            node, founders = peer.read(answer.fields() or {})
+        except RequestError:
+            self.founding.silent(address)
+            return
+        self._tell(self.founding.heard(address, MemberIdentity(node, frozenset(founders))))
+
+    def _tell(self, founders: frozenset[int]) -> None:
+        if founders:
+            self.founded(founders)
+
+
+def _refuse(_name: str, frame: Frame, answer: AnswerBack) -> None:
+    """A controller asks nothing over a connection that this one has made."""
+    answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+
+
+def _nobody(_founders: frozenset[int]) -> None:
+    """Default of `ControllerLinks.founded`."""
+
+
+def _nothing() -> None:
+    """Default of `ControllerLinks.greeted`."""

@@ -1,0 +1,42 @@
+"""The table `[controller]`: the controllers of one group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.address import endpoint_of
+
+PEERS_MAX: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """Settings of a controller. Raises ValueError for values that are not valid.
+
+    peers             `HOST:PORT` of every controller of the group, this one's too, the same list in the same order at each.
+                      One, three or five are of use. Brokers are told these addresses
+    access_key_file   file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster at the others; "":
+                      messages to the others are not signed
+    ca                PEM file of the authorities of the others' certificates: connections use TLS; "": plain text
+    """
+
+    peers: tuple[str, ...] = ()
+    access_key_file: str = ""
+    ca: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.endpoints) > PEERS_MAX:
+            raise ValueError(f"peers are {len(self.endpoints)}, at most {PEERS_MAX} are possible")
+
+    @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """(host, port) of each controller, once."""
+        return list(dict.fromkeys(_split(each) for each in self.peers))
+
+
+def _split(address: str) -> tuple[str, int]:
+    found = endpoint_of(address.strip())
+    if found is None:
+        raise ValueError(f"peers has {address!r}: HOST:PORT of a controller is wanted, as in 10.0.0.5:9878")
+    return found
