@@ -11,8 +11,9 @@ import pytest
 from gateway.client.client import Client
 from tests.interop.controller.controllers import Controllers, until
 from tests.interop.rocketmq.controllers import GROUPS, ControllerCluster
+from tests.store.faults.soak import SOAK
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.skipif(not SOAK, reason="five of Apache's servers: make soak runs it")]
 
 
 @pytest.fixture(scope="module")
