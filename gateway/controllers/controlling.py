@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
+from controller.groups.knowledge import informed
 from controller.member.elections import LOOK_MS, Elections
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
@@ -15,7 +15,7 @@ from controller.member.member import ControllerMember
 from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, GroupChange
+from domain.controller.change import ElectLeader, GroupChange
 from domain.controller.group import StoreGroup
 from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
@@ -82,24 +82,12 @@ class Controlling:
         return self._clock.monotonic_ns() // MILLISECOND_NS
 
     def _change(self, connection: ClientConnection, command: ChangeGroup) -> None:
-        if self.member is None:
+        member = self.member
+        if member is None:
             self._changed(connection, command, GroupAnswer(GroupRefusal.NOT_LEADING, None))
-        else:
-            self.member.change(self._with_living(command.change), partial(self._changed, connection, command))
-
-    def _with_living(self, change: GroupChange) -> GroupChange:
-        """The change with who is alive: what is replicated decides the same everywhere."""
-        group = None if self.member is None else self.member.groups.group(change.group)
-        if group is None:
-            return change
-        now_ms = self._now_ms()
-        if isinstance(change, AlterSet):
-            return replace(change, dead=self.heartbeats.dead(group, now_ms))
-        if isinstance(change, ElectLeader):
-            return replace(change, live=self.heartbeats.live(group, now_ms))
-        if isinstance(change, CleanReplicas):
-            return replace(change, live=tuple(each.id for each in self.heartbeats.live(group, now_ms)))
-        return change
+            return
+        change = informed(command.change, member.groups.group(command.change.group), self.heartbeats, self._now_ms())
+        member.change(change, partial(self._changed, connection, command))
 
     def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
         if answer is None:

@@ -1,0 +1,197 @@
+"""What a controller answers to brokers, tools and other controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.member.founding import Founding
+from controller.member.identity import MemberIdentity
+from controller.member.member import ANSWER_MS
+from domain.command import Command
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetMinInSync
+from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.request import (
+    ChangeControllerSettings,
+    ChangeGroup,
+    ControllerSettingsFound,
+    ControllersFound,
+    GroupChanged,
+    GroupsFound,
+    HearReplica,
+    QueryControllers,
+    QueryControllerSettings,
+    QueryGroups,
+)
+from domain.errors import ErrorCode
+from domain.event import Done, Event, Refused
+from gateway.connection.client_connection import ClientConnection
+from gateway.controllers.controlling import Controlling
+from tests.connection_driver import StrictDriver
+from tests.controller.groups.sample import CLUSTER, NAME, members, says
+from tests.controller.member.stage import Stage
+
+ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
+
+
+class Broker(StrictDriver):
+    """A connection of a broker or a tool, with the events that it was sent."""
+
+    def __init__(self, controlling: Controlling) -> None:
+        self.connection = ClientConnection("remoting", self)
+        self.events: list[Event] = []
+        self._verbs = controlling.verbs()
+
+    def answer(self, event: Event) -> None:
+        """Keep the event."""
+        self.events.append(event)
+
+    def ask(self, command: Command) -> None:
+        """Send a command."""
+        self._verbs[type(command)](self.connection, command)
+
+    def take(self) -> Any:
+        """The only event since the last call."""
+        (event,) = self.events
+        self.events.clear()
+        return event
+
+
+class World(Stage):
+    """The controllers of `Stage`; the one that leads answers here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.with_group()
+        node = self.leader()
+        assert node.member is not None
+        node.elections.stop()
+        founding = Founding(MemberIdentity(node.number, frozenset(self.numbers)), ["a:1", "b:1", "c:1"])
+        for number, address in zip(self.numbers, ("a:1", "b:1", "c:1"), strict=True):
+            founding.heard(address, MemberIdentity(number, frozenset(self.numbers)))
+        self.led_by = node.number
+        self.controlling = Controlling(founding, ENDPOINTS, self.clock)
+        self.controlling.joined(node.member)
+
+    def broker(self) -> Broker:
+        return Broker(self.controlling)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_others_are() -> None:
+    stage = Stage()
+    broker = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, stage.clock))
+    broker.ask(ChangeGroup(1, ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911")))
+    assert broker.take().answer.refusal is GroupRefusal.NOT_LEADING
+    broker.ask(QueryGroups(2, [NAME]))
+    assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
+    broker.ask(QueryControllers(3))
+    assert broker.take() == ControllersFound(3, "headgate", "", False, {"n0": "a:1", "n1": "b:1", "n2": "c:1"})
+    broker.ask(TellController(b"nobody takes it"))
+    assert broker.events == []
+
+
+def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World) -> None:
+    broker = world.broker()
+    broker.ask(HearReplica(1, NAME, says(1), 0))
+    assert broker.take() == Done(1)
+    broker.ask(ChangeGroup(2, SetMinInSync(NAME, 2)))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert isinstance(event, GroupChanged)
+    assert event.answer.refusal is None
+    assert event.answer.group is not None
+    assert event.answer.group.least == 2
+    assert event.alive == {1}
+
+
+def test_of_a_change_whose_fate_is_not_known_the_answer_says_that(world: World) -> None:
+    broker = world.broker()
+    world.isolate(world.led_by)
+    broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
+    world.clock.run_for(ANSWER_MS + 500)
+    event = broker.take()
+    assert isinstance(event, Refused)
+    assert event.failure.code is ErrorCode.STORE_UNAVAILABLE
+    assert "not known" in event.failure.text
+
+
+def test_who_is_alive_is_what_the_controller_has_heard_and_not_what_a_client_says(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeGroup(1, ElectLeader(NAME, (says(2), says(3)), designated=3)))
+    world.clock.run_for(100)
+    assert broker.take().answer.refusal is GroupRefusal.ELECTION_FAILED
+
+
+def test_a_query_has_the_groups_that_are_known(world: World) -> None:
+    broker = world.broker()
+    broker.ask(QueryGroups(1, ["unknown", NAME]))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert event.refusal is None
+    assert [group.name for group, _ in event.groups] == [NAME]
+    broker.ask(QueryControllers(2))
+    event = broker.take()
+    assert event.is_leader
+    assert event.leader == f"n{world.led_by - 1}"
+
+
+def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> None:
+    first, second, stranger = world.broker(), world.broker(), world.broker()
+    group = next(iter(world.controlling.member.groups)) if world.controlling.member is not None else None
+    assert group is not None
+    for broker, replica in ((first, 1), (second, 2)):
+        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.take()
+    stranger.ask(HearReplica(1, "another", says(1), 0))
+    stranger.take()
+    first.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
+    world.clock.run_for(100)
+    assert isinstance(first.take(), GroupChanged)
+    first.connection.end()
+    world.clock.run_for(2_000)
+    told = second.take()
+    assert isinstance(told, LeaderChanged)
+    assert told.group.leader == 2, "the connection of the leader has ended: that is as good as silence"
+    assert stranger.events == []
+
+
+def test_notices_of_new_leaders_can_be_turned_off(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", "scan_ms": "200"}))
+    assert broker.take() == Done(1)
+    broker.ask(QueryControllerSettings(2))
+    assert broker.take() == ControllerSettingsFound(2, {"notify_role_changed": "false", "scan_ms": "200"})
+    broker.ask(HearReplica(3, NAME, says(1), 0))
+    broker.take()
+    broker.ask(ChangeGroup(4, ElectLeader(NAME, designated=1)))
+    world.clock.run_for(1_000)
+    assert isinstance(broker.take(), GroupChanged)
+
+
+@pytest.mark.parametrize(
+    "values", [{"notify_role_changed": "perhaps"}, {"scan_ms": "0"}, {"scan_ms": "x"}, {"scan_ms": "1000000"}]
+)
+def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: World, values: dict[str, str]) -> None:
+    broker = world.broker()
+    broker.ask(ChangeControllerSettings(1, {"notify_role_changed": "false", **values}))
+    event = broker.take()
+    assert isinstance(event, Refused)
+    assert event.failure.code is ErrorCode.ARGUMENT_ILLEGAL
+    broker.ask(QueryControllerSettings(2))
+    assert broker.take().values["notify_role_changed"] == "true"
+
+
+def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
+    heard: list[MemberIdentity] = []
+    world.controlling.greeted = heard.append
+    broker = world.broker()
+    broker.ask(GreetController(1, 9, (1, 2)))
+    assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3))
+    assert heard == [MemberIdentity(9, frozenset({1, 2}))]
