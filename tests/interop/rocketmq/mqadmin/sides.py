@@ -22,11 +22,11 @@ STRAIGHT: Final = "straight"
 THROUGH: Final = "headgate"
 _MASKS: Final = (
     (re.compile(r"(?m)^\s+(at |\.\.\. \d+ more).*$"), ""),
+    (re.compile(r"\b\d+#\d+\b"), "<client>"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d([.,:]\d+)?"), "<time>"),
     (re.compile(r"\b(1[6-9]\d{11}|20\d{12,15})\b"), "<time>"),
     (re.compile(r"\b[0-9A-F]{32,56}\b"), "<id>"),
     (re.compile(r"\b(\d+\.){3}\d+@[\w#]+"), "<client>"),
-    (re.compile(r"\b\d+#\d+\b"), "<client>"),
     (re.compile(r"(/0x[0-9a-f]+)?@[0-9a-f]+\b"), "<object>"),
     (re.compile(r"127\.0\.0\.1:\d{4,5}\b"), "<port of a client>"),
     (re.compile(r"(?<![\d.])\d+\.\d+(E-?\d+)?(?![\d.])"), "<number>"),
