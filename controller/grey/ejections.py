@@ -1,0 +1,85 @@
+"""Replicas that lead nothing for a while, because they were slow as leaders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+FIRST_MS: Final = 60_000
+"""How long a replica is out after its first ejection; each further one doubles it."""
+LONGEST_MS: Final = 3_600_000
+FORGOTTEN_MS: Final = 7_200_000
+"""Time in office, or fit for it, after which earlier ejections count no more."""
+SHARE_MAX: Final = 1 / 3
+"""At most this share of all replicas is out at a time, but one always may be: when most are slow, the cause is a common one."""
+PROBES: Final = 10
+"""Ordinary looks in a row, after its time is over, that a replica needs to be fit again."""
+
+Place = tuple[str, int]
+"""(store group, replica id)."""
+
+
+@dataclass(slots=True)
+class Ejection:
+    """One replica.
+
+    until_ms    it is out at least so long
+    times       how often it was ejected
+    probes      ordinary looks in a row since then
+    is_out      False: it is fit again, and its earlier ejections still count
+    """
+
+    until_ms: int
+    times: int
+    probes: int = 0
+    is_out: bool = True
+
+
+@final
+class Ejections:
+    """Who is out. `now_ms`: monotonic milliseconds, handed in."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[Place, Ejection] = {}
+
+    def is_out(self, place: Place) -> bool:
+        """True for a replica that should not lead."""
+        found = self._of.get(place)
+        return found is not None and found.is_out
+
+    def count(self) -> int:
+        """How many are out."""
+        return sum(each.is_out for each in self._of.values())
+
+    def has_room(self, replicas: int) -> bool:
+        """True when one more of so many replicas may be ejected."""
+        return self.count() + 1 <= max(1, int(replicas * SHARE_MAX))
+
+    def eject(self, place: Place, now_ms: int) -> int:
+        """Eject a replica. Returns for how long at least, in milliseconds."""
+        found = self._of.get(place)
+        times = found.times + 1 if found is not None else 1
+        out_ms = min(FIRST_MS << min(times - 1, 16), LONGEST_MS)
+        self._of[place] = Ejection(now_ms + out_ms, times)
+        return out_ms
+
+    def looked(self, place: Place, is_ordinary: bool, now_ms: int) -> bool:
+        """A look at a replica's figures, which as a follower are its probe. True when it has just become fit again."""
+        found = self._of.get(place)
+        if found is None:
+            return False
+        if not found.is_out:
+            if now_ms - found.until_ms > FORGOTTEN_MS:
+                del self._of[place]
+            return False
+        found.probes = found.probes + 1 if is_ordinary and now_ms >= found.until_ms else 0
+        if found.probes < PROBES:
+            return False
+        found.is_out, found.until_ms = False, now_ms
+        return True
+
+    def keep(self, places: set[Place]) -> None:
+        """Forget the replicas that there are no more."""
+        self._of = {place: each for place, each in self._of.items() if place in places}

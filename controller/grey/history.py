@@ -1,0 +1,56 @@
+"""The newest figures of one replica."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final, final
+
+from domain.controller.health import ReplicaFigures
+
+RECENT: Final = 8
+"""Samples that say how a replica is now."""
+PAST: Final = 120
+"""Samples before these that say how it is as a rule."""
+PAST_MIN: Final = 16
+"""Samples of the past without which nothing is compared with it."""
+
+
+@final
+class FiguresHistory:
+    """Figures of a replica in one role: a leader does what a follower does not, so its past as a follower says nothing.
+
+    heard_ms   when the newest figures came
+    """
+
+    __slots__ = ("_leads", "_samples", "heard_ms")
+
+    def __init__(self) -> None:
+        self._samples: deque[ReplicaFigures] = deque(maxlen=RECENT + PAST)
+        self._leads = False
+        self.heard_ms = 0
+
+    def add(self, figures: ReplicaFigures, leads: bool, now_ms: int) -> None:
+        """Figures have come, of the time since the last ones. The past is forgotten when the role has changed."""
+        if leads != self._leads:
+            self._samples.clear()
+            self._leads = leads
+        self._samples.append(figures)
+        self.heard_ms = now_ms
+
+    @property
+    def is_full(self) -> bool:
+        """True when there are enough samples to say how the replica is now."""
+        return len(self._samples) >= RECENT
+
+    @property
+    def recent(self) -> Sequence[ReplicaFigures]:
+        """The newest samples."""
+        return tuple(islice(self._samples, max(len(self._samples) - RECENT, 0), None))
+
+    @property
+    def past(self) -> Sequence[ReplicaFigures]:
+        """The samples before the newest ones; empty while they are too few."""
+        count = len(self._samples) - RECENT
+        return tuple(islice(self._samples, count)) if count >= PAST_MIN else ()

@@ -1,0 +1,73 @@
+"""What is measured of replicas, and when a figure is out of the ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from domain.controller.health import UNMEASURED, ReplicaFigures
+
+DEVIATIONS: Final = 6.0
+"""How many deviations above the ordinary a figure is suspicious."""
+_TO_SIGMA: Final = 1.4826
+"""Median absolute deviation -> standard deviation, where figures are normal."""
+
+
+class Measure(NamedTuple):
+    """One figure of a replica.
+
+    name       as in logs and records
+    read       the figure in what a replica says of itself
+    floor      how far above the ordinary it has to be at least, in its own unit: small figures vary
+    ratio      how many times the ordinary it has to be at least
+    by_peers   True: the ordinary is what the other replicas of the group have; False: what this replica had before, since
+               others do not do what this one does
+    """
+
+    name: str
+    read: Callable[[ReplicaFigures], int]
+    floor: float
+    ratio: float
+    by_peers: bool
+
+
+MEASURES: Final = (
+    Measure("sync_us", lambda figures: figures.sync_us, 50_000, 4.0, True),
+    Measure("ack_us", lambda figures: figures.ack_us, 250_000, 4.0, False),
+    Measure("turn_us", lambda figures: figures.turn_us, 500_000, 4.0, False),
+    Measure("errors", lambda figures: figures.errors, 0.5, 1.0, True),
+)
+
+
+class Excess(NamedTuple):
+    """A figure that is out of the ordinary.
+
+    name       of the measure
+    level      the figure: the median of the newest samples
+    ordinary   the median of what it was compared with
+    bound      what it had to be above
+    """
+
+    name: str
+    level: float
+    ordinary: float
+    bound: float
+
+
+def level_of(measure: Measure, samples: Sequence[ReplicaFigures]) -> float | None:
+    """The median of a figure over samples; None when nothing was measured."""
+    found = [value for each in samples if (value := measure.read(each)) != UNMEASURED]
+    return median(found) if found else None
+
+
+def excess_of(measure: Measure, recent: Sequence[ReplicaFigures], ordinary: Sequence[ReplicaFigures]) -> Excess | None:
+    """How far a replica's `recent` samples are above the `ordinary` ones; None when they are not, or cannot be compared."""
+    level = level_of(measure, recent)
+    found = [value for each in ordinary if (value := measure.read(each)) != UNMEASURED]
+    if level is None or not found:
+        return None
+    middle = median(found)
+    spread = median([abs(value - middle) for value in found]) * _TO_SIGMA
+    bound = max(middle + measure.floor, middle + DEVIATIONS * spread, middle * measure.ratio)
+    return Excess(measure.name, level, middle, bound) if level > bound else None

@@ -1,0 +1,134 @@
+"""The detector moves leadership away from a replica that is slow, and from no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from controller.grey.detector import BETWEEN_MS, GreyDetector
+from controller.grey.ejections import FIRST_MS, LONGEST_MS, PROBES
+from controller.grey.verdict import Held, Move, Returned
+from tests.controller.grey.group import ENOUGH, SECOND_MS, ToldGroup
+
+
+@pytest.mark.parametrize(
+    ("figure", "value"), [("sync_us", 400_000), ("ack_us", 900_000), ("turn_us", 3_000_000), ("errors", 3)]
+)
+def test_leadership_leaves_a_leader_whose_figure_is_out_of_the_ordinary(figure: str, value: int) -> None:
+    told = ToldGroup()
+    assert told.run(ENOUGH) == []
+    told.slow(1, **{figure: value})
+    decided = told.run(30)
+    assert isinstance(decided[0], Move)
+    assert (decided[0].source, decided[0].target in (2, 3)) == (1, True)
+    assert [each.name for each in decided[0].excesses] == [figure]
+    assert decided[0].excesses[0].level > decided[0].excesses[0].bound
+
+
+def test_nobody_is_moved_for_a_slow_moment() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    for _ in range(10):
+        told.slow(1, sync_us=2_000_000)
+        told.run(3)
+        told.slow(1, sync_us=3_000)
+        told.run(20)
+    assert told.verdicts == []
+
+
+def test_a_cause_that_all_share_moves_nobody() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    for replica in (1, 2, 3):
+        told.slow(replica, sync_us=800_000)
+    assert told.run(120) == []
+    for replica in (1, 2, 3):
+        told.slow(replica, turn_us=5_000_000)
+    assert not [each for each in told.run(60) if isinstance(each, Move)]
+
+
+def test_the_target_is_the_member_with_the_best_figures() -> None:
+    told = ToldGroup(replicas=4)
+    told.slow(2, sync_us=40_000)
+    told.run(ENOUGH)
+    told.slow(1, sync_us=900_000)
+    told.group = replace(told.group, members=told.group.members[:3])
+    decided = told.run(30)
+    assert isinstance(decided[0], Move)
+    assert decided[0].target == 3
+
+
+def test_a_member_that_is_dead_or_slow_itself_is_no_target() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    told.alive.discard(("broker-a", 2))
+    told.slow(3, errors=5)
+    told.slow(1, sync_us=900_000)
+    decided = told.run(30)
+    assert decided
+    assert all(isinstance(each, Held) for each in decided)
+    assert "no other member" in str(decided[0])
+
+
+def test_a_group_is_moved_once_in_a_minute_at_most() -> None:
+    told = ToldGroup(replicas=9)
+    told.run(ENOUGH)
+    moves: list[int] = []
+    for _ in range(300):
+        told.slow(told.group.leader, sync_us=900_000)
+        moves += [told.now_ms for each in told.run(1) if isinstance(each, Move)]
+    assert len(moves) >= 2
+    assert all(later - sooner >= BETWEEN_MS for sooner, later in pairwise(moves))
+
+
+def test_at_most_a_third_of_the_replicas_is_out() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector, replicas=6)
+    told.run(ENOUGH)
+    most = 0
+    for _ in range(600):
+        told.slow(told.group.leader, sync_us=900_000)
+        told.run(1)
+        most = max(most, detector.out())
+    assert most == 2
+
+
+def test_who_was_moved_away_from_returns_after_its_time_and_probes_and_stays_longer_the_next_time() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector)
+    told.run(ENOUGH)
+    told.slow(1, sync_us=900_000)
+    (move,) = [each for each in told.run(30) if isinstance(each, Move)]
+    assert move.out_ms == FIRST_MS
+    assert not detector.is_fit("broker-a", 1)
+    assert not [each for each in told.run(300) if isinstance(each, Returned)], "it is still slow"
+    told.slow(1, sync_us=3_000)
+    assert [each for each in told.run(PROBES + 10) if isinstance(each, Returned)] == [Returned("broker-a", 1)]
+    assert detector.is_fit("broker-a", 1)
+    told.lead(1)
+    told.run(ENOUGH)
+    told.slow(1, sync_us=900_000)
+    (again,) = [each for each in told.run(60) if isinstance(each, Move)]
+    assert again.out_ms == 2 * FIRST_MS <= LONGEST_MS
+
+
+def test_figures_of_nobody_and_of_groups_that_are_gone_are_forgotten() -> None:
+    detector = GreyDetector()
+    for number in range(1_000):
+        detector.heard(f"made-up {number}", 1, True, ToldGroup().figures[1], SECOND_MS)
+    told = ToldGroup(detector)
+    told.run(1)
+    assert len(detector._histories) == 3
+
+
+def test_figures_that_are_old_say_nothing() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    told.slow(1, sync_us=900_000)
+    told.run(3)
+    alive, told.alive = told.alive, set()
+    assert told.run(60) == []
+    told.alive = alive
+    assert [each for each in told.run(30) if isinstance(each, Move)]

@@ -1,0 +1,98 @@
+"""The record of figures: bounded, and the same verdicts when it is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller.grey import record
+from controller.grey.detector import GreyDetector
+from controller.grey.record import FiguresRecord
+from controller.grey.replay import replay
+from controller.grey.verdict import Move, Verdict
+from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures
+from tests.controller.grey.group import ENOUGH, ToldGroup
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+
+class Recorded:
+    """A judge whose work is recorded."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self.record = FiguresRecord(disk)
+        self._judge = GreyDetector()
+
+    def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
+        self.record.heard(group, replica, leads, figures, now_ms)
+        self._judge.heard(group, replica, leads, figures, now_ms)
+
+    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+        known = list(groups)
+        verdicts = self._judge.look(known, alive, now_ms)
+        self.record.looked(known, verdicts, now_ms)
+        self.record.flush()
+        return verdicts
+
+    def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
+        self._judge.moved(move, is_done, now_ms)
+
+    def is_fit(self, group: str, replica: int) -> bool:
+        return self._judge.is_fit(group, replica)
+
+
+def test_a_replay_decides_what_was_decided() -> None:
+    disk = MemoryDisk(VirtualClock())
+    judge = Recorded(disk)
+    told = ToldGroup(judge)
+    told.run(ENOUGH)
+    told.slow(1, sync_us=900_000)
+    told.run(100)
+    told.slow(1, sync_us=3_000)
+    told.run(30)
+    judge.record.close()
+    compared = replay(record.read(disk), GreyDetector())
+    moves = [each for each in told.verdicts if isinstance(each, Move)]
+    assert [each[1:] for each in compared.recorded] == [(each.group, each.source, each.target) for each in moves]
+    assert [verdict for _, verdict in compared.decided] == told.verdicts
+    assert moves
+
+
+def test_a_record_is_bounded_and_a_torn_line_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "FILE_BYTES", 20_000)
+    disk = MemoryDisk(VirtualClock())
+    judge = Recorded(disk)
+    told = ToldGroup(judge)
+    told.run(1_000)
+    judge.record.close()
+    sizes = [disk.size(f"figures/{which}") for which in (0, 1)]
+    assert all(0 < size <= 20_000 for size in sizes)
+    lines = record.read(disk)
+    assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)  # type: ignore[type-var]
+    assert any("group" in line for line in lines[: len(lines) // 2])
+    disk.open("figures/0").append(b'{"at": 12, "of"')
+    assert len(record.read(disk)) == len(lines)
+    assert replay(record.read(disk), GreyDetector()).decided == []
+
+
+def test_a_disk_that_refuses_costs_lines_and_nothing_else() -> None:
+    disk = MemoryDisk(VirtualClock())
+    judge = Recorded(disk)
+
+    def refuse(operation: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    disk.watch = refuse
+    ToldGroup(judge).run(5)
+    assert judge.record.dropped > 0
+
+
+def test_lines_that_wait_are_bounded() -> None:
+    judge = Recorded(MemoryDisk(VirtualClock()))
+    for number in range(10_000):
+        judge.record.heard("broker-a", number, False, ReplicaFigures(), number)
+    assert judge.record.dropped > 0
+    judge.record.flush()
+    assert judge.record._bytes == 0
