@@ -30,9 +30,13 @@ BROKER = "apache"
 
 
 def sides_of(shape: Shape) -> tuple[str, ...]:
-    """Who is compared: Apache has no MQTT. A single client, as in shapes of latency, has one gateway."""
+    """Who is compared: Apache has no MQTT. A single client, as in shapes of latency, has one gateway.
+
+    Apache's proxy is left out for latency over remoting: the load does not end there.
+    """
     if shape.unit == "latency":
-        return (*OURS, GATEWAYS[0]) if shape.port == "mqtt" else (*OURS, PROXIES[0], GATEWAYS[0], BROKER)
+        proxies = () if shape.port in ("mqtt", "remoting") else (PROXIES[0],)
+        return (*OURS, *proxies, GATEWAYS[0], *(() if shape.port == "mqtt" else (BROKER,)))
     return (*OURS, *GATEWAYS) if shape.port == "mqtt" else (*OURS, *PROXIES, *GATEWAYS)
 
 

@@ -70,6 +70,14 @@ class Heartbeats:
             if heard.connection is connection:
                 self._heard[key] = heard._replace(at_ms=NEVER, connection=None)
 
+    def connections(self, group: str) -> list[object]:
+        """The connections by which replicas of a group were last heard, each once."""
+        return list(
+            dict.fromkeys(
+                heard.connection for (name, _), heard in self._heard.items() if name == group and heard.connection is not None
+            )
+        )
+
     def is_alive(self, group: str, replica_id: int, now_ms: int) -> bool:
         """True for a replica that was heard in time."""
         heard = self._heard.get((group, replica_id))

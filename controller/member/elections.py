@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
+from controller.groups.knowledge import informed
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
@@ -27,8 +28,8 @@ class Elections:
     look_ms   time between two looks
     """
 
-    def __init__(self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock) -> None:
-        self.look_ms = LOOK_MS
+    def __init__(self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock, look_ms: int = LOOK_MS) -> None:
+        self.look_ms = look_ms
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
@@ -59,7 +60,7 @@ class Elections:
         for group in self._heartbeats.due(self._member.groups, now_ms):
             if group.name not in self._under_way:
                 self._under_way.add(group.name)
-                election = ElectLeader(group.name, self._heartbeats.live(group, now_ms), leader_epoch=group.leader_epoch)
+                election = informed(ElectLeader(group.name, leader_epoch=group.leader_epoch), group, self._heartbeats, now_ms)
                 self._member.change(election, partial(self._elected, group))
 
     def _elected(self, before: StoreGroup, answer: GroupAnswer | None) -> None:

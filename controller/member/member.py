@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Set
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from controller.groups import command
 from controller.groups.bounds import is_within
@@ -44,6 +44,17 @@ ReadDone = Callable[[GroupRefusal | None], None]
 log = logging.getLogger("headgate.controller")
 
 
+class PendingRead(NamedTuple):
+    """A read that waits for its confirmation.
+
+    due_ns   when the wait is over, monotonic
+    done     gets the result
+    """
+
+    due_ns: int
+    done: ReadDone
+
+
 @final
 class ControllerMember:
     """One member. It begins with `start`, and ends with `stop`, or by itself with a reason in `failure`.
@@ -74,8 +85,7 @@ class ControllerMember:
         self._peers = peers
         self._clock = clock
         self._proposals = Proposals()
-        self._reads: dict[int, ReadDone] = {}
-        self._read_due: dict[int, int] = {}
+        self._reads: dict[int, PendingRead] = {}
         self._ticket = 0
         self._compacted = persisted.snapshot.index
         self._timer: Timer | None = None
@@ -159,8 +169,7 @@ class ControllerMember:
         if refusal is not None:
             done(GroupRefusal.NOT_LEADING)
             return
-        self._reads[self._ticket] = done
-        self._read_due[self._ticket] = self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS
+        self._reads[self._ticket] = PendingRead(self._clock.monotonic_ns() + ANSWER_MS * MILLISECOND_NS, done)
         self._mark()
 
     def revise(self, there: Set[int], complete: bool) -> None:
@@ -181,7 +190,7 @@ class ControllerMember:
         now = self._clock.monotonic_ns()
         self._timer = self._clock.call_at(now + TICK_MS * MILLISECOND_NS, self._tick)
         self._proposals.expire(now)
-        self._lose_reads([ticket for ticket, due in self._read_due.items() if due <= now])
+        self._lose_reads([ticket for ticket, read in self._reads.items() if read.due_ns <= now])
         self._do(self._raft.tick)
 
     def _do(self, step: Callable[[], None]) -> None:
@@ -234,10 +243,9 @@ class ControllerMember:
         for entry in ready.committed:
             self._apply_entry(entry)
         for read in ready.reads:
-            self._read_due.pop(read.ticket, None)
-            done = self._reads.pop(read.ticket, None)
-            if done is not None:
-                done(None)
+            pending = self._reads.pop(read.ticket, None)
+            if pending is not None:
+                pending.done(None)
         self._lose_reads(list(ready.lost_reads))
         if ready.committed and ready.committed[-1].index - self._compacted >= ENTRIES_KEPT:
             self._compacted = ready.committed[-1].index
@@ -253,10 +261,9 @@ class ControllerMember:
 
     def _lose_reads(self, tickets: list[int]) -> None:
         for ticket in tickets:
-            self._read_due.pop(ticket, None)
-            done = self._reads.pop(ticket, None)
-            if done is not None:
-                done(GroupRefusal.NOT_LEADING)
+            pending = self._reads.pop(ticket, None)
+            if pending is not None:
+                pending.done(GroupRefusal.NOT_LEADING)
 
     def _fail(self, reason: str) -> None:
         log.error("this controller takes part no more: %s", reason)

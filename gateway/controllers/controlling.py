@@ -60,7 +60,7 @@ class Controlling:
         self._founding = founding
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
         self._clock = clock
-        self._connections: dict[ClientConnection, dict[tuple[str, int], None]] = {}
+        self._connections: set[ClientConnection] = set()
         self._settings = {"notify_role_changed": "true", "scan_ms": str(LOOK_MS)}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -74,9 +74,16 @@ class Controlling:
     def joined(self, member: ControllerMember) -> None:
         """The group is known, and this controller takes part."""
         self.member = member
-        self.elections = Elections(member, self.heartbeats, self._clock)
+        self.elections = Elections(member, self.heartbeats, self._clock, int(self._settings["scan_ms"]))
         member.applied = self._applied
         self.elections.start()
+
+    def close(self) -> None:
+        """Take part no more. Whoever waits is told that the fate of its change is not known."""
+        if self.elections is not None:
+            self.elections.stop()
+        if self.member is not None:
+            self.member.stop()
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // MILLISECOND_NS
@@ -125,14 +132,13 @@ class Controlling:
 
     def _hear(self, connection: ClientConnection, command: HearReplica) -> None:
         if connection not in self._connections:
-            self._connections[connection] = {}
+            self._connections.add(connection)
             connection.on_close.append(partial(self._closed, connection))
-        self._connections[connection][command.group, command.report.id] = None
         self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
         connection.answer(Done(command.ticket))
 
     def _closed(self, connection: ClientConnection) -> None:
-        del self._connections[connection]
+        self._connections.discard(connection)
         self.heartbeats.closed(connection)
         if self.elections is not None:
             self.elections.hurry()
@@ -144,8 +150,8 @@ class Controlling:
             return
         if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
             return
-        for connection, replicas in self._connections.items():
-            if any(name == group.name for name, _ in replicas):
+        for connection in self.heartbeats.connections(group.name):
+            if isinstance(connection, ClientConnection):
                 connection.answer(LeaderChanged(None, group))
 
     def _query_settings(self, connection: ClientConnection, command: QueryControllerSettings) -> None:

@@ -182,7 +182,6 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.nameserver.controller_composition",
     "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.cluster_access",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",

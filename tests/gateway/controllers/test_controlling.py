@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.groups import heartbeats
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
 from controller.member.member import ANSWER_MS
@@ -160,6 +161,41 @@ def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> N
     assert isinstance(told, LeaderChanged)
     assert told.group.leader == 2, "the connection of the leader has ended: that is as good as silence"
     assert stranger.events == []
+
+
+def test_heartbeats_of_replicas_that_do_not_exist_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", 8)
+    broker = world.broker()
+    before = sum(map(len, _containers(world.controlling)))
+    for number in range(100):
+        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0))
+        broker.take()
+    assert world.controlling.heartbeats.dropped == 92
+    assert sum(map(len, _containers(world.controlling))) <= before + 1, "the connection is known once"
+
+
+def _containers(controlling: Controlling) -> list[Any]:
+    return [each for each in vars(controlling).values() if isinstance(each, dict | set | list)]
+
+
+def test_settings_that_were_changed_before_the_group_is_known_hold(world: World) -> None:
+    controlling = Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock)
+    broker = Broker(controlling)
+    broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
+    assert broker.take() == Done(1)
+    assert world.controlling.member is not None
+    controlling.joined(world.controlling.member)
+    assert controlling.elections is not None
+    assert controlling.elections.look_ms == 200
+
+
+def test_a_controller_that_closes_leaves_nobody_waiting(world: World) -> None:
+    broker = world.broker()
+    broker.ask(ChangeGroup(1, SetMinInSync(NAME, 2)))
+    world.controlling.close()
+    assert isinstance(broker.take(), Refused)
+    broker.ask(QueryGroups(2, [NAME]))
+    assert broker.take() == GroupsFound(2, GroupRefusal.NOT_LEADING, ())
 
 
 def test_notices_of_new_leaders_can_be_turned_off(world: World) -> None:
