@@ -52,6 +52,9 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "recovered_cut_records": parts.recovered.cut_records,
         "recovered_copied_bytes": parts.recovered.copied_bytes,
         "log_open_files": parts.segments.open_files,
+        "log_scrubbed_bytes_total": parts.scrubber.checked_bytes,
+        "log_scrub_passes_total": parts.scrubber.passes,
+        "log_damaged_parts": len(parts.scrubber.damaged),
         "log_lost_records": commit.mark.promise.lost_records,
         "log_lost_bytes": commit.mark.promise.lost_bytes,
     }

@@ -63,7 +63,9 @@ from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
 from store.log.promise import Promise, PromiseMark, incarnation_at
 from store.log.reader import RecordReader
+from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments
+from store.log.survey import Stretch
 from store.message_log import StoredLog
 from store.once import OnceAppends
 from store.parts import CallParts, StoreFiles, StoreParts
@@ -211,6 +213,9 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
         segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction, events,
         lambda: 1.0 if files.disk.held else admission.free_ratio, ReadHolds(state, index),
     )  # fmt: skip
+    scrubber = Scrubber(
+        segments, lambda: commit.synced, lambda: commit.writer.incarnation, config.scrub_days, partial(_damaged, events)
+    )
     recall = TimerRecall(index, clock, wheel, reader, writer)
     client_appends = ClientAppends(writer, Outbox(wheel, transactions, clock), state)
     once = OnceAppends(client_appends.append, writer, appender, state, index, clock, config, events)
@@ -218,7 +223,7 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     removal = GroupRemoval(ledger, state, writer, clock)
     parts = StoreParts(
         segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
-        retention, Census(ledger), once, removal, events, recovered,
+        retention, scrubber, Census(ledger), once, removal, events, recovered,
     )  # fmt: skip
     calls = CallParts(HeldCalls(events), listeners, reading, hot, client_appends, writer, compaction, metadata)
     return _opened(files.disk, clock, config, parts, calls)
@@ -279,6 +284,14 @@ def _load_keys(keys: KeyIndex, position: int, segments: Segments, events: StoreE
             StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
             "run `headgate check` on the data directory",
         )  # fmt: skip
+
+
+def _damaged(events: StoreEvents, stretch: Stretch) -> None:
+    """Tell a damaged part of the log that the scrubber has found."""
+    cause = f"{stretch}; who reads it is refused, and the rest is served"
+    events.tell(
+        StoreEventKind.DAMAGED, stretch.file, cause, "look at the disk; `headgate repair` sets it aside at the next start"
+    )
 
 
 LOG: Final = StorageEngine(StoreConfig, open_store)

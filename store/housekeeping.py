@@ -31,6 +31,7 @@ class Housekeeping:
 
     _spills   writes out index rows when memory is above its bound
     _rests    packs lease tables that have not changed for a while, and counts
+    _scrubs   checks the log for damage
     _looks    how often `_rest` is still called before the next second
     """
 
@@ -42,6 +43,7 @@ class Housekeeping:
         self._clock = clock
         self._spills = Turns(clock)
         self._rests = Turns(clock)
+        self._scrubs = Turns(clock)
         self._rest_ns = clock.monotonic_ns()
         self._looks = 0
         self._timer: Timer | None = None
@@ -84,6 +86,8 @@ class Housekeeping:
         parts.once.check()
         parts.group_removal.check()
         parts.keys.drop_before(parts.segments.first)
+        if not self._scrubs.busy:
+            self._scrubs.run(parts.scrubber.second(), _nothing, _ignored)
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
 
     def _rest(self) -> None:
@@ -135,6 +139,7 @@ class Housekeeping:
                 timer.cancel()
         self._spills.stop()
         self._rests.stop()
+        self._scrubs.stop()
         self._end_backups()
         parts.retention.stop()
         parts.once.stop()

@@ -23,6 +23,7 @@ from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader
+from store.log.scrub import Scrubber
 from store.log.segment import Segments
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
@@ -55,6 +56,7 @@ class StoreParts:
     open_transactions    half messages
     checkpointer         writes checkpoints
     retention            deletes old segments
+    scrubber             looks for damage of the log
     census               counts of leases
     once                 keys of appends that are carried out once
     group_removal        deletion of groups
@@ -76,6 +78,7 @@ class StoreParts:
     open_transactions: OpenTransactions
     checkpointer: Checkpointer
     retention: Retention
+    scrubber: Scrubber
     census: Census
     once: OnceAppends
     group_removal: GroupRemoval
