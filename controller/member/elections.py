@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
@@ -28,8 +28,17 @@ class Elections:
     look_ms   time between two looks
     """
 
-    def __init__(self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock, look_ms: int = LOOK_MS) -> None:
+    def __init__(
+        self,
+        member: ControllerMember,
+        heartbeats: Heartbeats,
+        clock: Clock,
+        look_ms: int = LOOK_MS,
+        preferring: Callable[[ElectLeader], ElectLeader] = lambda election: election,
+    ) -> None:
+        """`preferring` gives an election its preferences among replicas whose logs are equal."""
         self.look_ms = look_ms
+        self._preferring = preferring
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
@@ -60,8 +69,8 @@ class Elections:
         for group in self._heartbeats.due(self._member.groups, now_ms):
             if group.name not in self._under_way:
                 self._under_way.add(group.name)
-                election = informed(ElectLeader(group.name, leader_epoch=group.leader_epoch), group, self._heartbeats, now_ms)
-                self._member.change(election, partial(self._elected, group))
+                election = ElectLeader(group.name, self._heartbeats.live(group, now_ms), leader_epoch=group.leader_epoch)
+                self._member.change(self._preferring(election), partial(self._elected, group))
 
     def _elected(self, before: StoreGroup, answer: GroupAnswer | None) -> None:
         self._under_way.discard(before.name)

@@ -13,6 +13,7 @@ from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import ReplicaFigures
 from domain.event import Event
 
 
@@ -91,12 +92,14 @@ class HearReplica(Command):
     group        store group
     report       what the replica says of itself
     timeout_ms   for how long it counts as alive; 0: as long as usual
+    figures    what it has measured since its last heartbeat; None: it does not measure
     """
 
     ticket: object
     group: str
     report: ReplicaReport
     timeout_ms: int
+    figures: ReplicaFigures | None = None
 
 
 @dataclass(slots=True)

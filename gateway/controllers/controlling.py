@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, final
 
+from controller.grey.detector import GreyDetector
+from controller.grey.record import FiguresRecord
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.knowledge import informed
 from controller.member.elections import LOOK_MS, Elections
 from controller.member.founding import Founding
+from controller.member.grey_moves import GreyMoves
 from controller.member.identity import MemberIdentity
 from controller.member.member import ControllerMember
 from domain.address import endpoint_text
@@ -55,6 +58,7 @@ class Controlling:
     def __init__(self, founding: Founding, endpoints: list[tuple[str, int]], clock: Clock) -> None:
         self.member: ControllerMember | None = None
         self.elections: Elections | None = None
+        self.grey: GreyMoves | None = None
         self.greeted: Callable[[MemberIdentity], None] = _nobody
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self._founding = founding
@@ -71,17 +75,21 @@ class Controlling:
             GreetController: self._greet, TellController: self._tell,
         }  # fmt: skip
 
-    def joined(self, member: ControllerMember) -> None:
-        """The group is known, and this controller takes part."""
+    def joined(self, member: ControllerMember, record: FiguresRecord) -> None:
+        """The group is known, and this controller takes part. `record` gets what replicas measure."""
         self.member = member
-        self.elections = Elections(member, self.heartbeats, self._clock, int(self._settings["scan_ms"]))
+        self.grey = GreyMoves(member, self.heartbeats, self._clock, GreyDetector(), record)
+        self.elections = Elections(member, self.heartbeats, self._clock, int(self._settings["scan_ms"]), self.grey.preferring)
         member.applied = self._applied
         self.elections.start()
+        self.grey.start()
 
     def close(self) -> None:
         """Take part no more. Whoever waits is told that the fate of its change is not known."""
         if self.elections is not None:
             self.elections.stop()
+        if self.grey is not None:
+            self.grey.stop()
         if self.member is not None:
             self.member.stop()
 
@@ -135,6 +143,8 @@ class Controlling:
             self._connections.add(connection)
             connection.on_close.append(partial(self._closed, connection))
         self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
+        if self.grey is not None and command.figures is not None:
+            self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))
 
     def _closed(self, connection: ClientConnection) -> None:

@@ -51,6 +51,8 @@ COUNTERS: Final = {
     "controller_term": "Term of the controllers' raft that it knows",
     "controller_members": "Controllers of its group, those that only follow too",
     "controller_store_groups": "Store groups that the controllers know",
+    "controller_moves_total": "Moves of leadership away from replicas that are slow",
+    "controller_moves_left_total": "Looks at which a leader was slow, and was left: the log says why",
     "controller_messages_unread_total": "Messages of other controllers that could not be read",
     "nameservers": "Name servers at which this node registers itself",
     "nameservers_registered": "Those of them at which it is registered",

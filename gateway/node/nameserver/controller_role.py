@@ -77,6 +77,8 @@ class ControllerRole(AloneRole):
             "controller_members": len(member.members),
             "controller_store_groups": len(member.groups),
             "controller_messages_unread_total": member.unread,
+            "controller_moves_total": 0 if self.controlling.grey is None else self.controlling.grey.moves,
+            "controller_moves_left_total": 0 if self.controlling.grey is None else self.controlling.grey.held,
         }
 
     def lines(self) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final, final
 
+from controller.grey.record import FiguresRecord
 from controller.member import identity as identities
 from controller.member.founding import Founding
 from controller.member.member import ControllerMember
@@ -88,7 +89,7 @@ class GroupJoining:
         if member.failure:
             log.error("this controller takes part in nothing: %s. Move the folder controller/ away, and it comes back as new",
                       member.failure)  # fmt: skip
-        self._controlling.joined(member)
+        self._controlling.joined(member, FiguresRecord(self._disk))
         member.start()
 
     def _greeted(self) -> None:

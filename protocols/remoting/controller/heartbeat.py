@@ -1,8 +1,14 @@
-"""Heartbeats of brokers to a controller: code 904 (RocketMQ's BrokerHeartbeatRequestHeader)."""
+"""Heartbeats of brokers to a controller: code 904 (RocketMQ's BrokerHeartbeatRequestHeader).
+
+Replicas of Headgate add what they measure: `syncMicros`, `ackMicros`, `turnMicros`, `errors` (domain/controller/health.py).
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
+from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.request import HearReplica
 from domain.event import Event
 from protocols.remoting import codes
@@ -10,6 +16,9 @@ from protocols.remoting.client import Client
 from protocols.remoting.controller.sync_state import APACHE_INCARNATION
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+
+FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors")
+"""Ext fields of the figures, in the order of ReplicaFigures."""
 
 
 def beat(_client: Client, frame: Frame) -> Outcome:
@@ -28,7 +37,13 @@ def beat(_client: Client, frame: Frame) -> Outcome:
         _within(args, "electionPriority", PRIORITY_LAST),
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
-    return (HearReplica(Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms),)
+    figures = _figures(args) if any(args.has(name) for name in FIGURES) else None
+    return (HearReplica(Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures),)
+
+
+def _figures(args: Arguments) -> ReplicaFigures:
+    sync, ack, turn, errors = (_within(args, name, UNMEASURED) for name in FIGURES)
+    return ReplicaFigures(sync, ack, turn, max(errors, 0))
 
 
 def _within(args: Arguments, name: str, absent: int) -> int:

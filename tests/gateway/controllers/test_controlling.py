@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from controller.grey import record
+from controller.grey.history import PAST_MIN, RECENT
+from controller.grey.record import FiguresRecord
 from controller.groups import heartbeats
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
@@ -13,6 +16,8 @@ from controller.member.member import ANSWER_MS
 from domain.command import Command
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetMinInSync
+from domain.controller.group import StoreGroup
+from domain.controller.health import ReplicaFigures
 from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
     ChangeControllerSettings,
@@ -33,6 +38,7 @@ from gateway.controllers.controlling import Controlling
 from tests.connection_driver import StrictDriver
 from tests.controller.groups.sample import CLUSTER, NAME, members, says
 from tests.controller.member.stage import Stage
+from tests.store.disk import MemoryDisk
 
 ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
 
@@ -73,8 +79,9 @@ class World(Stage):
         for number, address in zip(self.numbers, ("a:1", "b:1", "c:1"), strict=True):
             founding.heard(address, MemberIdentity(number, frozenset(self.numbers)))
         self.led_by = node.number
+        self.disk = MemoryDisk(self.clock)
         self.controlling = Controlling(founding, ENDPOINTS, self.clock)
-        self.controlling.joined(node.member)
+        self.controlling.joined(node.member, FiguresRecord(self.disk))
 
     def broker(self) -> Broker:
         return Broker(self.controlling)
@@ -184,7 +191,7 @@ def test_settings_that_were_changed_before_the_group_is_known_hold(world: World)
     broker.ask(ChangeControllerSettings(1, {"scan_ms": "200"}))
     assert broker.take() == Done(1)
     assert world.controlling.member is not None
-    controlling.joined(world.controlling.member)
+    controlling.joined(world.controlling.member, FiguresRecord(world.disk))
     assert controlling.elections is not None
     assert controlling.elections.look_ms == 200
 
@@ -231,3 +238,48 @@ def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
     broker.ask(GreetController(1, 9, (1, 2)))
     assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3))
     assert heard == [MemberIdentity(9, frozenset({1, 2}))]
+
+
+def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_it_is_well(world: World) -> None:
+    brokers = {each: world.broker() for each in (1, 2, 3)}
+    figures = dict.fromkeys(brokers, ReplicaFigures(3_000))
+
+    def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            for number, broker in brokers.items():
+                broker.ask(HearReplica(0, NAME, says(number), 0, figures[number]))
+            world.clock.run_for(1_000)
+
+    def group() -> StoreGroup:
+        assert world.controlling.member is not None
+        found = world.controlling.member.groups.group(NAME)
+        assert found is not None
+        return found
+
+    grow = ChangeGroup(1, AlterSet(NAME, 1, group().leader_epoch, group().set_epoch, members(1, 2, 3)))
+    pass_by(1)
+    brokers[1].ask(grow)
+    pass_by(RECENT + PAST_MIN)
+    assert (group().leader, group().in_sync) == (1, (1, 2, 3))
+    figures[1] = ReplicaFigures(900_000)
+    pass_by(20)
+    after = group()
+    assert after.leader in (2, 3)
+    assert after.in_sync == (1, 2, 3), "who is slow stays in sync"
+    other = ({2, 3} - {after.leader}).pop()
+    del brokers[after.leader]
+    world.controlling.heartbeats.closed(after.leader)
+    pass_by(15)
+    assert group().leader == other, "the slow one has the lower id, and is passed over"
+    world.controlling.close()
+    lines = record.read(world.disk)
+    assert [line["move"] for line in lines if "move" in line] == [[NAME, 1, after.leader]]
+
+
+def test_figures_of_made_up_groups_are_not_kept(world: World) -> None:
+    broker = world.broker()
+    for number in range(1_000):
+        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0, ReplicaFigures(1)))
+    world.clock.run_for(2_000)
+    world.controlling.close()
+    assert not [line for line in record.read(world.disk) if "figures" in line]

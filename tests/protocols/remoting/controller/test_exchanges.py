@@ -19,6 +19,7 @@ from domain.controller.change import (
     RegisterReplica,
 )
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.health import ReplicaFigures
 from domain.controller.request import (
     ChangeControllerSettings,
     ChangeGroup,
@@ -370,6 +371,12 @@ PEERS = {"n0": "10.0.0.1:9878", "n1": "10.0.0.2:9878"}
         (
             java(904, {**HEART, "epoch": "-7", "maxOffset": "-9", "electionPriority": "-3", "incarnation": "log-1"}),
             HearReplica(None, "broker-a", ReplicaReport(1, "log-1", -1, -1, -1), 10_000),
+            Done(None),
+            (header(0, "", "Heart beat success"), b""),
+        ),
+        (
+            java(904, {**HEART, "syncMicros": "2500", "turnMicros": "-9", "errors": "-4"}),
+            HearReplica(None, "broker-a", ReplicaReport(1, APACHE, 2, 100, 5), 10_000, ReplicaFigures(2_500, -1, -1, 0)),
             Done(None),
             (header(0, "", "Heart beat success"), b""),
         ),

@@ -1,0 +1,128 @@
+"""Leadership moves away from replicas that are slow: the judge's verdicts become elections of the leading controller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Final, final
+
+from controller.grey.measure import Excess
+from controller.grey.record import FiguresRecord
+from controller.grey.verdict import Held, Move, ReplicaJudge, Returned
+from controller.groups.heartbeats import Heartbeats
+from controller.groups.knowledge import informed
+from controller.member.member import ControllerMember
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ElectLeader
+from domain.controller.group import PRIORITY_LAST
+from domain.controller.health import ReplicaFigures
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+
+LOOK_MS: Final = 1_000
+"""Time between two looks at the figures of all groups."""
+log = logging.getLogger("headgate.controller")
+
+
+@final
+class GreyMoves:
+    """Every controller hears the figures, so that one which takes over the lead knows them. Only the one that leads decides.
+
+    moves   moves that were carried out since the start
+    held    moves that were left, for the reasons that the log has
+    """
+
+    def __init__(
+        self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock, judge: ReplicaJudge, record: FiguresRecord
+    ) -> None:
+        self.moves = 0
+        self.held = 0
+        self._member = member
+        self._heartbeats = heartbeats
+        self._clock = clock
+        self._judge = judge
+        self._record = record
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + LOOK_MS * MILLISECOND_NS, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._record.close()
+
+    def heard(self, group: str, replica: int, figures: ReplicaFigures) -> None:
+        """A replica has said how it is. What is said of groups that there are not is left out."""
+        known = self._member.groups.group(group)
+        if known is None or known.replica(replica) is None:
+            return
+        now_ms, leads = self._now_ms(), known.leader == replica
+        self._judge.heard(group, replica, leads, figures, now_ms)
+        if self._member.leads:
+            self._record.heard(group, replica, leads, figures, now_ms)
+
+    def preferring(self, election: ElectLeader) -> ElectLeader:
+        """The election with the slow replicas last among those whose logs are equal."""
+        live = tuple(
+            each if self._judge.is_fit(election.group, each.id) else replace(each, priority=PRIORITY_LAST)
+            for each in election.live
+        )
+        return replace(election, live=live)
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // MILLISECOND_NS
+
+    def _look(self) -> None:
+        self.start()
+        if not self._member.leads:
+            return
+        now_ms, groups = self._now_ms(), list(self._member.groups)
+        alive = [
+            (each.name, replica.id)
+            for each in groups
+            for replica in each.replicas
+            if self._heartbeats.is_alive(each.name, replica.id, now_ms)
+        ]
+        verdicts = self._judge.look(groups, alive, now_ms)
+        self._record.looked(groups, verdicts, now_ms)
+        self._record.flush()
+        for verdict in verdicts:
+            if isinstance(verdict, Move):
+                self._move(verdict, now_ms)
+            elif isinstance(verdict, Held):
+                self.held += 1
+                log.warning(
+                    "store group %s: replica %s leads and is slow (%s), and leads on: %s", verdict.group, verdict.source,
+                    _text(verdict.excesses), verdict.reason,
+                )  # fmt: skip
+            elif isinstance(verdict, Returned):
+                log.info("store group %s: replica %s is as fast as the others again", verdict.group, verdict.replica)
+
+    def _move(self, move: Move, now_ms: int) -> None:
+        group = self._member.groups.group(move.group)
+        if group is None:
+            return
+        log.warning(
+            "store group %s: replica %s leads and is slow (%s): replica %s should lead; %s is not preferred for %s s",
+            move.group, move.source, _text(move.excesses), move.target, move.source, move.out_ms // 1_000,
+        )  # fmt: skip
+        election = ElectLeader(move.group, designated=move.target, leader_epoch=group.leader_epoch)
+        self._member.change(informed(election, group, self._heartbeats, now_ms), partial(self._moved, move))
+
+    def _moved(self, move: Move, answer: GroupAnswer | None) -> None:
+        is_done = answer is not None and answer.refusal is None
+        self.moves += is_done
+        self._judge.moved(move, is_done, self._now_ms())
+        if not is_done:
+            why = "its fate is not known" if answer is None or answer.refusal is None else answer.refusal.value
+            log.warning("store group %s: leadership could not be moved to replica %s: %s", move.group, move.target, why)
+
+
+def _text(excesses: Iterable[Excess]) -> str:
+    """Figures of a verdict, for people."""
+    return ", ".join(f"{each.name} {each.level:,.0f}, usual {each.ordinary:,.0f}, bound {each.bound:,.0f}" for each in excesses)
