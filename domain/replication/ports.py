@@ -1,0 +1,128 @@
+"""The log of a replica, as what replicates it sees it: in its life as a follower, and in its life as a leader.
+
+open_follower --> FollowerLog --promote--> LeaderStore --close; open_follower--> FollowerLog ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from domain.errors import Failure, StoreError
+from domain.message_store import MessageStore
+from domain.replication.message import Era
+
+
+class ReplicaDataError(StoreError):
+    """Bytes that are no whole batches, not the next ones of the log, or damaged."""
+
+
+class FollowerLog(Protocol):
+    """A replica that follows, or waits for somebody to follow. It serves nobody.
+
+    Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
+
+    first         position of its first byte
+    written       position behind its last whole batch
+    synced        position below which it is durable
+    applied       position below which index and state have it
+    incarnation   identity of the log, 1 to 2^63 - 1
+    continues     incarnation of the log all of whose flushed records this one has, after a power failure; 0: none
+    broken        why it takes nothing any more: its disk has failed; None while it works
+    """
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def synced(self) -> int: ...
+    @property
+    def applied(self) -> int: ...
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def continues(self) -> int: ...
+    @property
+    def broken(self) -> Failure | None: ...
+
+    def eras(self) -> Sequence[Era]:
+        """The eras of the log, ascending."""
+
+    def append(self, position: int, data: bytes) -> None:
+        """Write bytes of the leader's log at `position`, which is `written`. Raises ReplicaDataError; a disk that fails breaks
+        the log."""
+
+    def sync(self, done: Callable[[], None]) -> None:
+        """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
+
+    def confirm(self, position: int) -> None:
+        """All members of the SyncStateSet have the log up to `position`: apply it, as far as it is there, in short turns."""
+
+    def cut(self, position: int, done: Callable[[], None]) -> None:
+        """Cut the log off at the end of a batch, durably; then call `done`. Raises ReplicaDataError below `applied`."""
+
+    def begin_anew(self, first: int, incarnation: int) -> None:
+        """Throw everything away, and begin an empty log at `first` under a new identity. Raises OSError."""
+
+    def drop_before(self, first: int) -> None:
+        """The leader keeps nothing before `first`: delete such segments, as soon as no checkpoint needs them."""
+
+    def promote(self, epoch: int) -> LeaderStore:
+        """Apply the rest of the log, and lead in `epoch`. This object is not used any more. Raises StoreError."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
+class LeaderLog(Protocol):
+    """The log of a replica that leads.
+
+    first         position of its first byte
+    written       position up to which it is written
+    synced        position below which it is durable
+    epoch         leader epoch
+    incarnation   identity of the log
+    begin         where its log ended when it was promoted
+    """
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def synced(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def begin(self) -> int: ...
+
+    def eras(self) -> Sequence[Era]:
+        """The eras of the log, ascending."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Whole batches and fillers from `position` on, `size` bytes or less, but one batch at least; b"" at the end.
+
+        The newest bytes come from memory. Raises StoreError for damage, and for a position before `first`; OSError.
+        """
+
+    def follow_progress(self, told: Callable[[], None]) -> None:
+        """Call `told` whenever `written` or `synced` has advanced, from now on."""
+
+    def confirm(self, written: int, synced: int) -> None:
+        """All members of the SyncStateSet have the log up to these positions."""
+
+    def members(self, count: int, least: int) -> None:
+        """The SyncStateSet has `count` members, and appends above `flushed` need `least`."""
+
+    def depose(self, failure: Failure) -> None:
+        """Somebody else leads: answer everything that waits with `failure`. The store is closed next."""
+
+
+class LeaderStore(MessageStore, Protocol):
+    """The open store of a replica that leads: its ports, and its log."""
+
+    @property
+    def replica(self) -> LeaderLog: ...
