@@ -2,8 +2,8 @@
 
 follower                                        leader
 Follow            -->
-                  <--  Followed, or FollowRefused
-Held              -->  (often)
+                  <--  FollowAccepted, or FollowRefused
+LogHeld              -->  (often)
                   <--  LogBytes  (often; also without bytes, as a sign that the leader lives)
 """
 
@@ -42,7 +42,7 @@ class FollowRefusal(Enum):
 
 @dataclass(slots=True)
 class Follow(Command):
-    """A replica wants to follow -> Followed or FollowRefused.
+    """A replica wants to follow -> FollowAccepted or FollowRefused.
 
     group         store group
     replica       id of the replica
@@ -64,7 +64,7 @@ class Follow(Command):
 
 
 @dataclass(slots=True)
-class Followed(Event):
+class FollowAccepted(Event):
     """The answer to Follow: records come from now on.
 
     epoch   leader epoch
@@ -111,7 +111,7 @@ class LogBytes(Event):
 
 
 @dataclass(slots=True)
-class Held(Command):
+class LogHeld(Command):
     """What a follower has. No answer.
 
     epoch     leader epoch in which it follows

@@ -21,30 +21,35 @@ class FollowerLog(Protocol):
     """A replica that follows, or waits for somebody to follow. It serves nobody.
 
     Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
-
-    first         position of its first byte
-    written       position behind its last whole batch
-    synced        position below which it is durable
-    applied       position below which index and state have it
-    incarnation   identity of the log, 1 to 2^63 - 1
-    continues     incarnation of the log all of whose flushed records this one has, after a power failure; 0: none
-    broken        why it takes nothing any more: its disk has failed; None while it works
     """
 
     @property
-    def first(self) -> int: ...
+    def first(self) -> int:
+        """Position of its first byte."""
+
     @property
-    def written(self) -> int: ...
+    def written(self) -> int:
+        """Position behind its last whole batch."""
+
     @property
-    def synced(self) -> int: ...
+    def synced(self) -> int:
+        """Position below which it is durable."""
+
     @property
-    def applied(self) -> int: ...
+    def applied(self) -> int:
+        """Position below which index and state have it."""
+
     @property
-    def incarnation(self) -> int: ...
+    def incarnation(self) -> int:
+        """Identity of the log, 1 to 2^63 - 1."""
+
     @property
-    def continues(self) -> int: ...
+    def continues(self) -> int:
+        """Incarnation of the log all of whose flushed records this one has, after a power failure; 0: none."""
+
     @property
-    def broken(self) -> Failure | None: ...
+    def broken(self) -> Failure | None:
+        """Why it takes nothing any more: its disk has failed; None while it works."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""
@@ -76,28 +81,31 @@ class FollowerLog(Protocol):
 
 
 class LeaderLog(Protocol):
-    """The log of a replica that leads.
-
-    first         position of its first byte
-    written       position up to which it is written
-    synced        position below which it is durable
-    epoch         leader epoch
-    incarnation   identity of the log
-    begin         where its log ended when it was promoted
-    """
+    """The log of a replica that leads."""
 
     @property
-    def first(self) -> int: ...
+    def first(self) -> int:
+        """Position of its first byte."""
+
     @property
-    def written(self) -> int: ...
+    def written(self) -> int:
+        """Position behind its last whole batch."""
+
     @property
-    def synced(self) -> int: ...
+    def synced(self) -> int:
+        """Position below which it is durable."""
+
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """Leader epoch."""
+
     @property
-    def incarnation(self) -> int: ...
+    def incarnation(self) -> int:
+        """Identity of the log, 1 to 2^63 - 1."""
+
     @property
-    def begin(self) -> int: ...
+    def begin(self) -> int:
+        """Where its log ended when it was promoted."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""
@@ -125,4 +133,5 @@ class LeaderStore(MessageStore, Protocol):
     """The open store of a replica that leads: its ports, and its log."""
 
     @property
-    def replica(self) -> LeaderLog: ...
+    def replica(self) -> LeaderLog:
+        """Its log."""
