@@ -17,6 +17,7 @@ from domain.controller.change import (
     CleanReplicas,
     ElectLeader,
     GroupChange,
+    RecoverGroup,
     RegisterReplica,
     SetMinInSync,
 )
@@ -29,6 +30,7 @@ KINDS: Final[dict[int, type[GroupChange]]] = {
     4: ElectLeader,
     5: CleanReplicas,
     6: SetMinInSync,
+    7: RecoverGroup,
 }
 """Numbers in the log: a number that was used is never another kind's."""
 _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}

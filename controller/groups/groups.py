@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, final
 
-from controller.groups import election, membership, registration
+from controller.groups import election, membership, recovery, registration
 from controller.groups.bounds import is_within
 from controller.groups.ruling import Ruling
 from domain.controller.answer import GroupAnswer, GroupRefusal
@@ -16,6 +16,7 @@ from domain.controller.change import (
     CleanReplicas,
     ElectLeader,
     GroupChange,
+    RecoverGroup,
     RegisterReplica,
     SetMinInSync,
 )
@@ -91,6 +92,8 @@ def _rule(group: StoreGroup, change: GroupChange) -> Ruling:
         return registration.register(group, change)
     if isinstance(change, ApplyId):
         return registration.apply_id(group, change)
+    if isinstance(change, RecoverGroup):
+        return recovery.recover(group, change)
     if isinstance(change, CleanReplicas):
         return registration.clean(group, change)
     assert isinstance(change, SetMinInSync)

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from controller.groups.election import electorate
-from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.group import UNKNOWN, ReplicaReport, StoreGroup
+from domain.controller.request import ReplicaHeard
 
 TIMEOUT_MS: Final = 10_000
 """How long a replica counts as alive without a word, when it names no time of its own."""
@@ -21,7 +22,7 @@ NEVER: Final = -TIMEOUT_MS_MAX
 """When a replica was last heard whose connection has ended."""
 
 
-class ReplicaHeard(NamedTuple):
+class HeartbeatKept(NamedTuple):
     """The last heartbeat of a replica.
 
     at_ms        when
@@ -50,7 +51,7 @@ class Heartbeats:
 
     def __init__(self, now_ms: int) -> None:
         self._since_ms = now_ms
-        self._heard: dict[tuple[str, int], ReplicaHeard] = {}
+        self._heard: dict[tuple[str, int], HeartbeatKept] = {}
         self.dropped = 0
 
     def heard(self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int) -> None:
@@ -62,7 +63,7 @@ class Heartbeats:
             if len(self._heard) >= REPLICAS_HEARD_MAX:
                 self.dropped += 1
                 return
-        self._heard[key] = ReplicaHeard(now_ms, timeout_ms, report, connection)
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection)
 
     def closed(self, connection: object) -> None:
         """A connection has ended: the replica behind it counts as dead until it is heard again."""
@@ -94,6 +95,14 @@ class Heartbeats:
         alive = [each.id for each in group.replicas if self.is_alive(group.name, each.id, now_ms)]
         return tuple(self._heard[group.name, each].report for each in alive)
 
+    def words(self, group: StoreGroup, now_ms: int) -> tuple[ReplicaHeard, ...]:
+        """What was last heard of the replicas of a group, of those that were heard at all."""
+        found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
+        return tuple(
+            ReplicaHeard(each.report, now_ms - each.at_ms if each.at_ms != NEVER else UNKNOWN, not _is_over(each, now_ms))
+            for each in found
+        )
+
     def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:
         """The replicas of a group that are dead."""
         return tuple(each.id for each in group.replicas if self.is_dead(group.name, each.id, now_ms))
@@ -111,5 +120,5 @@ class Heartbeats:
         return bool(live) if group.leader else bool(electorate(group, live))
 
 
-def _is_over(heard: ReplicaHeard, now_ms: int) -> bool:
+def _is_over(heard: HeartbeatKept, now_ms: int) -> bool:
     return now_ms - heard.at_ms > heard.timeout_ms

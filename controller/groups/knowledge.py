@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controller.groups.heartbeats import Heartbeats
-from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, GroupChange
+from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, GroupChange, RecoverGroup
 from domain.controller.group import StoreGroup
 
 
@@ -13,7 +13,7 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
     """The change with what is known of the replicas of its group; what a client said of that does not count."""
     if group is None:
         return change
-    if isinstance(change, ElectLeader):
+    if isinstance(change, ElectLeader | RecoverGroup):
         return replace(change, live=heartbeats.live(group, now_ms))
     if isinstance(change, AlterSet):
         return replace(change, dead=heartbeats.dead(group, now_ms))

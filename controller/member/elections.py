@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, final
 
 from controller.groups.heartbeats import Heartbeats
+from controller.groups.knowledge import informed
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
@@ -69,7 +70,9 @@ class Elections:
         for group in self._heartbeats.due(self._member.groups, now_ms):
             if group.name not in self._under_way:
                 self._under_way.add(group.name)
-                election = ElectLeader(group.name, self._heartbeats.live(group, now_ms), leader_epoch=group.leader_epoch)
+                asked = ElectLeader(group.name, leader_epoch=group.leader_epoch)
+                election = informed(asked, group, self._heartbeats, now_ms)
+                assert isinstance(election, ElectLeader)
                 self._member.change(self._preferring(election), partial(self._elected, group))
 
     def _elected(self, before: StoreGroup, answer: GroupAnswer | None) -> None:

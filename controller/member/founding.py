@@ -63,6 +63,11 @@ class Founding:
         return next((address for address, each in self._heard.items() if each.node == node), "")
 
     @property
+    def places(self) -> dict[int, str]:
+        """Identity -> the address at which it answers."""
+        return {each.node: address for address, each in self._heard.items()}
+
+    @property
     def missing(self) -> list[str]:
         """Addresses at which nobody answers."""
         return [address for address in self._addresses if address not in self._heard]

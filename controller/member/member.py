@@ -117,6 +117,18 @@ class ControllerMember:
         """Identities of all members that the log goes to, ascending."""
         return self._raft.configuration.nodes
 
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """Identities of those who vote, ascending; in a change of members those before and those after it."""
+        found = self._raft.configuration
+        return tuple(sorted(found.voters | found.outgoing))
+
+    @property
+    def learners(self) -> tuple[int, ...]:
+        """Identities of those who get the log and do not vote, ascending."""
+        found = self._raft.configuration
+        return tuple(sorted(found.learners - found.outgoing))
+
     def start(self) -> None:
         """Begin to take part."""
         self._tick()

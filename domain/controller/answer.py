@@ -28,6 +28,8 @@ class GroupRefusal(Enum):
     NO_CANDIDATE = "no member of the SyncStateSet is alive: nobody leads"
     ELECTION_FAILED = "no member of the SyncStateSet that was asked for is alive"
     ALIVE = "a replica that would be removed is alive, or leads"
+    NOT_TYPED = "the name of the store group is not written once more as it is"
+    MEMBER_COMES_BACK = "a member of the SyncStateSet is there: an election loses nothing, ask for that"
     LAST_MEMBER = "no replica would remain that has all records"
 
 

@@ -126,6 +126,27 @@ class CleanReplicas(GroupChange):
 
 
 @dataclass(frozen=True, slots=True)
+class RecoverGroup(GroupChange):
+    """An operator gives the SyncStateSet up, since no member of it comes back: a replica becomes its only member, and leads.
+
+    What the members had and this replica lacks is lost, acknowledged or not. It is the only way to such an election.
+
+    replica     the one that leads from then on: registered, alive, and no learner
+    set_epoch   epoch of the SyncStateSet that is given up
+    typed       the name of the group, which the operator has written once more
+    live        what the replicas that were alive when the change was proposed said of themselves
+
+    Refusals: UNKNOWN_GROUP; NOT_TYPED; OLD_SET_EPOCH; MEMBER_COMES_BACK, when an election finds a leader without it;
+    NOT_A_REPLICA; NOT_ALIVE.
+    """
+
+    replica: int
+    set_epoch: int
+    typed: str
+    live: tuple[ReplicaReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SetMinInSync(GroupChange):
     """Change how many members of the SyncStateSet a send above `flushed` needs.
 

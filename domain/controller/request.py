@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
@@ -15,6 +16,9 @@ from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.event import Event
+
+GROUPS_LISTED_MAX: Final = 32
+"""Store groups in one answer to ListStoreGroups."""
 
 
 @dataclass(slots=True)
@@ -59,6 +63,80 @@ class GroupsFound(Event):
     ticket: object
     refusal: GroupRefusal | None
     groups: Sequence[tuple[StoreGroup, frozenset[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaHeard:
+    """What the controller that leads has last heard of a replica.
+
+    report   what the replica said of itself
+    age_ms   milliseconds since then; -1: its connection has ended
+    alive    True: it counts as alive
+    """
+
+    report: ReplicaReport
+    age_ms: int
+    alive: bool
+
+
+@dataclass(slots=True)
+class ListStoreGroups(Command):
+    """Store groups in the order of their names, GROUPS_LISTED_MAX of them at most -> StoreGroupsListed.
+
+    after   names behind this one; "": all
+    names   those of these names; empty: all
+    """
+
+    ticket: object
+    after: str = ""
+    names: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class StoreGroupsListed(Event):
+    """The answer to ListStoreGroups.
+
+    refusal   None, or NOT_LEADING
+    groups    each with what was heard of its replicas
+    more      True: there are others behind the last one
+    """
+
+    ticket: object
+    refusal: GroupRefusal | None
+    groups: Sequence[tuple[StoreGroup, Sequence[ReplicaHeard]]]
+    more: bool = False
+
+
+@dataclass(slots=True)
+class QueryController(Command):
+    """How this controller is -> ControllerFound. Every controller answers it."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class ControllerFound(Event):
+    """The answer to QueryController.
+
+    node      identity of its log
+    term      the newest term that it knows; 0 before its group is known
+    leads     True: it leads, as far as it knows
+    leader    identity of the controller that leads; 0: unknown
+    voters    identities of those who vote
+    learners  identities of those who only get the log
+    places    identity -> host:port at which it answers, of those that this one reaches
+    failure   why it takes part in nothing; "": it takes part, or waits for its group
+    """
+
+    ticket: object
+    node: int
+    term: int
+    leads: bool
+    leader: int
+    voters: Sequence[int]
+    learners: Sequence[int]
+    places: Mapping[int, str]
+    failure: str
 
 
 @dataclass(slots=True)

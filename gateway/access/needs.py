@@ -237,6 +237,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     broker_admin.QueryNodePolicy: _cluster(GET),
     controller_request.ChangeGroup: _cluster(UPDATE),
     controller_request.QueryGroups: _cluster(GET),
+    controller_request.ListStoreGroups: _cluster(GET),
+    controller_request.QueryController: _cluster(GET),
     controller_request.QueryControllers: _cluster(GET),
     controller_request.HearReplica: _cluster(UPDATE),
     controller_request.QueryControllerSettings: _cluster(GET),

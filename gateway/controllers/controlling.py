@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, final
@@ -18,20 +19,25 @@ from controller.member.member import ControllerMember
 from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import ElectLeader, GroupChange
+from domain.controller.change import ElectLeader, GroupChange, RecoverGroup
 from domain.controller.group import StoreGroup
 from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
+    GROUPS_LISTED_MAX,
     ChangeControllerSettings,
     ChangeGroup,
+    ControllerFound,
     ControllerSettingsFound,
     ControllersFound,
     GroupChanged,
     GroupsFound,
     HearReplica,
+    ListStoreGroups,
+    QueryController,
     QueryControllers,
     QueryControllerSettings,
     QueryGroups,
+    StoreGroupsListed,
 )
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -39,6 +45,8 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
+
+log = logging.getLogger("headgate.controller")
 
 GROUP_NAME: Final = "headgate"
 """Name of the controllers' raft group, as mqadmin shows it."""
@@ -71,6 +79,7 @@ class Controlling:
         """All commands of domain.controller."""
         return {
             ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
+            ListStoreGroups: self._list, QueryController: self._this,
             QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
             GreetController: self._greet, TellController: self._tell,
         }  # fmt: skip
@@ -129,6 +138,36 @@ class Controlling:
         else:
             member.read(confirmed)
 
+    def _list(self, connection: ClientConnection, command: ListStoreGroups) -> None:
+        member = self.member
+
+        def confirmed(refusal: GroupRefusal | None) -> None:
+            if refusal is not None or member is None:
+                connection.answer(StoreGroupsListed(command.ticket, GroupRefusal.NOT_LEADING, ()))
+                return
+            known = {each.name: each for each in member.groups}
+            wanted = sorted(name for name in (command.names or known) if name in known and name > command.after)
+            now_ms = self._now_ms()
+            found = [(known[name], self.heartbeats.words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
+            connection.answer(StoreGroupsListed(command.ticket, None, found, len(wanted) > GROUPS_LISTED_MAX))
+
+        if member is None:
+            confirmed(GroupRefusal.NOT_LEADING)
+        else:
+            member.read(confirmed)
+
+    def _this(self, connection: ClientConnection, command: QueryController) -> None:
+        member, own = self.member, self._founding.identity.node
+        if member is None:
+            connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, ""))
+            return
+        connection.answer(
+            ControllerFound(
+                command.ticket, own, member.term, member.leads, member.leader, member.voters, member.learners,
+                self._founding.places, member.failure,
+            )
+        )  # fmt: skip
+
     def _controllers(self, connection: ClientConnection, command: QueryControllers) -> None:
         """Every controller answers. Controllers are named n0, n1, … in the order of the settings, as Apache's are."""
         member = self.member
@@ -154,9 +193,21 @@ class Controlling:
             self.elections.hurry()
 
     def _applied(self, change: GroupChange, answer: GroupAnswer) -> None:
-        """Tell the replicas of a group who leads now, when this controller leads: they ask by themselves only each 5 s."""
+        """Tell the replicas of a group who leads now, when this controller leads: they ask by themselves only each 5 s.
+
+        A group without a leader gets one at once: a leader that has started again was deposed.
+        """
         group = answer.group
-        if not isinstance(change, ElectLeader) or group is None or answer.refusal is not None:
+        if group is None or answer.refusal is not None:
+            return
+        if isinstance(change, RecoverGroup):
+            log.warning(
+                "store group %s: an operator has given up its SyncStateSet; replica %s leads in epoch %s with log %s, and what "
+                "it lacks is lost", group.name, change.replica, group.leader_epoch, group.members[0].incarnation,
+            )  # fmt: skip
+        if not group.leader and self.elections is not None:
+            self.elections.hurry()
+        if not isinstance(change, ElectLeader | RecoverGroup):
             return
         if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
             return

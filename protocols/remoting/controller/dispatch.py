@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from protocols.remoting import codes
-from protocols.remoting.controller import change, heartbeat, inquiry, peer, settings
+from protocols.remoting.controller import change, heartbeat, inquiry, own, peer, settings
 from protocols.remoting.dispatch import Reader
 
 READERS: Final[Mapping[int, Reader]] = {
@@ -24,4 +24,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.APPLY_BROKER_ID: change.apply_id,
     codes.GREET_CONTROLLER: peer.greet,
     codes.TELL_CONTROLLER: peer.tell,
+    codes.LIST_STORE_GROUPS: own.list_groups,
+    codes.CHANGE_STORE_GROUP: own.change_group,
+    codes.GET_CONTROLLER: own.controller,
 }

@@ -1,6 +1,7 @@
 """The body SyncStateSet, and the fields that name a leader (RocketMQ's SyncStateSet, ElectMasterResponseHeader).
 
-{"syncStateSet":[1,2],"syncStateSetEpoch":3}; of nodes of Headgate also "incarnations":{"1":"…","2":"…"}
+{"syncStateSet":[1,2],"syncStateSetEpoch":3}; of groups with nodes of Headgate also "incarnations":{"1":"…","2":"…"}, of the
+members, and "group", the whole group (group_form.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final
 
 from domain.controller.group import SetMember, StoreGroup
 from protocols.remoting import bean, fastjson
+from protocols.remoting.controller import group_form
 
 APACHE_INCARNATION: Final = "apache"
 """The incarnation of every log of Apache's brokers."""
@@ -20,6 +22,8 @@ def body(group: StoreGroup) -> bytes:
     named = {str(each.id): each.incarnation for each in group.members if each.incarnation != APACHE_INCARNATION}
     if named:
         found["incarnations"] = named
+    if any(each.incarnation not in ("", APACHE_INCARNATION) for each in group.replicas):
+        found["group"] = group_form.write(group)
     return fastjson.dumps(found)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Final, NamedTuple
 from unittest import mock
 
-from controller.groups import election, membership, registration
+from controller.groups import election, membership, recovery, registration
 from controller.groups.ruling import Ruling
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import AlterSet
-from domain.controller.group import SetMember, StoreGroup
+from domain.controller.group import ReplicaReport, SetMember, StoreGroup
 from tests.controller.groups.model import run
 
 
@@ -63,11 +63,37 @@ def _leader_starts_again() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _given_up_too_soon() -> Iterator[None]:
+    """An operator's recovery is made while a member of the set is there."""
+    with mock.patch.object(recovery, "electorate", return_value=[]):
+        yield
+
+
+@contextmanager
+def _anybody_wins() -> Iterator[None]:
+    """An election without a candidate takes any replica that is alive, without an operator: an unclean election."""
+    before = election.electorate
+
+    def anybody(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0) -> list[ReplicaReport]:
+        live = tuple(live)
+        registered = {each.member for each in group.replicas}
+        return before(group, live, asker) or [each for each in live if SetMember(each.id, each.incarnation) in registered]
+
+    with mock.patch.object(election, "electorate", anybody):
+        yield
+
+
 class GroupBug(NamedTuple):
-    """One bug. `seeds`: how many are enough to find it."""
+    """One bug.
+
+    seeds      how many are enough to find it
+    recovers   True: in runs with recoveries by an operator
+    """
 
     put_back: Callable[[], AbstractContextManager[None]]
     seeds: int
+    recovers: bool = False
 
 
 BUGS: Final[dict[str, GroupBug]] = {
@@ -76,6 +102,8 @@ BUGS: Final[dict[str, GroupBug]] = {
     "wiped-disk-wins": GroupBug(_wiped_disk_wins, 20),
     "old-set-epoch": GroupBug(_old_set_epoch, 20),
     "leader-starts-again": GroupBug(_leader_starts_again, 20),
+    "given-up-too-soon": GroupBug(_given_up_too_soon, 20, recovers=True),
+    "anybody-wins": GroupBug(_anybody_wins, 20, recovers=True),
 }
 
 
@@ -84,7 +112,7 @@ def first_seed(name: str, seeds: int) -> tuple[int, str]:
     with BUGS[name].put_back():
         for seed in range(seeds):
             try:
-                run(seed)
+                run(seed, recovers=BUGS[name].recovers)
             except AssertionError as error:
                 return seed, str(error)
     return -1, ""

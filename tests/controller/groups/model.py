@@ -8,12 +8,13 @@ by the controller. The checks run after each step; a broken one is an AssertionE
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 from random import Random
 
 from controller.groups import command, snapshot
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupAnswer, GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RegisterReplica
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RecoverGroup, RegisterReplica
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup
 
 GROUP, CLUSTER = "broker-a", "c"
@@ -75,7 +76,8 @@ class ModelReplica:
 class GroupModel:
     """One run. `step` does one thing by chance and checks everything."""
 
-    def __init__(self, seed: int, replicas: int = 3) -> None:
+    def __init__(self, seed: int, replicas: int = 3, recovers: bool = False) -> None:
+        """`recovers`: an operator gives up SyncStateSets now and then, none of whose members is there."""
         self.random = Random(seed)
         self.groups, self.mirror = StoreGroups(), StoreGroups()
         self.replicas = [ModelReplica(number) for number in range(1, replicas + 1)]
@@ -83,7 +85,9 @@ class GroupModel:
         self.acknowledged: list[Record] = []
         self.leaders: dict[int, int] = {}
         self.records = 0
-        self.elections = 0
+        self.elections = self.recoveries = 0
+        self.recovers = recovers
+        self.given_up = 0
         for each in self.replicas:
             self.apply(ApplyId(GROUP, CLUSTER, each.id, f"node-{each.id}", f"host-{each.id}:1"))
             self.start(each)
@@ -120,6 +124,8 @@ class GroupModel:
             assert leader is not None
             assert leader.member in after.members, "the leader is not in its set"
         assert not before.members or after.members, "the set is empty"
+        led = after.leader and (after.leader, after.leader_epoch) != (before.leader, before.leader_epoch)
+        assert not led or isinstance(change, ElectLeader | RecoverGroup), "a leader without an election"
         if isinstance(change, ElectLeader) and after.leader_epoch > before.leader_epoch and after.leader and before.members:
             self.elections += 1
             alive = {SetMember(each.id, each.incarnation) for each in change.live}
@@ -164,6 +170,8 @@ class GroupModel:
             self.elect()
         elif self.requests:
             self.arrive(self.requests.pop(self.random.randrange(len(self.requests))))
+        if self.recovers and self.random.random() < 0.02:
+            self.recover()
         self.check()
 
     def lead(self, leader: ModelReplica) -> None:
@@ -179,7 +187,9 @@ class GroupModel:
         else:
             self.ask(leader)
         end = leader.confirmed()
-        if end > len(self.acknowledged) and leader.log[: len(self.acknowledged)] == self.acknowledged:
+        # What a leader of before has confirmed is lost with its set, whether or not it says so to a client afterwards.
+        more = leader.epoch > self.given_up and end > len(self.acknowledged)
+        if more and leader.log[: len(self.acknowledged)] == self.acknowledged:
             self.acknowledged = leader.log[:end]
 
     def replicate(self, leader: ModelReplica, follower: ModelReplica) -> None:
@@ -219,6 +229,20 @@ class GroupModel:
         if answer.refusal is None and self.random.random() < 0.7:
             self.learn(self.of(request.leader))
 
+    def recover(self) -> None:
+        """An operator wants a replica to lead. What is lost is what the members alone had."""
+        members, epoch = self.group.members, self.group.set_epoch
+        live = tuple(each.report() for each in self.replicas if each.up)
+        change = RecoverGroup(GROUP, self.random.choice(self.replicas).id, epoch, GROUP, live)
+        if self.apply(change).refusal is None:
+            self.recoveries += 1
+            self.given_up = self.group.leader_epoch - 1
+            assert not any(each.up and each.member in members for each in self.replicas), "a member that is there was given up"
+            winner = self.of(change.replica)
+            log = winner.log[: winner.flushed]
+            same = (kept == lost for kept, lost in zip(log, self.acknowledged, strict=False))
+            self.acknowledged = self.acknowledged[: sum(1 for _ in takewhile(bool, same))]
+
     def learn(self, each: ModelReplica) -> None:
         """A replica reads what the controller has decided."""
         group = self.group
@@ -256,9 +280,9 @@ class GroupModel:
             self.learn(self.of(self.group.leader))
 
 
-def run(seed: int, steps: int = 400) -> GroupModel:
+def run(seed: int, steps: int = 400, recovers: bool = False) -> GroupModel:
     """A run under a seed. Raises AssertionError when a check fails."""
-    model = GroupModel(seed)
+    model = GroupModel(seed, recovers=recovers)
     for _ in range(steps):
         model.step()
     return model

@@ -17,6 +17,7 @@ from domain.controller.change import (
     CleanReplicas,
     ElectLeader,
     GroupChange,
+    RecoverGroup,
     RegisterReplica,
     SetMinInSync,
 )
@@ -30,6 +31,7 @@ CHANGES = [
     ElectLeader(NAME, (says(1), says(2)), 1, 2, 3),
     CleanReplicas(NAME, (1, 2), (3,), True),
     SetMinInSync(NAME, 2),
+    RecoverGroup(NAME, 2, 5, NAME, (says(2),)),
 ]
 
 
@@ -44,7 +46,7 @@ def test_every_change_has_a_number_of_its_own() -> None:
     assert {type(each) for each in CHANGES} == set(command.KINDS.values())
     named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
     assert named - {GroupChange} == set(command.KINDS.values())
-    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6]
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_the_bytes_of_a_command_do_not_change() -> None:

@@ -22,6 +22,11 @@ def test_no_acknowledged_record_is_lost_by_the_controller(block: int) -> None:
     assert sum(len(each.acknowledged) for each in runs) > 5_000
 
 
+def test_only_an_operator_gives_records_up_and_only_when_no_member_is_there() -> None:
+    runs = [run(seed, recovers=True) for seed in range(200)]
+    assert sum(each.recoveries for each in runs) > 50
+
+
 @pytest.mark.parametrize("name", BUGS)
 def test_a_known_bug_is_found(name: str) -> None:
     seed, said = first_seed(name, BUGS[name].seeds)

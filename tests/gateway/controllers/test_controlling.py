@@ -15,18 +15,22 @@ from controller.member.identity import MemberIdentity
 from controller.member.member import ANSWER_MS
 from domain.command import Command
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, SetMinInSync
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
+    GROUPS_LISTED_MAX,
     ChangeControllerSettings,
     ChangeGroup,
+    ControllerFound,
     ControllerSettingsFound,
     ControllersFound,
     GroupChanged,
     GroupsFound,
     HearReplica,
+    ListStoreGroups,
+    QueryController,
     QueryControllers,
     QueryControllerSettings,
     QueryGroups,
@@ -148,6 +152,89 @@ def test_a_query_has_the_groups_that_are_known(world: World) -> None:
     event = broker.take()
     assert event.is_leader
     assert event.leader == f"n{world.led_by - 1}"
+
+
+def test_groups_are_listed_with_what_was_heard_of_their_replicas(world: World) -> None:
+    broker = world.broker()
+    for number in range(1, 2 + GROUPS_LISTED_MAX):
+        broker.ask(ChangeGroup(1, ApplyId(f"group-{number:03}", CLUSTER, 1, "node-1", "h1:10911")))
+        world.clock.run_for(100)
+        broker.take()
+    broker.ask(HearReplica(1, NAME, says(2), 0))
+    broker.take()
+    world.clock.run_for(300)
+    broker.ask(ListStoreGroups(2))
+    world.clock.run_for(100)
+    event = broker.take()
+    assert event.refusal is None
+    assert event.more
+    assert len(event.groups) == GROUPS_LISTED_MAX
+    names = [group.name for group, _ in event.groups]
+    assert names == sorted(names)
+    assert names[0] == NAME
+    (word,) = event.groups[0][1]
+    assert (word.report, word.alive) == (says(2), True)
+    assert 300 <= word.age_ms < 1_000
+    broker.ask(ListStoreGroups(3, after=names[-1]))
+    world.clock.run_for(100)
+    rest = broker.take()
+    assert not rest.more
+    assert len(rest.groups) == 2
+    broker.ask(ListStoreGroups(4, names=["unknown", NAME]))
+    world.clock.run_for(100)
+    assert [group.name for group, _ in broker.take().groups] == [NAME]
+
+
+def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(world: World) -> None:
+    broker = world.broker()
+    broker.ask(QueryController(1))
+    event = broker.take()
+    assert (event.node, event.leads, event.leader, event.failure) == (world.led_by, True, world.led_by, "")
+    assert (list(event.voters), list(event.learners)) == ([1, 2, 3], [])
+    assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
+    new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock))
+    new.ask(QueryController(2))
+    assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "")
+    new.ask(ListStoreGroups(3))
+    assert new.take().refusal is GroupRefusal.NOT_LEADING
+
+
+@pytest.mark.parametrize("ends", ["the connection of the leader ends", "the leader starts again"])
+def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> None:
+    first, second = world.broker(), world.broker()
+    assert world.controlling.member is not None
+    (group,) = world.controlling.member.groups
+    for broker, replica in ((first, 1), (second, 2)):
+        broker.ask(HearReplica(1, NAME, says(replica), 0))
+        broker.take()
+    second.ask(ChangeGroup(2, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2))))
+    world.clock.run_for(100)
+    second.take()
+    began = world.clock.monotonic_ns()
+    if ends == "the leader starts again":
+        second.ask(ChangeGroup(3, RegisterReplica(NAME, CLUSTER, 1, "h1:10911", "log-1-2")))
+    else:
+        first.connection.end()
+    world.clock.run_until(lambda: any(isinstance(each, LeaderChanged) for each in second.events), 5_000)
+    assert second.events[-1].group.leader == 2  # type: ignore[attr-defined]
+    took_ms = (world.clock.monotonic_ns() - began) / 1_000_000
+    assert took_ms < 30, "some round trips of 4 ms, and neither a heartbeat's time nor a look"
+
+
+def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    third = world.broker()
+    third.ask(HearReplica(1, NAME, says(3), 0))
+    third.take()
+    assert world.controlling.member is not None
+    (group,) = world.controlling.member.groups
+    third.ask(ChangeGroup(2, RecoverGroup(NAME, 3, group.set_epoch, NAME)))
+    world.clock.run_for(100)
+    changed, told = sorted(third.events, key=lambda each: type(each).__name__)
+    assert isinstance(changed, GroupChanged)
+    assert changed.answer.refusal is None
+    assert isinstance(told, LeaderChanged)
+    assert told.group.leader == 3
+    assert "what it lacks is lost" in caplog.text
 
 
 def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> None:

@@ -1,0 +1,105 @@
+"""How a node or a tool of Headgate asks a controller: bodies of requests 30022 to 30024 and of heartbeats, and their answers.
+
+Any controller answers 30024, and 1005, which says who leads; the others answer NOT_LEADING to all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import GroupChange
+from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import ReplicaFigures
+from domain.controller.request import ControllerFound, ReplicaHeard
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.controller import change_form, group_form
+from protocols.remoting.controller.heartbeat import FIGURES
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import RequestError
+
+Heard = tuple[StoreGroup, tuple[ReplicaHeard, ...]]
+
+
+def listing(after: str = "", names: Sequence[str] = ()) -> bytes:
+    """Body of 30022: groups with these names, or all, behind `after`."""
+    return fastjson.dumps({"after": after, "names": list(names)})
+
+
+def listed(frame: Frame) -> tuple[list[Heard], bool] | GroupRefusal:
+    """(groups, whether there are more) of an answer to 30022. Raises RequestError for an answer that is none."""
+    if frame.code == codes.CONTROLLER_NOT_LEADER:
+        return GroupRefusal.NOT_LEADING
+    found = _body(frame)
+    return [group_form.read(each) for each in bean.beans(found, "groups")], bean.flag(found, "more")
+
+
+def changing(change: GroupChange) -> bytes:
+    """Body of 30023."""
+    return fastjson.dumps(change_form.write(change))
+
+
+def changed(frame: Frame) -> GroupAnswer | None:
+    """The answer to 30023. None: it is not known whether the change is made, ask again."""
+    group = None
+    if frame.body:
+        found = bean.read(frame.body)
+        group = group_form.read(bean.table(found, "group"))[0]
+    if frame.code == codes.SUCCESS:
+        return GroupAnswer(None, group)
+    name = (frame.fields() or {}).get("refusal", "")
+    return GroupAnswer(GroupRefusal[name], group) if name in GroupRefusal.__members__ else None
+
+
+def controller_of(frame: Frame) -> ControllerFound:
+    """The answer to 30024. Raises RequestError for an answer that is none."""
+    found = _body(frame)
+    places = {_identity(node): str(where) for node, where in bean.table(found, "places").items()}
+    return ControllerFound(
+        None,
+        _identity(bean.text(found, "node")),
+        bean.number(found, "term"),
+        bean.flag(found, "leads"),
+        _identity(bean.text(found, "leader")),
+        [_identity(each) for each in bean.texts(found, "voters")],
+        [_identity(each) for each in bean.texts(found, "learners")],
+        places,
+        bean.text(found, "failure"),
+    )
+
+
+def heartbeat(
+    cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None
+) -> Mapping[str, str]:
+    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each."""
+    measured = {} if figures is None else dict(zip(FIGURES, map(str, figures), strict=True))
+    return {
+        **measured,
+        "clusterName": cluster,
+        "brokerName": group,
+        "brokerAddr": address,
+        "brokerId": str(report.id),
+        "incarnation": report.incarnation,
+        "epoch": str(report.epoch),
+        "maxOffset": str(report.position),
+        "electionPriority": str(report.priority),
+        "heartbeatTimeoutMills": str(timeout_ms),
+    }
+
+
+def told(frame: Frame) -> StoreGroup | None:
+    """The group that a notice of a new leader (1008), or an answer with a SyncStateSet, is about; None: it does not say."""
+    found = bean.table(bean.read(frame.body), "group") if frame.body else {}
+    return group_form.read(found)[0] if found else None
+
+
+def _body(frame: Frame) -> bean.Bean:
+    if frame.code != codes.SUCCESS:
+        raise RequestError(frame.code, frame.remark or f"response code {frame.code}")
+    return bean.read(frame.body)
+
+
+def _identity(text: str) -> int:
+    if not text.isdigit() or len(text) > 19:
+        raise RequestError(codes.INVALID_PARAMETER, f"{text[:40]!r} is no identity of a controller")
+    return int(text)

@@ -1,0 +1,79 @@
+"""A change of a store group as JSON: {"change": name of its class, and its fields} (domain/controller/change.py)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    GroupChange,
+    RecoverGroup,
+    RegisterReplica,
+    SetMinInSync,
+)
+from domain.controller.group import REPLICAS_MAX, SetMember
+from protocols.remoting import codes
+from protocols.remoting.bean import Bean
+from protocols.remoting.ticket import RequestError
+
+CHANGES: Final[dict[str, type[GroupChange]]] = {
+    each.__name__: each for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup)
+}
+UNSAID: Final = frozenset({"live", "dead"})
+"""Fields that the controller fills in by what it has heard: what a client says of them does not count."""
+
+
+def write(change: GroupChange) -> dict[str, object]:
+    """The change as an object. `live` and `dead` are left out."""
+    found: dict[str, object] = {"change": type(change).__name__}
+    for each in fields(change):
+        if each.name not in UNSAID:
+            value = getattr(change, each.name)
+            found[each.name] = (
+                [list(one) if isinstance(one, tuple) else one for one in value] if type(value) is tuple else value
+            )
+    return found
+
+
+def read(found: Bean) -> GroupChange:
+    """The change. Raises RequestError for an unknown change, and for a field that is missing, unknown or of another type."""
+    name = found.get("change")
+    form: Any = CHANGES.get(name) if isinstance(name, str) else None
+    if form is None:
+        raise RequestError(codes.INVALID_PARAMETER, f"change is one of {', '.join(CHANGES)}")
+    types = {each.name: str(each.type) for each in fields(form) if each.name not in UNSAID}
+    given = {key: _value(key, types.get(key, ""), value) for key, value in found.items() if key != "change"}
+    try:
+        made: GroupChange = form(**given)
+    except TypeError as error:
+        raise RequestError(codes.INVALID_PARAMETER, f"{name} lacks a field: {error}") from error
+    return made
+
+
+def _value(name: str, wanted: str, value: object) -> object:
+    if wanted == "bool" and isinstance(value, bool):
+        return value
+    if wanted == "int" and _is_number(value):
+        return value
+    if wanted == "str" and isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) <= REPLICAS_MAX:
+        if wanted == "tuple[int, ...]" and all(map(_is_number, value)):
+            return tuple(value)
+        if wanted == "tuple[SetMember, ...]" and all(map(_is_member, value)):
+            return tuple(SetMember(*each) for each in value)
+    raise RequestError(
+        codes.INVALID_PARAMETER, f"{name[:100]!r} is no field of the change, or its value is no {wanted or 'value'}"
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _is_member(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)

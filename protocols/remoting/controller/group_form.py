@@ -1,0 +1,120 @@
+"""A store group as JSON, for nodes and tools of Headgate (docs/protocols/remoting-extensions.md, 30022)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from domain.controller.group import (
+    FIRST_ID,
+    NOBODY_LEADS,
+    PRIORITY_LAST,
+    REPLICAS_MAX,
+    UNKNOWN,
+    ReplicaReport,
+    SetMember,
+    StoreGroup,
+    StoreReplica,
+)
+from domain.controller.request import ReplicaHeard
+from protocols.remoting import bean, codes
+from protocols.remoting.bean import Bean
+from protocols.remoting.ticket import RequestError
+
+_HEARD: Final = "heard"
+
+
+def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, object]:
+    """The group, and what was last heard of its replicas. The text by which a node proves its id stays here."""
+    words = {each.report.id: each for each in heard}
+    found: dict[str, object] = {
+        "cluster": group.cluster,
+        "name": group.name,
+        "nextId": group.next_id,
+        "leader": group.leader,
+        "leaderEpoch": group.leader_epoch,
+        "members": [[each.id, each.incarnation] for each in group.members],
+        "setEpoch": group.set_epoch,
+        "least": group.least,
+        "minInSync": group.min_in_sync,
+    }
+    found["replicas"] = [_replica(each, words.get(each.id)) for each in group.replicas]
+    return found
+
+
+def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, object]:
+    found: dict[str, object] = {
+        "id": replica.id,
+        "address": replica.address,
+        "incarnation": replica.incarnation,
+        "learner": replica.learner,
+        "epoch": replica.epoch,
+        "position": replica.position,
+        "heirOf": replica.heir_of,
+    }
+    if heard is not None:
+        said = heard.report
+        found[_HEARD] = {
+            "incarnation": said.incarnation,
+            "epoch": said.epoch,
+            "position": said.position,
+            "priority": said.priority,
+            "ageMs": heard.age_ms,
+            "alive": heard.alive,
+        }
+    return found
+
+
+def read(found: Bean) -> tuple[StoreGroup, tuple[ReplicaHeard, ...]]:
+    """What `write` wrote; the texts by which nodes prove their ids are empty. Raises RequestError for another object."""
+    listed = bean.beans(found, "replicas")
+    members = found.get("members", [])
+    if len(listed) > REPLICAS_MAX or not isinstance(members, list) or len(members) > REPLICAS_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"a store group has at most {REPLICAS_MAX} replicas")
+    group = StoreGroup(
+        bean.text(found, "cluster"),
+        bean.text(found, "name"),
+        bean.number(found, "nextId", FIRST_ID),
+        tuple(_read_replica(each) for each in listed),
+        bean.number(found, "leader", NOBODY_LEADS),
+        bean.number(found, "leaderEpoch"),
+        tuple(_member(each) for each in members),
+        bean.number(found, "setEpoch"),
+        bean.number(found, "least"),
+    )
+    if not group.name:
+        raise RequestError(codes.INVALID_PARAMETER, "a store group has a name")
+    return group, tuple(_read_heard(each) for each in listed if bean.table(each, _HEARD))
+
+
+def _member(found: object) -> SetMember:
+    if isinstance(found, list) and len(found) == 2:
+        number, incarnation = found
+        if type(number) is int and isinstance(incarnation, str):
+            return SetMember(number, incarnation)
+    raise RequestError(codes.INVALID_PARAMETER, "a member is [id, incarnation]")
+
+
+def _read_replica(found: Bean) -> StoreReplica:
+    return StoreReplica(
+        bean.number(found, "id"),
+        "",
+        bean.text(found, "address"),
+        bean.text(found, "incarnation"),
+        bean.flag(found, "learner"),
+        bean.number(found, "epoch", UNKNOWN),
+        bean.number(found, "position", UNKNOWN),
+        bean.text(found, "heirOf"),
+    )
+
+
+def _read_heard(found: Bean) -> ReplicaHeard:
+    said = bean.table(found, _HEARD)
+    report = ReplicaReport(
+        bean.number(found, "id"),
+        bean.text(said, "incarnation"),
+        bean.number(said, "epoch", UNKNOWN),
+        bean.number(said, "position", UNKNOWN),
+        bean.number(said, "priority", PRIORITY_LAST),
+    )
+    return ReplicaHeard(report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"))

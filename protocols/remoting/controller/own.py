@@ -1,0 +1,70 @@
+"""What nodes and tools of Headgate ask a controller: codes 30022 to 30024 (docs/protocols/remoting-extensions.md)."""
+
+from __future__ import annotations
+
+from domain.controller.request import (
+    ChangeGroup,
+    ControllerFound,
+    GroupChanged,
+    ListStoreGroups,
+    QueryController,
+    StoreGroupsListed,
+)
+from domain.event import Event
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.client import Client
+from protocols.remoting.controller import change_form, group_form
+from protocols.remoting.controller.refusal import TABLE, refused
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import Outcome, Ticket
+
+
+def list_groups(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30022 -> ListStoreGroups. An empty body means {}."""
+    found = bean.read(frame.body or b"{}")
+    return (ListStoreGroups(Ticket(frame, _listed), bean.text(found, "after"), bean.texts(found, "names")),)
+
+
+def _listed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, StoreGroupsListed)
+    if event.refusal is not None:
+        return refused(ticket, event.refusal)
+    groups = [group_form.write(group, heard) for group, heard in event.groups]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"groups": groups, "more": event.more}))
+
+
+def change_group(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30023 -> ChangeGroup."""
+    return (ChangeGroup(Ticket(frame, _changed), change_form.read(bean.read(frame.body))),)
+
+
+def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """The group as it is now goes with refusals too: who is refused learns who leads."""
+    assert isinstance(event, GroupChanged)
+    refusal, group = event.answer.refusal, event.answer.group
+    body = b""
+    if group is not None:
+        body = fastjson.dumps({"group": group_form.write(group), "alive": sorted(event.alive)})
+    if refusal is None:
+        return ticket.reply(codes.SUCCESS, body=body)
+    return ticket.reply(TABLE[refusal], {"refusal": refusal.name}, body, refusal.value)
+
+
+def controller(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30024 -> QueryController."""
+    return (QueryController(Ticket(frame, _controller)),)
+
+
+def _controller(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ControllerFound)
+    found: dict[str, object] = {
+        "node": str(event.node),
+        "term": event.term,
+        "leads": event.leads,
+        "leader": str(event.leader),
+        "voters": [str(each) for each in event.voters],
+        "learners": [str(each) for each in event.learners],
+        "places": {str(node): where for node, where in event.places.items()},
+        "failure": event.failure,
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found))

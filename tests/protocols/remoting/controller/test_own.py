@@ -1,0 +1,161 @@
+"""What nodes and tools of Headgate ask a controller: both sides of requests 30022 to 30024, and fields in others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.command import Command
+from domain.controller import change as changes
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import (
+    AlterSet,
+    ApplyId,
+    CleanReplicas,
+    ElectLeader,
+    GroupChange,
+    RecoverGroup,
+    RegisterReplica,
+    SetMinInSync,
+)
+from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.health import ReplicaFigures
+from domain.controller.request import (
+    ChangeGroup,
+    ControllerFound,
+    GroupChanged,
+    HearReplica,
+    ListStoreGroups,
+    QueryController,
+    ReplicaHeard,
+    StoreGroupsListed,
+)
+from domain.event import Event
+from protocols.remoting import codes
+from protocols.remoting.controller import asking, change_form
+from protocols.remoting.controller.notice import role_changed
+from protocols.remoting.frame import Frame
+from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to
+
+NAME = "broker-a"
+GROUP = StoreGroup(
+    "main", NAME, 4,
+    (
+        StoreReplica(1, "", "h1:10912", "log-1", epoch=2, position=700),
+        StoreReplica(2, "", "h2:10912", "log-2b", heir_of="log-2"),
+        StoreReplica(3, "", "h3:10912", "log-3", learner=True),
+    ),
+    1, 5, (SetMember(1, "log-1"), SetMember(2, "log-2")), 9, 2,
+)  # fmt: skip
+HEARD = (ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True), ReplicaHeard(ReplicaReport(3, "log-3"), -1, False))
+CHANGES: list[GroupChange] = [
+    ApplyId(NAME, "main", 1, "proof", "h1:10912"),
+    RegisterReplica(NAME, "main", 1, "hôte:10912", "log", True, 3, 1 << 40, "before"),
+    AlterSet(NAME, 1, 5, 9, (SetMember(1, "log-1"), SetMember(2, "log-2b"))),
+    ElectLeader(NAME, asker=1, designated=2, leader_epoch=5),
+    CleanReplicas(NAME, (1, 2), even_living=True),
+    SetMinInSync(NAME, 2),
+    RecoverGroup(NAME, 2, 9, NAME),
+]
+
+
+def answered(code: int, body: bytes, event: Event) -> Frame:
+    """The answer to a request, read."""
+    command = command_of(java(code, {"a": "b"}, body))
+    return decoded(reply_to(command, event))
+
+
+def asked(code: int, body: bytes) -> Command:
+    """The command of a request."""
+    return command_of(java(code, {"a": "b"}, body))
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: type(each).__name__)
+def test_a_change_arrives_as_it_was_asked_for(change: GroupChange) -> None:
+    found = asked(codes.CHANGE_STORE_GROUP, asking.changing(change))
+    assert isinstance(found, ChangeGroup)
+    assert found.change == change
+
+
+def test_every_change_has_a_form() -> None:
+    known = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
+    assert set(change_form.CHANGES.values()) == known - {GroupChange}
+
+
+def test_who_is_alive_is_not_taken_from_a_client() -> None:
+    change = ElectLeader(NAME, (ReplicaReport(2, "log-2"),))
+    found = asked(codes.CHANGE_STORE_GROUP, asking.changing(change))
+    assert isinstance(found, ChangeGroup)
+    assert found.change == ElectLeader(NAME)
+    body = b'{"change":"ElectLeader","group":"broker-a","live":[]}'
+    assert refusal_of(java(codes.CHANGE_STORE_GROUP, {"a": "b"}, body))[0] == codes.INVALID_PARAMETER
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[1]", b"{}", b'{"change":"GroupChange","group":"g"}', b'{"change":["AlterSet"],"group":"g"}',
+        b'{"change":"SetMinInSync","group":"g"}', b'{"change":"SetMinInSync","group":"g","least":"1"}',
+        b'{"change":"SetMinInSync","group":"g","least":true}', b'{"change":"SetMinInSync","group":"g","least":1,"x":1}',
+        b'{"change":"CleanReplicas","group":"g","ids":[1,"2"]}', b'{"change":"CleanReplicas","group":"g","even_living":1}',
+        b'{"change":"CleanReplicas","group":"g","ids":[' + b",".join([b"1"] * 65) + b"]}",
+        b'{"change":"AlterSet","group":"g","leader":1,"leader_epoch":1,"set_epoch":1,"members":[[1]]}',
+        b'{"change":"SetMinInSync","group":"g","least":9223372036854775808}',
+    ],
+)  # fmt: skip
+def test_what_is_no_change_is_refused(body: bytes) -> None:
+    assert refusal_of(java(codes.CHANGE_STORE_GROUP, {"a": "b"}, body))[0] == codes.INVALID_PARAMETER
+
+
+@pytest.mark.parametrize("refusal", [None, *GroupRefusal], ids=lambda each: "made" if each is None else each.name)
+@pytest.mark.parametrize("group", [GROUP, None])
+def test_the_answer_to_a_change_has_the_refusal_and_the_group(refusal: GroupRefusal | None, group: StoreGroup | None) -> None:
+    event = GroupChanged(None, GroupAnswer(refusal, group), frozenset({1}))
+    frame = answered(codes.CHANGE_STORE_GROUP, asking.changing(CHANGES[5]), event)
+    assert asking.changed(frame) == GroupAnswer(refusal, group)
+
+
+def test_an_answer_of_which_nothing_is_known_is_no_refusal() -> None:
+    frame = decoded(java(codes.SERVICE_NOT_AVAILABLE, {"refusal": "no such"}, flag=1))
+    assert asking.changed(frame) is None
+
+
+def test_groups_are_listed_with_what_was_heard_of_their_replicas() -> None:
+    body = asking.listing("broker", [NAME, "other"])
+    for asks, after, names in ((b"", "", []), (body, "broker", [NAME, "other"])):
+        found = asked(codes.LIST_STORE_GROUPS, asks)
+        assert isinstance(found, ListStoreGroups)
+        assert (found.after, list(found.names)) == (after, names)
+    event = StoreGroupsListed(None, None, [(GROUP, HEARD), (replace(GROUP, name="b"), ())], True)
+    assert asking.listed(answered(codes.LIST_STORE_GROUPS, body, event)) == (
+        [(GROUP, HEARD), (replace(GROUP, name="b"), ())],
+        True,
+    )
+    event = StoreGroupsListed(None, GroupRefusal.NOT_LEADING, ())
+    assert asking.listed(answered(codes.LIST_STORE_GROUPS, body, event)) is GroupRefusal.NOT_LEADING
+
+
+def test_a_controller_says_how_it_is() -> None:
+    assert isinstance(asked(codes.GET_CONTROLLER, b""), QueryController)
+    big = (1 << 63) - 1
+    event = ControllerFound(None, big, 7, True, big, [3, big], [5], {3: "h1:9878", big: "h2:9878"}, "its log is damaged")
+    assert asking.controller_of(answered(codes.GET_CONTROLLER, b"", event)) == event
+
+
+def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
+    report = ReplicaReport(2, "log-2b", 5, 1 << 41, 9)
+    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000)))
+    assert isinstance(found, HearReplica)
+    assert (found.group, found.report, found.timeout_ms, found.figures) == (NAME, report, 3_000, None)
+    figures = ReplicaFigures(800, -1, 12, 3)
+    found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)))
+    assert isinstance(found, HearReplica)
+    assert found.figures == figures
+
+
+def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
+    frame = decoded(role_changed(GROUP, 7))
+    assert asking.told(frame) == GROUP
+    apache = replace(GROUP, replicas=tuple(replace(each, incarnation="apache") for each in GROUP.replicas))
+    assert asking.told(decoded(role_changed(apache, 7))) is None, "Apache's brokers read what they read before"
