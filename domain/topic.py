@@ -14,19 +14,39 @@ PERM_READ_WRITE: Final = 6
 
 
 class Durability(enum.Enum):
-    """What an acknowledgement promises. Replication would add more; a single node has these two.
+    """What an acknowledgement promises. A node that is not replicated is its own only replica.
 
-    PAGE      the message is in the operating system's page cache
-    FLUSHED   the message is on the disk (fdatasync)
+    PAGE                 the message is in the operating system's page cache
+    FLUSHED              the message is on the disk (fdatasync)
+    REPLICATED           it is in the page cache of the leader and of every member of the SyncStateSet
+    REPLICATED_FLUSHED   it is on the disks of all of them
     """
 
     PAGE = "page"
     FLUSHED = "flushed"
+    REPLICATED = "replicated"
+    REPLICATED_FLUSHED = "replicated+flushed"
+
+    @property
+    def waits_for_sync(self) -> bool:
+        """True when the message is on the disk before the answer."""
+        return self in (Durability.FLUSHED, Durability.REPLICATED_FLUSHED)
+
+    @property
+    def waits_for_replicas(self) -> bool:
+        """True when the other members of the SyncStateSet have the message before the answer."""
+        return self in (Durability.REPLICATED, Durability.REPLICATED_FLUSHED)
 
     @property
     def survives(self) -> str:
         """What a message survives at this durability, in words."""
-        return "kill -9 of the server" if self is Durability.PAGE else "kill -9 and power loss"
+        return {
+            Durability.PAGE: "kill -9 of the server",
+            Durability.FLUSHED: "kill -9 and power loss",
+            Durability.REPLICATED: "kill -9, and the loss of nodes as long as one replica in sync is left",
+            Durability.REPLICATED_FLUSHED: "kill -9, power loss of all nodes, and the loss of nodes as long as one replica in "
+            "sync is left",
+        }[self]
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,16 @@ class Appender:
             placed_at(placed)
         open_batch.messages.extend(messages)
         effects = open_batch.flushed if flushed else open_batch.page
-        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns))
+        local = commit.confirmation is not None and self.is_local(messages)
+        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns, local))
+
+    def is_local(self, messages: Sequence[Message]) -> bool:
+        """True for messages whose levels ask for no other replica. What has no level of its own has the store's default one."""
+        for message in messages:
+            entry = self._index.topics.get(message.topic)
+            if entry is None or entry.settings is None or entry.settings.topic.durability.waits_for_replicas:
+                return False
+        return len(messages) > 0
 
     def _will_change(self, changes: Sequence[StateChange], flushed: bool) -> bool:
         """Note that `changes` are accepted and not durable; True when they have to wait for a sync."""

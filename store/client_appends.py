@@ -80,7 +80,7 @@ class ClientAppends:
         placed_at: Callable[[Sequence[Placed]], None] | None = None,
     ) -> None:
         """As MessageLog.append, with `placed_at` as in `Appender.add`."""
-        failure = self._writer.refusal()
+        failure = self._writer.refusal(messages)
         parks = False
         for message in messages:
             if not 0 <= message.queue_id <= limits.QUEUE_ID_MAX:

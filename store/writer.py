@@ -28,15 +28,18 @@ class StoreWriter:
         self._appender = appender
         self._admission = admission
         self._commit = commit
-        self._flushed_default = durability is Durability.FLUSHED
+        self._flushed_default = durability.waits_for_sync
 
-    def refusal(self) -> Failure | None:
-        """Why nothing can be appended now; None when it can."""
-        return self._admission.refusal()
+    def refusal(self, messages: Sequence[Message] = ()) -> Failure | None:
+        """Why nothing, or not these messages, can be appended now; None when it can."""
+        failure = self._admission.refusal()
+        if failure is None and self._commit.confirmation is not None and not self._appender.is_local(messages):
+            return self._commit.confirmation.shortage()
+        return failure
 
     def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
         """Append state changes at the store's default level; refused when the store takes nothing."""
-        failure = self._admission.refusal()
+        failure = self.refusal()
         if failure is None:
             self._appender.add((), changes, done, self._flushed_default)
         elif done is not None:
@@ -45,7 +48,7 @@ class StoreWriter:
     def append_made(self, make: Callable[[], Sequence[StateChange]], done: Done | None) -> None:
         """Append the changes that `make` returns, at the store's default level. `make` changes memory with the changes that it
         makes, so it is called only when the store takes them: memory never forgets what the log still has."""
-        failure = self._admission.refusal()
+        failure = self.refusal()
         if failure is None:
             self._appender.add((), make(), done, self._flushed_default)
         elif done is not None:
@@ -66,7 +69,7 @@ class StoreWriter:
 
     def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Append due messages and the progress of their delivery in one commit; refused when the store takes nothing."""
-        failure = self._admission.refusal()
+        failure = self.refusal(messages)
         if failure is None:
             self._appender.add(messages, changes, done, False)
         else:

@@ -7,7 +7,7 @@ a sync share the next sync, and are written just before it, unless one of them w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
@@ -21,18 +21,18 @@ from store.full import is_full
 from store.log import batch
 from store.log.batch import Writer
 from store.log.cache import TailCache
-from store.log.open_batch import Done, Effects, OpenBatch
+from store.log.confirmation import Confirmation
+from store.log.full_disk import FullDisk
+from store.log.open_batch import Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
 from store.log.segment import Segments
 from store.log.sync_delay import SyncDelay
+from store.log.timeouts import AppendTimeouts, Waiting
 from store.log.waiters import SyncWaiters
 from store.state import change
 
 HELD_BYTES_MAX: Final = 1024 * 1024
 """A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""
-
-_FULL_NS: Final = 1_000_000_000
-"""Time between two attempts to write on a full disk."""
 
 
 @final
@@ -50,9 +50,9 @@ class GroupCommit:
     mark             tells, behind each sync, what the log has promised
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
-    full             why nothing is written until there is room on the disk; None while there is
     writes, written_bytes, syncs, sync_ns   counters since the start
     state_bytes      bytes of state records written, or applied by recovery, since the start
+    confirmation     the replicas that batches wait for; None: this log is not replicated
     appends          time from the acceptance of appends to their answers
     sync_times       time of syncs
     _open            the batch that appends go into
@@ -85,15 +85,16 @@ class GroupCommit:
         self.base = segments.active.base
         self._syncing = False
         self._flush_timer: Timer | None = None  # syncs writes that no append waits for
-        self._timeout_timer: Timer | None = None  # answers appends whose sync takes too long
+        self._timeouts = AppendTimeouts(clock, events, config.flush_timeout_ms, self._what_waits)
         self._sync_delay = SyncDelay()
         self._delay_timer: Timer | None = None  # ends the delay before a sync
         self._waiting = 0
         self._sync_waiters = SyncWaiters(events)
-        self._full_timer: Timer | None = None  # tries again on a full disk
+        self._full = FullDisk(clock, events, self._write_again, self.stop)
         self._rolling = False  # the segment has its filler, and its successor does not exist yet
+        self._closed = False
+        self.confirmation: Confirmation | None = None
         self.broken: Failure | None = None
-        self.full: Failure | None = None
         self._first_mark: Promise | None = None
         self.end = segments.end
         self.written = segments.end
@@ -111,10 +112,13 @@ class GroupCommit:
 
     def close(self) -> None:
         """Stop writing and close the files, unless a sync under way still uses them."""
-        for timer in (self._flush_timer, self._timeout_timer, self._delay_timer, self._full_timer):
+        for timer in (self._flush_timer, self._delay_timer):
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
+        self._closed = True
+        self._full.end()
+        self._timeouts.end()
         self.mark.close()
         if not self._syncing:
             self._segments.close()
@@ -140,57 +144,61 @@ class GroupCommit:
             self.mark.begin(self._first_mark)
             self._first_mark = None
 
-    def stop(self, what: str, error: OSError) -> None:
-        """Take no more writes: `what`, another write of the store, has failed with `error`."""
-        self._stop_writing(what, error)
+    def lead(self) -> None:
+        """From now on batches wait for other replicas: this one leads a store group."""
+        self.confirmation = Confirmation(self._clock, self._events, self._config.flush_timeout_ms, self._reach, self.end)
+
+    def confirm(self, written: int, synced: int) -> None:
+        """All members of the SyncStateSet have the log up to these positions."""
+        if self.confirmation is not None and self.broken is None:
+            self.confirmation.confirm(written, synced)
+            self._wake_sync_waiters()
+
+    def depose(self, failure: Failure) -> None:
+        """Take no more writes, and answer everything that waits with `failure`: another replica leads."""
+        self.broken = self.broken or failure
+        self._fail(failure)
+        if self._open is not None:
+            self._seal(self._open)
+        self._write_sealed()
 
     def refusal(self) -> Failure | None:
         """Why nothing is written now: STORE_UNAVAILABLE; None while the log works."""
-        return self.broken if self.broken is not None else self.full
+        return self.broken if self.broken is not None else self._full.failure
 
     def failed(self, what: str, error: OSError) -> None:
         """Take note that `what`, a write of the store, has failed: on a full disk writes go on later, else never."""
         if is_full(error):
             self.fill(what, error)
         else:
-            self._stop_writing(what, error)
+            self.stop(what, error)
 
     def fill(self, what: str, error: OSError) -> None:
         """Take no more writes until there is room: `what`, a write of the store that was undone, has found the disk full.
 
         What is accepted waits: it is written as soon as there is room, and answered FLUSH_TIMEOUT when that takes too long.
         """
-        if self.broken is not None or self.full is not None:
-            return
-        reason = f"{what} found the disk full ({error.strerror or error}): writes go on by themselves when there is room"
-        self.full = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
-        self._full_timer = self._clock.call_at(self._clock.monotonic_ns() + _FULL_NS, self._try_again)
-        self._time_out_later(self._clock.monotonic_ns())
-        self._events.tell(
-            StoreEventKind.FULL, str(error.filename or ""), reason, "free space on the volume, or raise the quota"
-        )
+        if self.broken is None and self._full.failure is None:
+            self._timeouts.begin(self._clock.monotonic_ns())
+            self._full.begin(what, error)
 
-    def _try_again(self) -> None:
-        """Write what waits on a full disk, when there is room."""
-        self._full_timer = None
-        if self.broken is not None:
-            return
-        try:
-            self._probe()
-            self._begin_mark()
-            self._write_sealed(True)
-        except OSError as error:
-            if is_full(error):
-                self._full_timer = self._clock.call_at(self._clock.monotonic_ns() + _FULL_NS, self._try_again)
-            else:
-                self._stop_writing("a write of the log", error)
-            return
-        if self.broken is None:
-            self.full = None
-            self._events.tell(StoreEventKind.RESUMED, "", "there is room on the disk: writes are taken again")
+    @property
+    def full(self) -> Failure | None:
+        """Why nothing is written until there is room on the disk; None while there is."""
+        return self._full.failure
+
+    def _write_again(self) -> None:
+        """Write what waits on a full disk. Raises OSError."""
+        self._probe()
+        self._begin_mark()
+        self._write_sealed(True)
 
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
+        if self.confirmation is not None:
+            unconfirmed = self.confirmation.unconfirmed(self.end)
+            if unconfirmed:
+                return unconfirmed
         return self.end - (self.synced if self._unsynced else self.written)
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
@@ -233,12 +241,20 @@ class GroupCommit:
         self.wake()
 
     def when_synced(self, done: Callable[[], None]) -> None:
-        """Call `done` when everything written so far is durable; it is never called when the log breaks before."""
+        """Call `done` when everything written so far is durable; it is never called when the log breaks before.
+
+        In a replicated group it is durable on all members of the SyncStateSet: no later leader is without it.
+        """
         self._sync_waiters.add(self.written, done)
         if self.synced >= self.written:
             self._clock.call_soon(self._wake_sync_waiters)
         else:
             self._sync()
+
+    @property
+    def durable(self) -> int:
+        """Position up to which `when_synced` has called back."""
+        return self.synced if self.confirmation is None else min(self.synced, self.confirmation.synced)
 
     def _seal(self, current: OpenBatch) -> None:
         self._open = None
@@ -265,8 +281,8 @@ class GroupCommit:
         return self._delay_timer is not None and self._sync_delay.delay_ns(self._waiting + len(current.flushed.pending)) > 0
 
     def _write_sealed(self, again: bool = False) -> None:
-        """Write the sealed batches. On a full disk they wait for `_try_again`, to which `again` raises its OSError."""
-        if self.full is not None and self.broken is None and not again:
+        """Write the sealed batches. On a full disk they wait for `FullDisk`, to which `again` raises its OSError."""
+        if self._full.failure is not None and self.broken is None and not again:
             return
         written: list[OpenBatch] = []
         full: OSError | None = None
@@ -279,7 +295,7 @@ class GroupCommit:
                 if is_full(error):
                     full = error
                     break
-                self._stop_writing("a write of the log", error)
+                self.stop("a write of the log", error)
             del self._sealed[0]
             if current is None:
                 continue
@@ -291,7 +307,10 @@ class GroupCommit:
                 self._unsynced.append((current.end, current.flushed))
                 self._waiting += len(current.flushed.pending)
             if current.page.pending or current.page.arrivals:
-                self._reach(current.page)
+                if self.confirmation is None:
+                    self._reach(current.page)
+                else:
+                    self.confirmation.wait(current.end, current.page, False)
             written.append(current)
         if full is not None:
             self.fill("a write of the log", full)
@@ -302,13 +321,15 @@ class GroupCommit:
         for current in written:
             if current.messages:
                 self._index_keys(current.messages, current.places, current.first_ms, self.store_ms, current.base)
+        if self.confirmation is not None and written:
+            self.confirmation.told()
         if full is not None and again:
             raise full
 
     def _write(self, current: OpenBatch | None) -> None:
         if current is None:
             if not self._rolling:
-                self._segments.append(batch.FILLER)
+                self._append(batch.FILLER)
                 self.written = self._segments.end
                 self._rolling = True
             self._segments.roll()
@@ -316,7 +337,7 @@ class GroupCommit:
             return
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
         data = batch.encode(current.parts, current.base, self.store_ms, state_at, self.writer, self.synced)
-        self._segments.append(data)
+        self._append(data)
         self.writes += 1
         self.written_bytes += len(data)
         if state_at:
@@ -325,6 +346,14 @@ class GroupCommit:
         self._segments.active.newest_ms = self.store_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))
+
+    def _append(self, data: bytes) -> None:
+        if self.confirmation is not None:
+            position = self._segments.end
+            self._segments.append(data)
+            self.confirmation.recent.add(position, data)
+        else:
+            self._segments.append(data)
 
     def _flush_later(self, since_ns: int) -> None:
         """Schedule a sync one flush interval after `since_ns`, for writes that no append waits for."""
@@ -346,29 +375,30 @@ class GroupCommit:
             self._delay_timer = None
         target = self.written
         began = self._clock.monotonic_ns()
-        self._time_out_later(began)
+        self._timeouts.begin(began)
 
         def synced(error: OSError | None) -> None:
             self._syncing = False
-            if self._timeout_timer is not None:
-                self._timeout_timer.cancel()
-                self._timeout_timer = None
+            if self._closed:
+                self._segments.close()
+                return
+            self._timeouts.end()
             if error is not None:
-                self._stop_writing("a sync of the log", error)
+                self.stop("a sync of the log", error)
                 return
             if self._sealed:
-                self._time_out_later(self._clock.monotonic_ns())
+                self._timeouts.begin(self._clock.monotonic_ns())
             took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
             self.sync_ns += took_ns
             self.sync_times.add(took_ns / 1e9)
             self.synced = max(self.synced, target)
             self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
-            ready: list[Effects] = []
+            ready: list[tuple[int, Effects]] = []
             answered = 0
             while self._unsynced and self._unsynced[0][0] <= target:
-                ready.append(self._unsynced.popleft()[1])
-                answered += len(ready[-1].pending)
+                ready.append(self._unsynced.popleft())
+                answered += len(ready[-1][1].pending)
             self._waiting -= answered
             current = self._open
             coming = len(current.flushed.pending) if current is not None else 0
@@ -379,8 +409,13 @@ class GroupCommit:
                 self._flush_later(began)
                 if current is not None:
                     self.wake()
-            for effects in ready:
-                self._reach(effects)
+            for end, effects in ready:
+                if self.confirmation is None:
+                    self._reach(effects)
+                else:
+                    self.confirmation.wait(end, effects, True)
+            if self.confirmation is not None:
+                self.confirmation.told()
             self._wake_sync_waiters()
 
         self._segments.sync(synced)
@@ -422,54 +457,33 @@ class GroupCommit:
             self._write_sealed()
 
     def _wake_sync_waiters(self) -> None:
-        if self._sync_waiters.synced(self.synced):
+        if self._sync_waiters.synced(self.durable) and self.synced < self.written:
             self._sync()
 
-    def _answer_timeouts(self) -> None:
-        self._timeout_timer = None
+    def _what_waits(self) -> Waiting:
         self._write_open()
-        now = self._clock.monotonic_ns()
-        limit = self._config.flush_timeout_ms * 1_000_000
-        failure = Failure(ErrorCode.FLUSH_TIMEOUT, f"stored, but not flushed within {self._config.flush_timeout_ms} ms")
-        overdue = _overdue([effects for _, effects in self._unsynced], now - limit)
         held = [effects for sealed in self._sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]
-        unwritten = _overdue(held, now - limit)
-        if self._syncing or held:
-            self._timeout_timer = self._clock.call_at(now + limit // 4, self._answer_timeouts)
-        for done in overdue:
-            self._events.run("the answer to an append", done, failure)
-        failure = Failure(ErrorCode.FLUSH_TIMEOUT, "accepted, but not written yet: the disk is full")
-        for done in unwritten:
-            self._events.run("the answer to an append", done, failure)
+        return Waiting([effects for _, effects in self._unsynced], held, self._syncing or bool(held))
 
-    def _time_out_later(self, began_ns: int) -> None:
-        """Answer appends that wait for longer than the flush timeout; `began_ns` is when the wait began."""
-        if self._timeout_timer is None:
-            due = began_ns + self._config.flush_timeout_ms * 1_000_000
-            self._timeout_timer = self._clock.call_at(due, self._answer_timeouts)
-
-    def _stop_writing(self, what: str, error: OSError) -> None:
+    def stop(self, what: str, error: OSError) -> None:
+        """Take no more writes: `what`, a write of the store, has failed with `error`."""
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
             remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
             self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
-        self.mark.close()
-        for _, effects in self._unsynced:
-            effects.fail(self.broken, self._events)
-        self._unsynced.clear()
-        self._waiting = 0
-        self._sync_waiters.clear()
+        self._fail(self.broken)
         if self._open is not None or self._sealed:
             self.wake()
 
-
-def _overdue(waiting: Iterable[Effects], before_ns: int) -> list[Done]:
-    """The callbacks of appends whose batch was opened at `before_ns` or before; takes them from the appends."""
-    found: list[Done] = []
-    for effects in waiting:
-        for pending in effects.pending:
-            if pending.done is not None and pending.accepted_ns <= before_ns:
-                found.append(pending.done)
-                pending.done = None
-    return found
+    def _fail(self, failure: Failure) -> None:
+        """Answer what is written and waits for its level with `failure`."""
+        self._full.end()
+        self.mark.close()
+        unsynced, self._unsynced = self._unsynced, deque()
+        self._waiting = 0
+        self._sync_waiters.clear()
+        for _, effects in unsynced:
+            effects.fail(failure, self._events)
+        if self.confirmation is not None:
+            self.confirmation.fail(failure)

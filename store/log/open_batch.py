@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from domain import record
@@ -26,19 +26,27 @@ class Pending:
     placed        where its messages are
     changes       its state changes
     flushed       True when it waits for a sync, else for the write
+    local         True when it is answered without waiting for other replicas
     accepted_ns   when its batch was opened, monotonic
     """
 
-    __slots__ = ("accepted_ns", "changes", "done", "flushed", "placed")
+    __slots__ = ("accepted_ns", "changes", "done", "flushed", "local", "placed")
 
     def __init__(
-        self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], flushed: bool, accepted_ns: int
+        self,
+        done: Done | None,
+        placed: list[Placed],
+        changes: Sequence[StateChange],
+        flushed: bool,
+        accepted_ns: int,
+        local: bool = False,
     ) -> None:
         self.done = done
         self.placed = placed
         self.changes = changes
         self.flushed = flushed
         self.accepted_ns = accepted_ns
+        self.local = local
 
 
 @final
@@ -107,3 +115,14 @@ class OpenBatch:
             change.locate(self.changes, self.end + record.Record(state).body_at)
             self.parts.append(state)
             self.end += len(state)
+
+
+def overdue(waiting: Iterable[Effects], before_ns: int) -> list[Done]:
+    """The callbacks of appends whose batch was opened at `before_ns` or before; takes them from the appends."""
+    found: list[Done] = []
+    for effects in waiting:
+        for pending in effects.pending:
+            if pending.done is not None and pending.accepted_ns <= before_ns:
+                found.append(pending.done)
+                pending.done = None
+    return found

@@ -20,7 +20,7 @@ class TopicEntries:
     """
 
     def __init__(self, flushed_default: bool) -> None:
-        """`flushed_default`: True when topics without a configuration wait for a sync (Durability.FLUSHED)."""
+        """`flushed_default`: True when topics without a configuration wait for a sync."""
         self._flushed_default = flushed_default
         self.topics = TopicMap()
         self.configured = 0

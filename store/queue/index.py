@@ -9,7 +9,6 @@ from typing import Final, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from domain.topic import Durability
 from store import derived
 from store.columns import ColumnReader, pack
 from store.config import StoreConfig
@@ -64,7 +63,7 @@ class QueueIndex(TopicEntries):
             text = f"the index goes from {self._files.first} to {self._files.end}, and the checkpoint needs {first} to {end}"
             raise DerivedDamageError(text, FOLDER)
         self._files.cut(min(end, self._files.end))
-        super().__init__(config.durability is Durability.FLUSHED)
+        super().__init__(config.durability.waits_for_sync)
         self._groups = RowGroups(self._files)
         self._tails = Tails()
         self.tail_rows = 0

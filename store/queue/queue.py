@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import final
 
 from domain import lite
-from domain.topic import Durability
 from store.queue.arrivals import Arrivals
 from store.queue.row import ROW, ROW_BYTES
 from store.queue.settings import TopicSettings
@@ -21,7 +20,7 @@ class TopicEntry:
     settings        its configuration, None when it has none
     created_ms      time of its creation, epoch ms; 0 when it is unknown
     anchor          base of the log segment with the newest record of its configuration
-    flushed         True when its messages wait for a sync (Durability.FLUSHED)
+    flushed         True when its messages wait for a sync
     epoch           records before this position of the log belong to a deleted topic of the same name
     arrivals        which queues got messages last; None until a group receives from any of many queues
     queues          queue id -> queue
@@ -54,7 +53,7 @@ class TopicEntry:
         self.settings = settings
         self.created_ms = created_ms
         self.anchor = anchor
-        self.flushed = flushed if settings is None else settings.topic.durability is Durability.FLUSHED
+        self.flushed = flushed if settings is None else settings.topic.durability.waits_for_sync
         self.is_lite = settings is not None and settings.topic.type == "LITE"
 
     def all_queues(self) -> list[Queue]:

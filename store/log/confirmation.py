@@ -1,0 +1,119 @@
+"""The replicas that a leader's log waits for: batches take effect when the whole SyncStateSet has them.
+
+    written here --> waits --confirmed written--> effects
+    synced here  --> waits --confirmed synced---> effects
+
+An append to a topic whose level asks for no replica (`page`, `flushed`) is answered before; it is readable with all others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock, Timer
+from store.events import StoreEvents
+from store.log.open_batch import Done, Effects, overdue
+from store.log.recent import RecentBytes
+
+_PARTS: Final = 4
+"""Looks within the flush timeout at what waits for too long."""
+
+
+@final
+class Confirmation:
+    """What waits for replicas, in the order of the log.
+
+    written   position up to which all members of the SyncStateSet have written the log
+    synced    position up to which all of them have it on their disks
+    recent    the newest bytes of the log
+    told      called when the log has been written or synced further
+    _page     (end, effects) of written batches that wait for `written`
+    _flushed  (end, effects) of synced batches that wait for `synced`
+    """
+
+    def __init__(
+        self, clock: Clock, events: StoreEvents, timeout_ms: int, reach: Callable[[Effects], None], begin: int
+    ) -> None:
+        """`begin`: the end of the log when this replica began to lead."""
+        self.written = 0
+        self.synced = 0
+        self.recent = RecentBytes()
+        self.told: Callable[[], None] = _nobody
+        self._begin = begin
+        self._clock = clock
+        self._events = events
+        self._timeout_ms = timeout_ms
+        self._reach = reach
+        self._page: deque[tuple[int, Effects]] = deque()
+        self._flushed: deque[tuple[int, Effects]] = deque()
+        self._timer: Timer | None = None
+        self._members = 1
+        self._least = 1
+
+    def wait(self, end: int, effects: Effects, flushed: bool) -> None:
+        """A batch that ends at `end` has reached this level here."""
+        for pending in effects.pending:
+            if pending.local and pending.done is not None:
+                done, pending.done = pending.done, None
+                self._events.run("the answer to an append", done, pending.placed)
+        (self._flushed if flushed else self._page).append((end, effects))
+        if self._timer is None:
+            self._look_later()
+
+    def confirm(self, written: int, synced: int) -> None:
+        """All members of the SyncStateSet have the log up to these positions, which never go back."""
+        self.written = max(self.written, written)
+        self.synced = max(self.synced, min(synced, self.written))
+        for waiting, position in ((self._page, self.written), (self._flushed, self.synced)):
+            while waiting and waiting[0][0] <= position:
+                self._reach(waiting.popleft()[1])
+
+    def unconfirmed(self, end: int) -> int:
+        """Bytes up to `end`, of those that were accepted by this leader, that wait for replicas."""
+        if not self._page and not self._flushed:
+            return 0
+        return end - max(self._begin, self.synced if self._flushed else self.written)
+
+    def members(self, count: int, least: int) -> None:
+        """The SyncStateSet has `count` members, and appends above `flushed` need `least`."""
+        self._members = count
+        self._least = least
+
+    def shortage(self) -> Failure | None:
+        """Why appends above `flushed` are refused; None when they are taken."""
+        if self._members >= self._least:
+            return None
+        text = f"the SyncStateSet has {self._members} of the {self._least} members that `min_in_sync` asks for"
+        return Failure(ErrorCode.STORE_UNAVAILABLE, text)
+
+    def fail(self, failure: Failure) -> None:
+        """Answer what waits with `failure`: nobody knows whether it is kept."""
+        both, self._page, self._flushed = (self._page, self._flushed), deque(), deque()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for waiting in both:
+            for _, effects in waiting:
+                effects.fail(failure, self._events)
+
+    def _look_later(self) -> None:
+        part_ns = self._timeout_ms * 1_000_000 // _PARTS
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + part_ns, self._look)
+
+    def _look(self) -> None:
+        """Answer appends that have waited for longer than the flush timeout."""
+        self._timer = None
+        limit_ns = self._clock.monotonic_ns() - self._timeout_ms * 1_000_000
+        late: list[Done] = overdue([effects for waiting in (self._page, self._flushed) for _, effects in waiting], limit_ns)
+        text = f"stored by the leader, but not by all replicas in sync within {self._timeout_ms} ms"
+        for done in late:
+            self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text))
+        if self._page or self._flushed:
+            self._look_later()
+
+
+def _nobody() -> None:
+    """Default of `Confirmation.told`."""

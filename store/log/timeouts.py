@@ -1,0 +1,61 @@
+"""Appends that wait for their level for longer than the flush timeout: they are answered, and stay in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock, Timer
+from store.events import StoreEvents
+from store.log.open_batch import Effects, overdue
+
+
+class Waiting(NamedTuple):
+    """What waits.
+
+    unsynced    written, and not synced
+    unwritten   accepted, and not written: the disk is full
+    goes_on     True: look again soon
+    """
+
+    unsynced: Sequence[Effects]
+    unwritten: Sequence[Effects]
+    goes_on: bool
+
+
+@final
+class AppendTimeouts:
+    """Answers them with FLUSH_TIMEOUT."""
+
+    def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], Waiting]) -> None:
+        self._clock = clock
+        self._events = events
+        self._timeout_ms = timeout_ms
+        self._waiting = waiting
+        self._timer: Timer | None = None
+
+    def begin(self, began_ns: int) -> None:
+        """A wait has begun at `began_ns`, monotonic. No effect while another one is watched."""
+        if self._timer is None:
+            self._timer = self._clock.call_at(began_ns + self._timeout_ms * 1_000_000, self._look)
+
+    def end(self) -> None:
+        """Nothing waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        waiting, now = self._waiting(), self._clock.monotonic_ns()
+        limit_ns = self._timeout_ms * 1_000_000
+        unsynced, unwritten = overdue(waiting.unsynced, now - limit_ns), overdue(waiting.unwritten, now - limit_ns)
+        if waiting.goes_on:
+            self._timer = self._clock.call_at(now + limit_ns // 4, self._look)
+        for found, text in (
+            (unsynced, f"stored, but not flushed within {self._timeout_ms} ms"),
+            (unwritten, "accepted, but not written yet: the disk is full"),
+        ):
+            for done in found:
+                self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text))
