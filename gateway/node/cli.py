@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from domain.errors import ConfigError, GatewayError
+from gateway.cluster.commands import cluster
 
 if TYPE_CHECKING:
     from gateway.node.config import Config
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 settings = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(settings, name="config")
+app.add_typer(cluster, name="cluster")
 
 OPTIONS: Final[Mapping[str, object]] = {
     "roles": Annotated[

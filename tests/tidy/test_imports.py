@@ -104,6 +104,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
     ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
+    ("gateway.cluster", ("domain", "protocols.remoting", "gateway.client", "gateway.cluster")),
     ("gateway.importing", ("domain", "protocols.remoting", "gateway.client", "gateway.importing")),
     (
         "gateway.forwarding",
@@ -184,7 +185,7 @@ MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
     "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.cluster_access",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
-    "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.connectors",
+    "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.cluster", "gateway.connectors",
     "pyspark_headgate",
 )  # fmt: skip
 

@@ -1,0 +1,168 @@
+"""`headgate cluster …`, as an operator calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.groups.groups import StoreGroups
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup
+from domain.errors import GatewayError
+from gateway.cluster import controllers as asked
+from gateway.cluster.commands import cluster
+from tests.controller.groups.sample import NAME, group_of, led, member, says, start
+from tests.gateway.cluster.scripted_controllers import ScriptedControllers
+
+
+@pytest.fixture
+def here() -> Iterator[ScriptedControllers]:
+    with ScriptedControllers(led((1, 2))) as found:
+        found.hear(says(1, 1, 5_000_000), says(2, 1, 5_000_000), says(3, 1, 4_000_000))
+        yield found
+
+
+def headgate(here: ScriptedControllers, *words: str, typed: str = "") -> tuple[int, str]:
+    """(exit status, output) of a command; a refusal has status 2 and its text."""
+    result = CliRunner().invoke(cluster, [*words, "--controller", here.addresses[0]], input=typed)
+    if isinstance(result.exception, GatewayError):
+        return 2, f"{result.output}{result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_status_shows_life_leader_strength_and_lag(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "status")
+    assert code == 1
+    found = out.splitlines()
+    assert [line.split()[1:4] for line in found[1:4]] == [
+        ["answers", "follows", "7"], ["answers", "leads", "7"], ["answers", "follows", "7"],
+    ]  # fmt: skip
+    assert "replica 1 leads in epoch 1; 2 of 3 in sync, at least 2 wanted" in out
+    rows = {line.split()[0]: line for line in found if line[:2].strip().isdigit()}
+    assert "leads" in rows["1"]
+    assert "1,000,000 bytes" in rows["3"], "so far is it behind"
+    assert "120 ms ago" in rows["3"]
+    assert "log-3-1" in rows["3"], "the incarnation of its log"
+    assert found[-1] == f"! store group {NAME}: replica 3 is not in sync: it gets what it lacks"
+
+
+def test_status_of_a_group_at_full_strength_is_well(here: ScriptedControllers) -> None:
+    here.groups = led((1, 2, 3))
+    code, out = headgate(here, "status")
+    assert (code, out.splitlines()[-1]) == (0, "all is well")
+
+
+def test_status_for_programs(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "status", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert [each["leads"] for each in found["controllers"]] == [False, True, False]
+    assert found["groups"][0]["replicas"][2]["heard"]["position"] == 4_000_000
+    assert len(found["faults"]) == 1
+
+
+def test_a_silent_controller_and_a_group_without_a_leader_are_named(here: ScriptedControllers) -> None:
+    here.addresses[2] = "127.0.0.1:1"
+    start(here.groups, 1, life=2)
+    start(here.groups, 2, life=2)
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert f"! controller {here.addresses[2]} does not answer" in out
+    assert "nobody leads; replica 1, 2 has lost the log that it had in the set" in out
+
+
+def test_move_has_another_member_lead(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "move", NAME, "2")
+    assert code == 0
+    assert "replica 2 leads broker-a from epoch 2 on; replica 1 led before" in out
+    assert here.changes == [ElectLeader(NAME, designated=2)]
+    assert "already" in headgate(here, "move", NAME, "2")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["move", NAME, "3"], "replica 3 is not in sync, and would lack records: in sync are 1, 2"),
+        (["move", NAME, "9"], "has no replica 9: it has 1, 2, 3"),
+        (["move", "broker-x", "1"], "there is no store group 'broker-x'; known are: broker-a"),
+        (["remove", NAME, "3"], "stop it first, or give --even-living"),
+        (["remove", NAME], "name the replicas to remove, or give --all"),
+        (["remove", NAME, "1", "--all"], "name the replicas to remove, or give --all"),
+        (["remove", NAME, "1", "2", "--even-living"], "in sync are 1, 2"),
+        (["recover", NAME, "3"], "give --accept-loss to go on"),
+        (["recover", NAME, "3", "--accept-loss", "--name", "broker-b"], "'broker-b' is not the name"),
+        (["recover", NAME, "3", "--accept-loss", "--name", NAME], "a member of the SyncStateSet is there"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_changes_nothing(here: ScriptedControllers, words: list[str], said: str) -> None:
+    before = group_of(here.groups)
+    code, out = headgate(here, *words)
+    assert code == 2
+    assert said in out
+    assert group_of(here.groups) == before
+
+
+def test_remove_forgets_replicas_and_the_group(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "remove", NAME, "3", "--even-living")
+    assert (code, here.changes) == (0, [CleanReplicas(NAME, (3,), even_living=True)])
+    assert "2 of 2 in sync" in out
+    assert "is removed" in headgate(here, "remove", NAME, "--all", "--even-living")[1]
+    assert list(here.groups) == []
+
+
+def _lost(here: ScriptedControllers) -> StoreGroups:
+    """Replica 1 has lost its disk, and 2 is away; 3 was never in the set."""
+    start(here.groups, 1, life=2)
+    here.heartbeats.closed(2)
+    here.heartbeats.closed(1)
+    return here.groups
+
+
+def test_recover_names_the_loss_wants_the_name_and_says_who_leads(here: ScriptedControllers) -> None:
+    groups = _lost(here)
+    epoch = group_of(groups).set_epoch
+    code, out = headgate(here, "recover", NAME, "3")
+    assert code == 2
+    assert "replica 1 of the set has lost its log log-1-1" in out
+    assert "replica 2 of the set had records up to epoch 1, end of log 5,000,000: 1,000,000 bytes more" in out
+    assert here.changes == []
+    code, out = headgate(here, "recover", NAME, "3", "--accept-loss", typed="broker\n")
+    assert (code, here.changes) == (2, [])
+    code, out = headgate(here, "recover", NAME, "3", "--accept-loss", typed=f"{NAME}\n")
+    assert code == 0
+    assert "replica 3 leads broker-a from epoch" in out
+    assert here.changes == [RecoverGroup(NAME, 3, epoch, NAME)]
+    assert group_of(groups).members == (member(3),)
+
+
+def test_a_change_whose_answer_says_nothing_is_asked_for_again(
+    here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked, "REST_S", 0.0)
+    here.unsure = 1
+    code, out = headgate(here, "move", NAME, "2")
+    assert (code, len(here.changes)) == (0, 2)
+    assert "replica 2 leads" in out
+
+
+def test_without_a_controller_that_leads_the_command_gives_up(
+    here: ScriptedControllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked, "PATIENCE_S", 0.0)
+    here.leading = 9
+    code, out = headgate(here, "status")
+    assert code == 2
+    assert "no controller that leads answers" in out
+    assert "does not lead" in out
+
+
+def test_repair_waits_until_all_are_in_sync(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "repair", "--seconds", "0")
+    assert code == 1
+    assert "broker-a: replica 3 is alive, 1,000,000 bytes behind, 80 %" in out
+    here.groups = led((1, 2, 3))
+    code, out = headgate(here, "repair", NAME)
+    assert (code, out) == (0, "all replicas are in sync\n")
