@@ -144,7 +144,7 @@ def start(folder: Path, began: float) -> None:
     from typing import cast
 
     from benchmarks.inside import Node, resident
-    from store.engine import LogStore
+    from store.log_store import LogStore
 
     async def opened() -> None:
         node = Node(folder)

@@ -25,9 +25,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Protocol, final
 
-from domain.errors import StoreError
+from domain.errors import Failure, StoreError
 from domain.ports import Clock, Disk, File
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
@@ -36,7 +36,6 @@ from store.config import StoreConfig
 from store.events import StoreEvents
 from store.full import NotWrittenError, is_full
 from store.keys.index import KeyIndex
-from store.log.commit import GroupCommit
 from store.queue.index import QueueIndex
 from store.snapshot import Columns, SnapshotItem, SnapshotSource
 
@@ -175,6 +174,33 @@ def _snapshot_fault(disk: Disk, point: Point) -> str:
     return ""
 
 
+class CheckpointedLog(Protocol):
+    """The log of which checkpoints are written: that of group commit, or the part of a follower's log that is applied.
+
+    written       position up to which a checkpoint may cover the log
+    end           position behind all that is in the index or the state
+    state_bytes   bytes of state records applied since the start
+    broken        why nothing is written any more; None while the log works
+    """
+
+    written: int
+    end: int
+    state_bytes: int
+    broken: Failure | None
+
+    def refusal(self) -> Failure | None:
+        """Why nothing is written now; None while the log works."""
+
+    def when_synced(self, done: Callable[[], None]) -> None:
+        """Call `done` when everything up to `written` is durable, and no later leader can be without it."""
+
+    def stop(self, what: str, error: OSError) -> None:
+        """`what`, a write of the store, has failed."""
+
+    def fill(self, what: str, error: OSError) -> None:
+        """`what`, a write of the store, has found the disk full."""
+
+
 @final
 class Checkpointer:
     """Writes checkpoints, one at a time.
@@ -197,7 +223,7 @@ class Checkpointer:
         disk: Disk,
         clock: Clock,
         config: StoreConfig,
-        commit: GroupCommit,
+        commit: CheckpointedLog,
         index: QueueIndex,
         keys: KeyIndex,
         source: SnapshotSource,
@@ -222,6 +248,15 @@ class Checkpointer:
         self._snapshot_wanted = False
         self._waiters: list[Callable[[], None]] = []
         self._file: tuple[str, File] | None = None
+
+    def follow(self, log: CheckpointedLog) -> None:
+        """Write the checkpoints of another log from now on: a follower leads now. None is being written."""
+        self._commit = log
+
+    @property
+    def running(self) -> bool:
+        """True while a checkpoint is being written."""
+        return self._running
 
     def check(self) -> None:
         """Begin a checkpoint when enough has been written, or enough time has passed, since the last one."""

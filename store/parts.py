@@ -1,4 +1,4 @@
-"""The parts of a store: its files as it finds them, what runs while it is open, and what its calls need beside that."""
+"""The parts of a store: its files as it finds them, and what runs while it is open."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import final
 from store.append import Appender
 from store.census import Census
 from store.checkpoint import Checkpointer, Points
-from store.client_appends import ClientAppends
-from store.compaction import Compaction
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.events import StoreEvents
-from store.held import HeldCalls
 from store.held_disk import HeldDisk
-from store.hot import HotLog
 from store.keys.index import KeyIndex
 from store.lease.group_removal import GroupRemoval
 from store.lease.ledger import LeaseLedger
-from store.listeners import StoreListeners
 from store.log.commit import GroupCommit
 from store.log.promise import Promise
 from store.log.reader import RecordReader
@@ -27,14 +22,11 @@ from store.log.scrub import Scrubber
 from store.log.segment import Segments
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
-from store.reading import Reading
 from store.recovery import Recovered
 from store.retention import Retention
-from store.state.metadata import Catalogue
 from store.state.view import StateView
 from store.transaction.open_transactions import OpenTransactions
 from store.write_admission import WriteAdmission
-from store.writer import StoreWriter
 
 
 @final
@@ -103,28 +95,3 @@ class StoreFiles:
     promise: Promise | None
     segments: Segments
     index: QueueIndex
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class CallParts:
-    """What only the calls of clients need.
-
-    held             calls that wait for recovery
-    listeners        listeners of new and freed messages
-    reading          reads by queue, position and time
-    hot              where a new group may begin at the first message
-    client_appends   appends of clients
-    writer           the writes that parts ask for
-    compaction       removal of topics and lite queues
-    metadata         topics and groups
-    """
-
-    held: HeldCalls
-    listeners: StoreListeners
-    reading: Reading
-    hot: HotLog
-    client_appends: ClientAppends
-    writer: StoreWriter
-    compaction: Compaction
-    metadata: Catalogue

@@ -27,7 +27,7 @@ from store.log.open_batch import Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
 from store.log.segment import Segments
 from store.log.sync_delay import SyncDelay
-from store.log.timeouts import AppendTimeouts, Waiting
+from store.log.timeouts import AppendTimeouts, LateAppends
 from store.log.waiters import SyncWaiters
 from store.state import change
 
@@ -40,7 +40,7 @@ class GroupCommit:
     """Writes batches and syncs the log.
 
     After a failed write or sync nothing is written: what a failed fsync left on the disk is unknown, and a second fsync may
-    report success all the same. Waiting appends fail, and reading goes on.
+    report success all the same. LateAppends appends fail, and reading goes on.
 
     base             base of the segment that the next batch goes to
     end              position after the last accepted byte
@@ -195,10 +195,8 @@ class GroupCommit:
 
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
-        if self.confirmation is not None:
-            unconfirmed = self.confirmation.unconfirmed(self.end)
-            if unconfirmed:
-                return unconfirmed
+        if self.confirmation is not None and (unconfirmed := self.confirmation.unconfirmed(self.end)):
+            return unconfirmed
         return self.end - (self.synced if self._unsynced else self.written)
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
@@ -460,10 +458,10 @@ class GroupCommit:
         if self._sync_waiters.synced(self.durable) and self.synced < self.written:
             self._sync()
 
-    def _what_waits(self) -> Waiting:
+    def _what_waits(self) -> LateAppends:
         self._write_open()
         held = [effects for sealed in self._sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]
-        return Waiting([effects for _, effects in self._unsynced], held, self._syncing or bool(held))
+        return LateAppends([effects for _, effects in self._unsynced], held, self._syncing or bool(held))
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, a write of the store, has failed with `error`."""

@@ -43,7 +43,7 @@ class Scrubber:
         self,
         segments: Segments,
         durable: Callable[[], int],
-        incarnation: Callable[[], int],
+        incarnation: int,
         days: int,
         told: Callable[[Stretch], None],
     ) -> None:
@@ -130,7 +130,7 @@ class Scrubber:
 
     def _stretch(self, position: int) -> Stretch | None:
         """What is damaged from `position` on; None when it can be read now."""
-        survey = LogSurvey(self._segments, self._incarnation())
+        survey = LogSurvey(self._segments, self._incarnation)
         found = next(survey.run(position, self._durable()), None)
         return found if isinstance(found, Stretch) else None
 

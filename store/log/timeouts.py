@@ -11,7 +11,7 @@ from store.events import StoreEvents
 from store.log.open_batch import Effects, overdue
 
 
-class Waiting(NamedTuple):
+class LateAppends(NamedTuple):
     """What waits.
 
     unsynced    written, and not synced
@@ -28,7 +28,7 @@ class Waiting(NamedTuple):
 class AppendTimeouts:
     """Answers them with FLUSH_TIMEOUT."""
 
-    def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], Waiting]) -> None:
+    def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], LateAppends]) -> None:
         self._clock = clock
         self._events = events
         self._timeout_ms = timeout_ms

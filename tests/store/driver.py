@@ -15,7 +15,8 @@ from domain.store_event import StoreEvent, StoreEventKind
 from domain.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
-from store.engine import LOG, LogStore
+from store.engine import LOG
+from store.log_store import LogStore
 from tests.store.clock import START_MS, VirtualClock
 from tests.store.disk import Keep, MemoryDisk
 

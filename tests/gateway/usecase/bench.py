@@ -19,7 +19,8 @@ from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
-from store.engine import LogStore, open_store
+from store.engine import open_store
+from store.log_store import LogStore
 from tests.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock

@@ -13,7 +13,8 @@ from domain.store_ports import State, StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.config import StoreConfig
-from store.engine import LogStore, open_store
+from store.engine import open_store
+from store.log_store import LogStore
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.stored_state import pairs

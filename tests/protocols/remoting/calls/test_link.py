@@ -21,7 +21,8 @@ from protocols.remoting.calls.link import BYTES_MAX, CALL_NS, CALLS_MAX, StoreLi
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.calls.service import CallService
 from store.config import StoreConfig
-from store.engine import LogStore, open_store
+from store.engine import open_store
+from store.log_store import LogStore
 from tests.far_store import FarLink
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk

@@ -1,0 +1,243 @@
+"""The opening of a store: the parts of a log on one disk, made and connected, then brought up to date from the log.
+
+made --recover-----------------------------------------> store()      a node that is not replicated
+made --load--> the checkpoint --apply, apply, ...------> store()      a replica that follows, and is promoted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import final
+
+from domain.errors import StoreError
+from domain.ports import Clock, Disk
+from domain.store_event import StoreEventKind
+from domain.store_ports import StateChange
+from store import checkpoint
+from store.append import Appender
+from store.backup import HeldBackups
+from store.census import Census
+from store.checkpoint import CheckpointedLog, Checkpointer
+from store.client_appends import ClientAppends, Outbox
+from store.compaction import Compaction, empty_at
+from store.config import StoreConfig, check_policy_of
+from store.delay.recall import TimerRecall
+from store.delay.wheel import Wheel
+from store.effects import BatchEffects, StateEffects
+from store.events import StoreEvents
+from store.full import probe
+from store.held import HeldCalls
+from store.held_disk import HeldDisk
+from store.hot import HotLog
+from store.housekeeping import Housekeeping
+from store.keys.index import KeyIndex
+from store.keys.search import KeySearch
+from store.lease.group_removal import GroupRemoval
+from store.lease.leases import StoredLeases
+from store.lease.ledger import LeaseLedger
+from store.lease.member_pulls import StoredMemberPulls
+from store.lease.peek import LeasePeek
+from store.lease.positions import StoredPositions
+from store.lease.release import LeaseRelease
+from store.lease.source import LeaseSource
+from store.lease.turn import TurnJournal
+from store.listeners import StoreListeners
+from store.lite_queues import StoredLiteQueues
+from store.log import promise as promises
+from store.log.cache import TailCache
+from store.log.commit import GroupCommit
+from store.log.open_batch import Effects
+from store.log.promise import Promise, PromiseMark, incarnation_at
+from store.log.reader import RecordReader
+from store.log.scrub import Scrubber
+from store.log.segment import FOLDER, Segments
+from store.log.survey import Stretch
+from store.log_store import LogStore
+from store.message_log import StoredLog
+from store.once import OnceAppends
+from store.parts import StoreFiles, StoreParts
+from store.queue.index import QueueIndex
+from store.read_holds import ReadHolds
+from store.reading import Reading
+from store.recovery import LogRecovery, Recovered
+from store.retention import Retention
+from store.state.metadata import Catalogue
+from store.state.port import StoredState
+from store.state.view import TIMER, StateView
+from store.transaction.open_transactions import OpenTransactions
+from store.write_admission import WriteAdmission
+from store.writer import StoreWriter
+
+
+@final
+class StoreOpening:
+    """One opening. Where two parts call each other, a lambda stands for the one that is made later.
+
+    files      what it has found on the disk
+    commit     group commit, which takes nothing before `store`
+    ledger     lease tables
+    keys       the key index; empty before `load_keys`
+    index      the queues
+    recovery   reads the log
+    source     what a checkpoint has besides the index
+    promise    of the last run; in a new directory the first one of this log
+    """
+
+    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
+        """Find the files, and make what recovery fills. Raises StoreError and OSError."""
+        self._clock, self._config, self._events = clock, config, events
+        files = self.files = _files(disk, config, events)
+        self._disk = disk = files.disk
+        segments, index = files.segments, files.index
+        self.index = index
+        self._listeners = StoreListeners(events)
+        cache, state = TailCache(config.cache_bytes), StateView()
+        self._state = state
+        mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
+        keys = self.keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108
+        commit = self.commit = GroupCommit(
+            segments, cache, clock, config, self._reached, lambda: turn.write(commit.base), keys.add, events, mark,
+            partial(probe, disk),
+        )  # fmt: skip
+        self._reader = RecordReader(segments, cache)
+        self._reading = Reading(index, self._reader, commit, events)
+        self._hot = HotLog(index, commit, config.hot_bytes)
+        self._appender = Appender(
+            commit, index, config, self._first_offset,
+            lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
+        )  # fmt: skip
+        self._admission = WriteAdmission(commit, config, disk, events)
+        writer = self._writer = StoreWriter(self._appender, self._admission, commit, config.durability)
+        wheel = self._wheel = Wheel(index, clock, self._reader, state, writer, partial(StateChange, TIMER), events)
+        self._transactions = OpenTransactions(
+            index, clock, self._reader, state, writer, check_policy_of(config), wheel.change_of
+        )
+        turn = TurnJournal(index, writer, events)
+        ledger = self.ledger = LeaseLedger(index, clock, turn, commit, self._hot, self._listeners.freed)
+        compaction = self.source = Compaction(commit, index, state, ledger, self._appender)
+        self._metadata = Catalogue(
+            config.durability, index, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys
+        )
+        state.connect(self._reader.value)
+        state_effects = StateEffects(state, self._metadata, index, ledger)
+        self._effects = BatchEffects(
+            segments, commit, index, self._appender, compaction, state_effects, wheel, self._listeners, events
+        )
+        self.recovery = LogRecovery(
+            disk, segments, index, state, state_effects.replay, state_effects.load, self._appender.tag_of, events,
+            files.promise,
+        )  # fmt: skip
+        self.promise = files.promise or Promise(0, 0, config.fresh_incarnation or incarnation_at(clock))
+
+    def _reached(self, batch: Effects) -> None:
+        self._effects.reached(batch)
+
+    def _first_offset(self, topic: str, queue_id: int) -> int:
+        return max(empty_at(self._state, topic, queue_id), self.files.segments.lost_records)
+
+    def recover(self) -> Recovered:
+        """Apply all of the log from the checkpoint on. Raises StoreError, with the files closed."""
+        try:
+            recovered = self.recovery.run(self.files.points.newest)
+        except StoreError:
+            self.close_files()
+            raise
+        self.ledger.replay.finish()
+        return recovered
+
+    def close_files(self) -> None:
+        """Close the files of the log and of the index."""
+        self.files.segments.close()
+        self.index.close()
+
+    def load_keys(self, position: int) -> None:
+        """Load the key index of the checkpoint at `position`, and index the rest of the log. What it cannot find is told."""
+        for begin, end in self.keys.load(position, self.files.segments):
+            self._events.tell(
+                StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
+                "run `headgate check` on the data directory",
+            )  # fmt: skip
+
+    def checkpointer(self, log: CheckpointedLog) -> Checkpointer:
+        """What writes the checkpoints of `log`."""
+        return Checkpointer(self._disk, self._clock, self._config, log, self.index, self.keys, self.source, self.files.points)
+
+    def scrubber(self, durable: Callable[[], int]) -> Scrubber:
+        """What looks for damage below the position `durable()`."""
+        incarnation = self.promise.incarnation
+        return Scrubber(self.files.segments, durable, incarnation, self._config.scrub_days, partial(_damaged, self._events))
+
+    def store(self, recovered: Recovered, checkpointer: Checkpointer, leads: bool = False) -> LogStore:
+        """Begin to append behind what was applied, make the other parts and the ports, and start the store.
+
+        `leads`: batches wait for the other replicas of a store group.
+        """
+        clock, config, events, commit, index = self._clock, self._config, self._events, self.commit, self.index
+        segments, state, ledger, wheel, writer = self.files.segments, self._state, self.ledger, self._wheel, self._writer
+        segments.date_segments(clock.wall_ms())
+        commit.begin(self.promise._replace(first=segments.first, store_ms=recovered.store_ms))
+        commit.state_bytes = recovered.state_bytes
+        if leads:
+            commit.lead()
+        retention = Retention(
+            segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
+            lambda: 1.0 if self.files.disk.held else self._admission.free_ratio, ReadHolds(state, index),
+        )  # fmt: skip
+        recall = TimerRecall(index, clock, wheel, self._reader, writer)
+        client_appends = ClientAppends(writer, Outbox(wheel, self._transactions, clock), state)
+        once = OnceAppends(client_appends.append, writer, self._appender, state, index, clock, config, events)
+        once.load()
+        parts = StoreParts(
+            segments, commit, self._admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
+            self._transactions, checkpointer, retention, self.scrubber(lambda: commit.synced), Census(ledger), once,
+            GroupRemoval(ledger, state, writer, clock), events, recovered,
+        )  # fmt: skip
+        return self._started(parts, client_appends)
+
+    def _started(self, parts: StoreParts, client_appends: ClientAppends) -> LogStore:
+        """Make the ports, and start the store."""
+        clock, config, events, index, ledger, writer = (
+            self._clock, self._config, self._events, self.index, self.ledger, self._writer,
+        )  # fmt: skip
+        held, metadata = HeldCalls(events), self._metadata
+        backups = HeldBackups(
+            self.files.disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events
+        )
+        source = LeaseSource(parts.reader, parts.appender, ledger, metadata, clock, config.durability)
+        positions = StoredPositions(ledger, parts.group_removal)
+        key_search = KeySearch(parts.keys, self._reading, index, parts.segments, events)
+        store = LogStore(
+            parts,
+            housekeeping := Housekeeping(parts, held, self.files.disk, clock, backups.stop),
+            StoredLog(client_appends, parts.once, self._reading, key_search, index, self._hot, self._listeners, held),
+            StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, config.broker, events),
+            positions,
+            StoredMemberPulls(ledger, positions, index, self._reading, source, held, clock, events),
+            metadata,
+            StoredLiteQueues(index, ledger, self.source, self._listeners, source, writer, held, clock, config.broker, events),
+            LeasePeek(ledger, index, clock, source, events),
+            StoredState(parts.state, writer.append_changes, parts.appender.unapplied, events),
+            backups,
+        )
+        housekeeping.start()
+        return store
+
+
+def _files(disk: Disk, config: StoreConfig, events: StoreEvents) -> StoreFiles:
+    """Find the newest checkpoint, and open the files of the index and of the log."""
+    held_disk = HeldDisk(disk)
+    points = checkpoint.find(held_disk, events)
+    index = QueueIndex(held_disk, config, points.newest.index_first, points.newest.index_end)
+    _, promise, _ = promises.newest(held_disk)
+    first = 0 if promise is None else promise.first
+    segments = Segments(held_disk, FOLDER, first, first)
+    segments.delete_left()
+    return StoreFiles(held_disk, points, promise, segments, index)
+
+
+def _damaged(events: StoreEvents, stretch: Stretch) -> None:
+    """Tell a damaged part of the log that the scrubber has found."""
+    cause = f"{stretch}; who reads it is refused, and the rest is served"
+    remedy = "look at the disk; `headgate repair` sets the part aside while the node is stopped"
+    events.tell(StoreEventKind.DAMAGED, stretch.file, cause, remedy)
