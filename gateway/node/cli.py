@@ -30,7 +30,7 @@ app.add_typer(cluster, name="cluster")
 
 OPTIONS: Final[Mapping[str, object]] = {
     "roles": Annotated[
-        str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: all three), or controller.")
+        str | None, typer.Option(metavar="A,B", help="gateway, store, nameserver (default: these three), controller.")
     ],
     "store": Annotated[
         str | None,
@@ -94,7 +94,7 @@ def up(read: Callable[[], Config]) -> None:
 @app.command()
 @taking_options
 def run(read: Callable[[], Config]) -> None:
-    """Start a process with some of the roles gateway, store and nameserver, or a controller (--roles)."""
+    """Start a process with some of the roles gateway, store, nameserver and controller (--roles)."""
     _serve(read, everything=False)
 
 

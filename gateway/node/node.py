@@ -31,7 +31,7 @@ from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
-from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, STORE, listeners_of, own_nameserver
+from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, STORE, listeners_of, parts_of
 from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
@@ -54,6 +54,8 @@ from protocols.http.config import HttpConfig
 from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
+_PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller"}
+"""Role that is a part of its own -> what its lines begin with in the table at the start."""
 LAST_ANSWERS_S: Final = 10.0
 """Seconds that clients have to take their last answers."""
 _WATCH: Final = Need(CLUSTER, EVERY, (GET, LIST))
@@ -79,7 +81,7 @@ class Node:
         self.reload: Reload
         self._reread = reread or (lambda: config)
         self.health = health or Health(time.monotonic_ns)
-        self._nameserver: Node | None = None
+        self._parts: dict[str, Node] = {}
         self.ports: dict[str, int] = {}
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
@@ -92,12 +94,14 @@ class Node:
         loop = asyncio.get_running_loop()
         config = self.config
         self._clock = LoopClock(loop)
-        if own_nameserver(config.role_set) and not is_rocketmq(config):
-            await self._start_nameserver()
         try:
+            for name in parts_of(config.role_set):
+                if name != NAMESERVER or not is_rocketmq(config):
+                    await self._start_part(name)
+            config = self.config = _without_controller(config)
             role = self.role = self._role()
         except BaseException:
-            await self._stop_nameserver()
+            await self._stop_parts()
             raise
         sockets: dict[str, socket.socket] = {}
         try:
@@ -139,7 +143,7 @@ class Node:
             for bound in sockets.values():
                 bound.close()
             role.abandon()
-            await self._stop_nameserver()
+            await self._stop_parts()
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
@@ -147,21 +151,22 @@ class Node:
         if not self._part:
             self.health.phase = SERVING
 
-    async def _start_nameserver(self) -> None:
-        """Serve the name server's port, whether or not the gateway's store is there."""
+    async def _start_part(self, name: str) -> None:
+        """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
         reread = self._reread
-        node = Node(replace(self.config, roles=NAMESERVER), lambda: replace(reread(), roles=NAMESERVER), self.health)
+        node = Node(_alone(self.config, name), lambda: _alone(reread(), name), self.health)
         await node.start()
-        self._nameserver = node
+        self._parts[name] = node
         self.ports.update(node.ports)
 
-    async def _stop_nameserver(self) -> None:
-        if self._nameserver is not None:
-            await self._nameserver.stop()
+    async def _stop_parts(self) -> None:
+        for part in self._parts.values():
+            await part.stop()
+        self._parts.clear()
 
     def _role(self) -> Role:
         """What is behind the ports. Raises ConfigError and StoreError."""
-        part, protocols = self._nameserver, self.protocols
+        part, protocols = self._parts.get(NAMESERVER), self.protocols
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
             return RocketmqRole(self.config, self._clock, self.health, protocols)
@@ -181,7 +186,8 @@ class Node:
 
     def _reloadable(self, tls: TlsContexts) -> Reload:
         """The sources of a reload. Settings are read before certificates because they name the certificate files."""
-        renewal = Renewal(self.config, self._reread, self.side, self._connection_context)
+        reread = self._reread
+        renewal = Renewal(self.config, lambda: _without_controller(reread()), self.side, self._connection_context)
 
         def renew() -> None:
             tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
@@ -190,9 +196,7 @@ class Node:
             ReloadSource("settings", renewal.files, renewal.apply, renewal.details),
             ReloadSource("certificates", tls.files, renew, tls.details),
         ]
-        if self._nameserver is not None:
-            part = self._nameserver.reload
-            sources.append(ReloadSource("nameserver", tuple, part.now, lambda: {"sources": part.state()}))
+        sources += [_reloaded(name, part.reload) for name, part in self._parts.items()]
         return Reload(sources, asyncio.get_running_loop())
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
@@ -240,7 +244,8 @@ class Node:
     @property
     def _storing(self) -> Role:
         """The role that has a store in this process, if any has."""
-        return self.role if self._nameserver is None else self._nameserver.role
+        part = self._parts.get(NAMESERVER)
+        return self.role if part is None else part.role
 
     def _open_port(self, name: str, port: int) -> int:
         """Serve one more port, 0 for any, as that of the listener `name` -> the port. Raises ConfigError when it is taken."""
@@ -292,8 +297,8 @@ class Node:
 
     def details(self) -> list[tuple[str, str]]:
         """(what, how it is) for the table that is printed at the start."""
-        part = self._nameserver
-        return [*self.role.lines(), *(() if part is None else ((f"names {what}", how) for what, how in part.role.lines()))]
+        own = [(f"{_PART_NAMES[name]} {what}", how) for name, part in self._parts.items() for what, how in part.role.lines()]
+        return [*self.role.lines(), *own]
 
     def snapshot(self) -> Snapshot:
         """What the metrics page shows, now."""
@@ -308,7 +313,9 @@ class Node:
                 compiled=in_use(),
             )
         )
-        return found if self._nameserver is None else self._nameserver.role.fill(found)
+        for part in self._parts.values():
+            found = part.role.fill(found)
+        return found
 
     def _may_watch(self, principal: Principal) -> bool:
         """True for users who may read the metrics."""
@@ -332,7 +339,7 @@ class Node:
     async def stop(self) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
         self.health.phase = STOPPING
-        await self._stop_nameserver()
+        await self._stop_parts()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -360,6 +367,21 @@ class Node:
         if self._admin is not None:
             await self._admin.close()
         await self.role.close()
+
+
+def _alone(config: Config, role: str) -> Config:
+    """The configuration of a role that is a part of its own. A controller keeps its data apart from a store's."""
+    return replace(config, roles=role, data=f"{config.data}/{CONTROLLER}" if role == CONTROLLER else config.data)
+
+
+def _without_controller(config: Config) -> Config:
+    """The configuration of the other roles."""
+    rest = config.role_set - {CONTROLLER}
+    return replace(config, roles=",".join(sorted(rest))) if rest else config
+
+
+def _reloaded(name: str, part: Reload) -> ReloadSource:
+    return ReloadSource(name, tuple, part.now, lambda: {"sources": part.state()})
 
 
 def _names(*hosts: str) -> list[str]:

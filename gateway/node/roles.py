@@ -3,15 +3,16 @@
     gateway      serves the clients of all protocols
     store        keeps everything, and carries out the commands of its own clients and of gateways
     nameserver   knows brokers and tells their routes
-    controller   elects the leaders of store groups; alone in its process
+    controller   elects the leaders of store groups
 
 A process has any of them, and does what each does alone. Without the role store a gateway forwards what its clients want to the
-store of another process; a name server beside it has its own port, users and data, and does not wait for that store.
+store of another process; a name server beside it has its own port, users and data, and does not wait for that store. A
+controller has its own port, users and data beside any of them: the folder `controller` in the data directory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from domain.errors import ConfigError
@@ -31,20 +32,23 @@ _LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLL
 def roles_of(text: str) -> frozenset[str]:
     """The roles in a list with commas. Raises ConfigError for an unknown name, and for no name at all."""
     names = [part.strip() for part in text.split(",") if part.strip()]
-    wanted = f"some of {', '.join(ALL)} are wanted, with commas between, or {CONTROLLER}"
+    wanted = f"some of {', '.join(KNOWN)} are wanted, with commas between"
     for name in names:
         if name not in KNOWN:
             raise ConfigError(f"roles is {text!r}: {name!r} is no role; {wanted}")
     if not names:
         raise ConfigError(f"roles is {text!r}: {wanted}")
-    if CONTROLLER in names and len(set(names)) > 1:
-        raise ConfigError(f"roles is {text!r}: a controller is a process of its own; start another one for the rest")
     return frozenset(names)
 
 
-def own_nameserver(roles: frozenset[str]) -> bool:
-    """Whether the name server is a part of its own beside a gateway that forwards."""
-    return roles == {GATEWAY, NAMESERVER}
+def parts_of(roles: frozenset[str]) -> Sequence[str]:
+    """Roles that are parts of their own in this process: with a port, users and data that the other roles do not share.
+
+    A controller beside any other role, and a name server beside a gateway that forwards.
+    """
+    rest = roles - {CONTROLLER}
+    parts = [CONTROLLER] if rest and rest != roles else []
+    return [*parts, NAMESERVER] if rest == {GATEWAY, NAMESERVER} else parts
 
 
 def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:

@@ -182,11 +182,11 @@ class AloneRole:
         return self.side.store.unanswered_bytes()
 
     def fill(self, snapshot: Snapshot) -> Snapshot:
-        """Add what the store knows, and the role's own metrics."""
+        """Add the role's own metrics, and what the store knows where no other role of the process has one."""
         store = self.side.store
         return dataclasses.replace(
             snapshot,
-            store=store.figures(),
+            store=snapshot.store or store.figures(),
             counters={**snapshot.counters, **self.counters()},
             histograms={**store.histograms(), **snapshot.histograms},
         )

@@ -34,7 +34,7 @@ def headgate(*arguments: str, folder: Path, environment: dict[str, str] | None =
         (["up", "--port-offset", "many"], "--port-offset"),
         (["up", "--port", "mqtt"], "NAME=N is wanted"),
         (["up", "--roles", "store"], "start a part with headgate run"),
-        (["run", "--roles", "broker"], "some of gateway, store, nameserver are wanted"),
+        (["run", "--roles", "broker"], "some of gateway, store, nameserver, controller are wanted"),
         (["run", "--roles", "gateway"], "name it by --store HOST:PORT"),
         (["run", "--roles", "gateway", "--store", "elsewhere"], "HOST:PORT of the node's remoting port is wanted"),
         (["run", "--roles", "gateway", "--store", "a:1", "--access-key-file", "none"], "gateway.access_key_file"),

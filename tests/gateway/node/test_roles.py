@@ -11,7 +11,7 @@ import pytest
 from domain.errors import ConfigError
 from gateway.node.node import Node
 from gateway.node.protocols import installed
-from gateway.node.roles import ALL, listeners_of, roles_of
+from gateway.node.roles import ALL, listeners_of, parts_of, roles_of
 from tests.gateway.node.running import served
 
 
@@ -35,6 +35,15 @@ def test_each_role_has_its_ports() -> None:
     assert sorted(listeners_of(frozenset({"store"}), known)) == ["admin", "remoting"]
     assert sorted(listeners_of(frozenset({"nameserver"}), known)) == ["admin", "nameserver"]
     assert sorted(listeners_of(frozenset({"store", "nameserver"}), known)) == ["admin", "nameserver", "remoting"]
+
+
+def test_roles_that_share_nothing_are_parts_of_their_own() -> None:
+    assert parts_of(frozenset(ALL)) == []
+    assert parts_of(frozenset({"controller"})) == []
+    assert parts_of(frozenset({"gateway", "nameserver"})) == ["nameserver"]
+    assert parts_of(frozenset({"nameserver", "controller"})) == ["controller"]
+    assert parts_of(frozenset({*ALL, "controller"})) == ["controller"]
+    assert parts_of(frozenset({"gateway", "nameserver", "controller"})) == ["controller", "nameserver"]
 
 
 def test_a_store_alone_opens_its_own_port_and_that_for_administration(tmp_path: Path) -> None:
