@@ -73,7 +73,7 @@ def test_values_come_as_their_types() -> None:
         ("least", -1, "every.least is -1: a whole number of at least 0 is wanted"),
         ("share", 2, "every.share is 2: a number from 0 to 1 is wanted"),
         ("choice", "c", "every.choice is 'c': one of a, b is wanted"),
-        ("level", "replicated", "every.level is 'replicated': one of page, flushed is wanted"),
+        ("level", "doubled", "every.level is 'doubled': one of page, flushed, replicated, replicated+flushed is wanted"),
         ("short", "four", "every.short is 'four': text of at most 3 characters is wanted"),
         ("secret", 4711, "every.secret is (hidden): text is wanted"),
         ("words", "x", "every.words is 'x': a list of text is wanted"),

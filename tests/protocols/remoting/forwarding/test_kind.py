@@ -42,7 +42,11 @@ def names(root: type) -> set[str]:
     for module in pkgutil.walk_packages(domain.__path__, "domain."):
         importlib.import_module(module.name)
     modules = {each: each.__module__ for each in below(root) if each.__module__.startswith("domain.")}
-    return {each.__name__ for each, module in modules.items() if not module.startswith("domain.controller.")} - NOT_FORWARDED
+    return {
+        each.__name__
+        for each, module in modules.items()
+        if not module.startswith(("domain.controller.", "domain.replication."))
+    } - NOT_FORWARDED
 
 
 def below(root: type) -> Iterator[type]:
