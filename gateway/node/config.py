@@ -278,6 +278,8 @@ def _check(config: Config) -> None:
         refuse_exposed(config)
     if (config.certificate == "") != (config.key == ""):
         raise ConfigError("certificate and key belong together: give both, or neither")
+    if config.durability.waits_for_replicas:
+        raise ConfigError(f"durability is {config.durability.value}: this node has no replicas; use flushed or page")
 
 
 def refuse_exposed(config: Config) -> None:

@@ -55,7 +55,9 @@ class TopicChanging:
         fault = attribute.unknown(name for name in change.attributes if name not in _FIELDS) or attribute.faulty(kept)
         if fault is not None:
             return fault
-        levels = {each.value: each for each in Durability}
+        # A node without replicas does not promise what only they can keep.
+        replicated = before.durability.waits_for_replicas
+        levels = {each.value: each for each in Durability if replicated or not each.waits_for_replicas}
         if level not in levels:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"durability {level!r} is none of {', '.join(levels)}")
         retention_ms = int(kept.pop(attribute.RETENTION_MS, "0"))

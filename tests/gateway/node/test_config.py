@@ -72,6 +72,7 @@ def test_port_zero_stays_any_free_port() -> None:
         ({}, {}, "[stor]\nx = 3", "did you mean 'store'"),
         ({}, {}, "data = [", "is not TOML"),
         ({}, {}, "data = 3", "data is 3: text is wanted"),
+        ({"durability": "replicated"}, {}, "", "durability is replicated: this node has no replicas"),
         ({"durability": "doubled"}, {}, "", "one of page, flushed, replicated"),
         ({"ports.mqtt": "70000"}, {}, "", "from 0 to 65535"),
         ({"ports.mqtt": "x"}, {}, "", "a whole number from 0 to 65535 is wanted"),
