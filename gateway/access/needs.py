@@ -25,6 +25,7 @@ from domain.controller import peer as controller_peer
 from domain.controller import request as controller_request
 from domain.filter.path import path_of
 from domain.nameserver import route
+from domain.replication import message as replication
 
 PUBLISH: Final = (PUB,)
 SUBSCRIBE: Final = (SUB,)
@@ -245,6 +246,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     controller_request.ChangeControllerSettings: _cluster(UPDATE),
     controller_peer.GreetController: _cluster(UPDATE),
     controller_peer.TellController: _cluster(UPDATE),
+    replication.Follow: _cluster(UPDATE),
+    replication.LogHeld: _cluster(UPDATE),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
     mqtt_session.ReleasePacketIds: _nothing,
