@@ -15,7 +15,7 @@ from domain.message_store import MessageStore
 from domain.ports import Clock, Disk
 from domain.store_event import Report
 
-GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation")
+GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation", "boot")
 """Fields of a settings class that the node sets: they are no settings of the table `[store]`."""
 
 
@@ -26,8 +26,9 @@ class StorageEngine:
     settings   frozen dataclass in which every field has a default. The node sets the fields `broker` (name that receipts
                carry), `store_host` (address bytes that records carry), `durability` (domain.topic.Durability of new
                topics) and, where there is one, `fresh_incarnation` (random, 1 to 2^63 - 1: the identity of data that
-               has none yet); every other field is a setting of the table `[store]`. Where there is a field `hot_bytes`, its
-               default is what the machine's memory allows
+               has none yet) and `boot` (text that is another one after each start of the machine); every other field is a
+               setting of the table `[store]`. Where there is a field `hot_bytes`, its default is what the machine's memory
+               allows
     open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings,
                report). It returns when metadata and state can be read; other calls may wait. `report` gets what the store
                has to tell: failures of the disk, a full disk, damage. Raises StoreError when the files need repair

@@ -183,10 +183,21 @@ class CheckpointedLog(Protocol):
     broken        why nothing is written any more; None while the log works
     """
 
-    written: int
-    end: int
-    state_bytes: int
-    broken: Failure | None
+    @property
+    def written(self) -> int:
+        """See above."""
+
+    @property
+    def end(self) -> int:
+        """See above."""
+
+    @property
+    def state_bytes(self) -> int:
+        """See above."""
+
+    @property
+    def broken(self) -> Failure | None:
+        """See above."""
 
     def refusal(self) -> Failure | None:
         """Why nothing is written now; None while the log works."""
@@ -249,9 +260,10 @@ class Checkpointer:
         self._waiters: list[Callable[[], None]] = []
         self._file: tuple[str, File] | None = None
 
-    def follow(self, log: CheckpointedLog) -> None:
-        """Write the checkpoints of another log from now on: a follower leads now. None is being written."""
-        self._commit = log
+    def end(self) -> Points:
+        """Give up what is being written, and write no more: another one goes on behind these checkpoints. The log is broken."""
+        self._waiters.clear()
+        return Points(self.last, self.older, self._serial)
 
     @property
     def running(self) -> bool:
@@ -325,6 +337,7 @@ class Checkpointer:
 
     def _guard(self, step: Callable[[], None]) -> None:
         if self._commit.broken is not None:
+            self._close()
             return
         try:
             step()

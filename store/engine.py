@@ -34,8 +34,9 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = u
 def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> LogStore:
     opening = StoreOpening(disk, clock, config, events)
     recovered = opening.recover()
-    opening.load_keys(opening.files.points.newest.position)
-    return opening.store(recovered, opening.checkpointer(opening.commit))
+    points = opening.files.points
+    opening.load_keys(points.newest.position, opening.files.segments.end)
+    return opening.store(recovered, opening.checkpointer(opening.commit, points))
 
 
 LOG: Final = StorageEngine(StoreConfig, open_store)

@@ -10,7 +10,7 @@ from typing import Final, final
 from domain.ports import Clock, Disk, Timer
 from store.held import HeldCalls
 from store.parts import StoreParts
-from store.recovery import ABORT
+from store.recovery import ABORT, running
 from store.turns import Turns
 
 _SECOND_NS: Final = 1_000_000_000
@@ -35,7 +35,11 @@ class Housekeeping:
     _looks    how often `_rest` is still called before the next second
     """
 
-    def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock, end_backups: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock, end_backups: Callable[[], None], boot: str
+    ) -> None:
+        """`boot`: which start of the machine this is."""
+        self._boot = boot
         self._end_backups = end_backups
         self._parts = parts
         self._held = held
@@ -54,14 +58,14 @@ class Housekeeping:
         """Start the parts after recovery. Held calls run when what was recovered is durable."""
         parts = self._parts
         try:
-            self._disk.replace(ABORT, b"running\n")
+            self._disk.replace(ABORT, running(self._boot))
         except OSError as error:
             parts.commit.failed("a write of the data directory", error)
         parts.ledger.recovered()
         parts.wheel.start()
         parts.open_transactions.start()
         parts.group_removal.start()
-        if parts.commit.synced < parts.commit.written:
+        if parts.commit.durable < parts.commit.written:
             parts.commit.when_synced(self._held.release)
         else:
             self._held.release()

@@ -18,7 +18,7 @@ from store import checkpoint
 from store.append import Appender
 from store.backup import HeldBackups
 from store.census import Census
-from store.checkpoint import CheckpointedLog, Checkpointer
+from store.checkpoint import CheckpointedLog, Checkpointer, Points
 from store.client_appends import ClientAppends, Outbox
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
@@ -45,6 +45,7 @@ from store.lease.turn import TurnJournal
 from store.listeners import StoreListeners
 from store.lite_queues import StoredLiteQueues
 from store.log import promise as promises
+from store.log.batch import Header
 from store.log.cache import TailCache
 from store.log.commit import GroupCommit
 from store.log.open_batch import Effects
@@ -151,17 +152,41 @@ class StoreOpening:
         self.files.segments.close()
         self.index.close()
 
-    def load_keys(self, position: int) -> None:
-        """Load the key index of the checkpoint at `position`, and index the rest of the log. What it cannot find is told."""
-        for begin, end in self.keys.load(position, self.files.segments):
+    def load(self) -> Recovered:
+        """Load the checkpoint, and prove the rest of the log without applying it. Raises StoreError, with the files closed."""
+        try:
+            self.recovery.load(self.files.points.newest)
+            recovered = self.recovery.prove()
+        except StoreError:
+            self.close_files()
+            raise
+        self.ledger.replay.finish()
+        self.load_keys(self.files.points.newest.position, self.recovery.applied)
+        return recovered
+
+    def apply(self, header: Header, data: bytes) -> None:
+        """Apply the next batch of a log that was loaded."""
+        self.recovery.apply(header, data)
+        self.keys.read(header, data)
+
+    def applied(self) -> Recovered:
+        """All of the log is applied: what `store` needs of it."""
+        self.ledger.replay.finish()
+        recovery = self.recovery
+        recovery.finish()
+        return Recovered(0, 0, 0, recovery.store_ms, 0, recovery.state_bytes, True)
+
+    def load_keys(self, position: int, end: int) -> None:
+        """Load the key index of the checkpoint at `position`, and index the log up to `end`. What it cannot find is told."""
+        for begin, behind in self.keys.load(position, self.files.segments, end):
             self._events.tell(
-                StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {end}: its messages are not found by key",
+                StoreEventKind.DAMAGED, "", f"the log is damaged from {begin} to {behind}: its messages are not found by key",
                 "run `headgate check` on the data directory",
             )  # fmt: skip
 
-    def checkpointer(self, log: CheckpointedLog) -> Checkpointer:
-        """What writes the checkpoints of `log`."""
-        return Checkpointer(self._disk, self._clock, self._config, log, self.index, self.keys, self.source, self.files.points)
+    def checkpointer(self, log: CheckpointedLog, points: Points) -> Checkpointer:
+        """What writes the checkpoints of `log` behind `points`."""
+        return Checkpointer(self._disk, self._clock, self._config, log, self.index, self.keys, self.source, points)
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
         """What looks for damage below the position `durable()`."""
@@ -180,6 +205,7 @@ class StoreOpening:
         commit.state_bytes = recovered.state_bytes
         if leads:
             commit.lead()
+            commit.roll()  # what an epoch writes begins with a file, which tells where its era begins
         retention = Retention(
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
             lambda: 1.0 if self.files.disk.held else self._admission.free_ratio, ReadHolds(state, index),
@@ -209,7 +235,7 @@ class StoreOpening:
         key_search = KeySearch(parts.keys, self._reading, index, parts.segments, events)
         store = LogStore(
             parts,
-            housekeeping := Housekeeping(parts, held, self.files.disk, clock, backups.stop),
+            housekeeping := Housekeeping(parts, held, self.files.disk, clock, backups.stop, config.boot),
             StoredLog(client_appends, parts.once, self._reading, key_search, index, self._hot, self._listeners, held),
             StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, config.broker, events),
             positions,

@@ -21,7 +21,7 @@ from store.events import StoreEvents
 from store.log import batch
 from store.log.batch import Header
 from store.log.promise import Promise
-from store.log.segment import Segments
+from store.log.segment import FOLDER, Segments, file_name
 from store.log.survey import DamageError, LogSurvey, Stretch, damage
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
@@ -30,6 +30,7 @@ from store.state import change, rows
 from store.state.view import DROPPED, EMPTY, StateView
 
 ABORT: Final = "abort"
+"""File that exists from a start to the clean end."""
 _TOPIC: Final = b"\x06@topic"
 _DROPPED: Final = b"\x08@dropped"
 """With what the changes begin that a batch's messages depend on."""
@@ -61,7 +62,14 @@ class Recovered(NamedTuple):
 
 @final
 class LogRecovery:
-    """One recovery, while the store opens."""
+    """One recovery: of a store that opens, or of a replica that follows, which recovers until it is promoted.
+
+    applied      position behind the last batch that is applied
+    store_ms     newest store time applied, in epoch ms
+    state_bytes  bytes of state records applied
+    _loaded      position of the checkpoint that was loaded
+    _proven      position below which the log was durable when it was opened
+    """
 
     def __init__(
         self,
@@ -83,15 +91,42 @@ class LogRecovery:
         self._index = index
         self._state = state
         self._replay = replay
-        self._load = load
+        self._load_columns = load
         self._tag_of = tag_of
-        self._state_bytes = 0
+        self.state_bytes = 0
+        self.store_ms = 0
+        self.applied = 0
+        self._loaded = 0
+        self._proven = 0
+        self._crashed = False
 
     def run(self, point: Point) -> Recovered:
         """Apply the log, and cut off an unsynced tail. Raises DamageError when what was promised is damaged."""
         segments, promise = self._segments, self._promise
-        crashed = self._disk.read_all(ABORT) is not None
-        proven = max(point.position, 0 if promise is None else promise.position)
+        began = told = self.load(point)
+        batches = 0
+        for header, data in segments.walk(began, True):
+            self.apply(header, data)
+            if self.applied - told >= RECOVERING_BYTES:
+                told = self.applied
+                self._events.tell(
+                    StoreEventKind.RECOVERING, "", f"{_mib(told - began)} of {_mib(segments.end - began)} MiB read"
+                )
+            batches += 1
+        cut_bytes, cut_records = self._cut(self.applied)
+        incarnation = 0 if promise is None else promise.incarnation
+        if segments.writer_of(segments.active) not in (0, incarnation) and not segments.ends_with_filler():
+            segments.append(batch.FILLER)  # what an incarnation writes begins with a file
+        copied_bytes = self._renew()
+        self.finish()
+        return Recovered(cut_bytes, cut_records, copied_bytes, self.store_ms, batches, self.state_bytes, self._crashed)
+
+    def load(self, point: Point) -> int:
+        """Load the checkpoint; the position of the first batch behind it. Raises DamageError."""
+        segments, promise = self._segments, self._promise
+        self._crashed = self._disk.read_all(ABORT) is not None
+        self._loaded = point.position
+        proven = self._proven = max(point.position, 0 if promise is None else promise.position)
         self._require_files(proven)
         if point.state:
             self._snapshot(point.snapshot)
@@ -110,36 +145,48 @@ class LogRecovery:
         self._index.log_start = segments.first
         self._index.lost_ms = {gap.end - 1: gap.ms for gap in segments.gaps}
         self._index.load(point.table if point.state else 0, point.position, self._epoch)
-        end = max(point.position, segments.first)
-        store_ms = self._newest_ms(point)
-        batches = 0
-        began, told = end, end
-        for header, data in segments.walk(end, True):
-            self._batch(header, data)
-            end = header.position + header.size
-            if end - told >= RECOVERING_BYTES:
-                told = end
-                self._events.tell(
-                    StoreEventKind.RECOVERING, "", f"{_mib(end - began)} of {_mib(segments.end - began)} MiB read"
-                )
+        self.store_ms = self._newest_ms(point)
+        self.applied = max(point.position, segments.first)
+        return self.applied
+
+    def prove(self) -> Recovered:
+        """Read the log behind the checkpoint without applying it, and cut off an unsynced tail, as `run` does: the log of a
+        replica that follows. It gets no filler of its own: all its bytes are the leader's. Raises DamageError."""
+        end, store_ms, epoch, batches = self.applied, self.store_ms, 0, 0
+        for header, _ in self._segments.walk(end, True):
+            if header.epoch < epoch:
+                break  # bytes of an older log, which a power failure has brought back behind a cut
+            end, epoch = header.position + header.size, header.epoch
             store_ms = max(store_ms, header.written_ms)
             batches += 1
+        cut_bytes, cut_records = self._cut(end)
+        copied_bytes = self._renew()
+        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, self.state_bytes, self._crashed)
+
+    def _cut(self, end: int) -> tuple[int, int]:
+        """Cut off an unsynced tail behind `end`: (bytes, records at most). Raises DamageError when it is none."""
+        segments = self._segments
         end = segments.after(end)
-        cut_records = self._refuse_damage(end, proven)
+        cut_records = self._refuse_damage(end, self._proven)
         cut_bytes = segments.end - end
         segments.cut(end)
-        incarnation = 0 if self._promise is None else self._promise.incarnation
-        if segments.writer_of(segments.active) not in (0, incarnation) and not segments.ends_with_filler():
-            segments.append(batch.FILLER)  # what an incarnation writes begins with a file
+        return cut_bytes, cut_records
+
+    def _renew(self) -> int:
+        """Copy what is not proven to be on the disk, and begin a new segment behind a filler; how many bytes were copied."""
+        segments, proven = self._segments, self._proven
         if self._promise is None and len(segments.all) > 1:
             proven = max(proven, segments.all[-2].base)  # version 1 synced each segment soon after the next one began
         copied_bytes = max(segments.end - proven, 0)
         segments.renew(proven)
         if segments.ends_with_filler():
             segments.roll()
+        return copied_bytes
+
+    def finish(self) -> None:
+        """All of the log is applied: make what only its end can tell."""
         self._queues()
-        self._step_over_gaps(point.position)
-        return Recovered(cut_bytes, cut_records, copied_bytes, store_ms, batches, self._state_bytes, crashed)
+        self._step_over_gaps(self._loaded)
 
     def _snapshot(self, serial: int) -> None:
         for kind, base, body in snapshot.frames(self._disk, serial):
@@ -151,7 +198,7 @@ class LogRecovery:
                     segment = self._segments.at(rows.unpack(packed)[0])
                     self._state.put_row(item.space, item.key, packed, base if segment is None else segment.base)
             else:
-                self._load(kind, body)
+                self._load_columns(kind, body)
 
     def _newest_ms(self, point: Point) -> int:
         """The newest store time below `point`: of the mark, and of the batches that it does not cover."""
@@ -204,7 +251,8 @@ class LogRecovery:
         records = survey.good_records + sum(stretch.records for stretch in bad)
         if segments.end > end:
             cause = f"{segments.end - end:,} bytes were not flushed when the node ended, and are not whole: cut off at {end}"
-            self._events.tell(StoreEventKind.CUT, bad[0].file, f"{cause}, with at most {records:,} records")
+            file = bad[0].file if bad else file_name(FOLDER, segments.active.base)
+            self._events.tell(StoreEventKind.CUT, file, f"{cause}, with at most {records:,} records")
         return records
 
     def _epoch(self, topic: str) -> int:
@@ -215,12 +263,12 @@ class LogRecovery:
         """(body, its position, base of the segment) of the state record `data` at `position`."""
         segment = self._segments.at(position)
         assert segment is not None
-        self._state_bytes += len(data)
+        self.state_bytes += len(data)
         state = Record(data)
         return state.body, position + state.body_at, segment.base
 
-    def _batch(self, header: Header, data: bytes) -> None:
-        """Apply one batch: its topics, its messages, then all other changes.
+    def apply(self, header: Header, data: bytes) -> None:
+        """Apply the next batch: its topics, its messages, then all other changes.
 
         A topic may have been deleted and made again between two messages of a batch: the epoch of the deletion tells which of
         them belong to the later topic.
@@ -238,6 +286,8 @@ class LogRecovery:
             at += size
         if body:
             self._replay(body, place, base, False, True)
+        self.applied = header.position + header.size
+        self.store_ms = max(self.store_ms, header.written_ms)
 
     def _row(self, record: Record, position: int, size: int) -> None:
         topic = record.topic
@@ -318,6 +368,18 @@ class LogRecovery:
             entry = self._index.entry(topic)
             if int(queue_id) not in entry.queues:
                 self._index.new_queue(entry, int(queue_id), int(value))
+
+
+def running(boot: str) -> bytes:
+    """What `ABORT` holds while a store is open in this start of the machine."""
+    return f"running {boot}".rstrip().encode() + b"\n"
+
+
+def lost_power(disk: Disk, boot: str) -> bool:
+    """True when the last run ended without a clean close and the machine may have started since: what was not synced then may
+    be lost."""
+    found = disk.read_all(ABORT)
+    return found is not None and (not boot or found != running(boot))
 
 
 def _mib(size: int) -> int:

@@ -6,7 +6,7 @@ open_follower --> FollowerLog --promote--> LeaderStore --close; open_follower-->
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from domain.errors import Failure, StoreError
 from domain.message_store import MessageStore
@@ -74,7 +74,8 @@ class FollowerLog(Protocol):
         """The leader keeps nothing before `first`: delete such segments, as soon as no checkpoint needs them."""
 
     def promote(self, epoch: int) -> LeaderStore:
-        """Apply the rest of the log, and lead in `epoch`. This object is not used any more. Raises StoreError."""
+        """Apply the rest of the log, all of which is durable, and lead in `epoch`. This object is not used any more. Raises
+        StoreError."""
 
     def close(self) -> None:
         """Close the files."""
@@ -125,13 +126,20 @@ class LeaderLog(Protocol):
     def members(self, count: int, least: int) -> None:
         """The SyncStateSet has `count` members, and appends above `flushed` need `least`."""
 
+    def when_ready(self, done: Callable[[], None]) -> None:
+        """Call `done` once all members of the SyncStateSet have what the log held when it was promoted: clients are served from
+        then on."""
+
     def depose(self, failure: Failure) -> None:
         """Somebody else leads: answer everything that waits with `failure`. The store is closed next."""
 
 
-class LeaderStore(MessageStore, Protocol):
-    """The open store of a replica that leads: its ports, and its log."""
+class LeaderStore(NamedTuple):
+    """The open store of a replica that leads.
 
-    @property
-    def replica(self) -> LeaderLog:
-        """Its log."""
+    store     its ports
+    replica   its log
+    """
+
+    store: MessageStore
+    replica: LeaderLog

@@ -348,8 +348,8 @@ class KeyIndex:
 
     # Opening and closing
 
-    def load(self, position: int, segments: Segments) -> list[tuple[int, int]]:
-        """Open the runs of the checkpoint at `position`, and index the rest of the log. Raises OSError.
+    def load(self, position: int, segments: Segments, end: int) -> list[tuple[int, int]]:
+        """Open the runs of the checkpoint at `position`, and index the rest of the log below `end`. Raises OSError.
 
         Returns (begin, end) of the parts of the log that are damaged: the index has the keys of all others.
         """
@@ -364,17 +364,30 @@ class KeyIndex:
         self._begin = self._end = begin
         damaged: list[tuple[int, int]] = []
         at = _batch_at(begin, segments)
-        while at < segments.end:
+        while at < end:
             for header, data in segments.walk(at, True):
-                _add_batch(self, header, data, begin)
+                if header.position >= end:
+                    break
+                self.read(header, data, begin)
                 at = header.position + header.size
             at = segments.after(at)
-            if at < segments.end:
+            if at < end:
                 following = _behind(at, segments)
                 damaged.append((at, following))
                 at = following
-        self._end = max(self._end, segments.end)
+        self._end = max(self._end, end)
         return damaged
+
+    def read(self, header: batch.Header, data: bytes, begin: int = 0) -> None:
+        """Index the messages of a batch that was read from the log, of those that stand at position `begin` or after."""
+        at = header.head
+        while at < header.size:
+            size = int.from_bytes(data[at : at + 4], "big")
+            if at != header.state_at and header.position + at >= begin:
+                record = Record(data[at : at + size])
+                message = Message(record.topic, b"", record.properties)
+                self.add((message,), (header.position + at,), record.store_ms, record.store_ms, header.position)
+            at += size
 
     def close(self) -> None:
         """Close the files of all runs."""
@@ -398,18 +411,6 @@ def _open_runs(disk: Disk, position: int) -> list[Run]:
             file.close()
             disk.remove(f"{FOLDER}/{name}")
     return found
-
-
-def _add_batch(index: KeyIndex, header: batch.Header, data: bytes, begin: int) -> None:
-    """Index the messages of the batch `data` that stand at position `begin` or after."""
-    at = header.head
-    while at < header.size:
-        size = int.from_bytes(data[at : at + 4], "big")
-        if at != header.state_at and header.position + at >= begin:
-            record = Record(data[at : at + size])
-            message = Message(record.topic, b"", record.properties)
-            index.add((message,), (header.position + at,), record.store_ms, record.store_ms, header.position)
-        at += size
 
 
 def _behind(position: int, segments: Segments) -> int:

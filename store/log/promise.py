@@ -142,6 +142,12 @@ class PromiseMark:
         self._wanted = self._wanted._replace(first=max(first, self._wanted.first))
         self.write(done)
 
+    def lower(self, position: int, done: Callable[[], None]) -> None:
+        """Call `done` once the mark promises nothing from `position` on: before the log is cut there."""
+        self._wanted = self._wanted._replace(position=min(position, self._wanted.position))
+        self._base = min(self._base, position)
+        self.write(done)
+
     def write(self, done: Callable[[], None] | None = None) -> None:
         """Write a mark now; `done` is called when it is durable, and never when that fails."""
         if done is not None:

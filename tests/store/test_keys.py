@@ -376,7 +376,8 @@ def test_a_query_that_reads_only_hash_collisions_ends(monkeypatch: pytest.Monkey
 def test_an_empty_log_has_no_keys() -> None:
     disk = MemoryDisk(VirtualClock(START_MS))
     keys = KeyIndex(disk, VirtualClock(START_MS), StoreConfig(), lambda what, error: None)
-    keys.load(0, Segments(disk, "log"))
+    segments = Segments(disk, "log")
+    keys.load(0, segments, segments.end)
     assert (keys.memory_rows, keys.runs) == (0, 0)
 
 

@@ -1,0 +1,58 @@
+"""The part of a follower's log that is applied, as its checkpoints see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain.errors import Failure
+from store.full import is_full
+from store.opening import StoreOpening
+from store.replica.raw_log import RawLog
+
+
+@final
+class AppliedLog:
+    """`store.checkpoint.CheckpointedLog` of a replica that follows. A full disk stops it like any other failure: its leader
+    goes on without it."""
+
+    def __init__(self, opening: StoreOpening, raw: RawLog) -> None:
+        self._opening = opening
+        self._raw = raw
+
+    @property
+    def written(self) -> int:
+        """CheckpointedLog.written."""
+        return self._opening.recovery.applied
+
+    @property
+    def end(self) -> int:
+        """CheckpointedLog.end."""
+        return self._opening.recovery.applied
+
+    @property
+    def state_bytes(self) -> int:
+        """CheckpointedLog.state_bytes."""
+        return self._opening.recovery.state_bytes
+
+    @property
+    def broken(self) -> Failure | None:
+        """CheckpointedLog.broken."""
+        return self._raw.broken
+
+    def refusal(self) -> Failure | None:
+        """CheckpointedLog.refusal."""
+        return self._raw.broken
+
+    def when_synced(self, done: Callable[[], None]) -> None:
+        """CheckpointedLog.when_synced."""
+        self._raw.sync(done)
+
+    def stop(self, what: str, error: OSError) -> None:
+        """CheckpointedLog.stop."""
+        self._raw.stop(what, error)
+
+    def fill(self, what: str, error: OSError) -> None:
+        """CheckpointedLog.fill."""
+        assert is_full(error)
+        self._raw.stop(what, error)

@@ -1,0 +1,40 @@
+"""A new beginning: everything in the data directory goes, and an empty log begins where the leader says. It survives a crash at
+any moment: a marker says what is under way, and the next start ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.ports import Disk
+from store import checkpoint, derived
+from store.keys import run as key_run
+from store.log import promise as promises
+from store.log.promise import Promise
+from store.log.segment import FOLDER as LOG
+from store.queue.index import FOLDER as INDEX
+from store.recovery import ABORT
+
+MARKER: Final = "begin-anew"
+"""File that exists while a new beginning is under way; it holds the first position and the new identity."""
+
+
+def begin_anew(disk: Disk, first: int, incarnation: int) -> None:
+    """Delete everything, and begin at `first`. No file is open. Raises OSError: a later call, or start, goes on with it."""
+    disk.replace(MARKER, b"%d %d\n" % (first, incarnation))
+    finish_beginning(disk)
+
+
+def finish_beginning(disk: Disk) -> None:
+    """End the new beginning that a marker tells of; without one do nothing. Raises OSError."""
+    noted = disk.read_all(MARKER)
+    if noted is None:
+        return
+    first, incarnation = map(int, noted.split())
+    for folder in (checkpoint.FOLDER, checkpoint.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
+        for name in disk.names(folder):
+            disk.remove(f"{folder}/{name}")
+    for name in (derived.REBUILD, ABORT):
+        disk.remove(name)
+    promises.write(disk, Promise(first, 0, incarnation, first))
+    disk.remove(MARKER)

@@ -1,0 +1,262 @@
+"""A replica that follows: it recovers for as long as it follows, up to what is confirmed, and leads when it is promoted.
+
+open:      marker of a new beginning -> checkpoint -> the tail is proven, not applied
+follow:    append -> sync -> confirm -> applied in short turns -> checkpoints
+promote:   the rest is applied -> a store that leads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.errors import Failure, StoreError
+from domain.ports import Clock, Disk, Timer
+from domain.replication.message import Era
+from domain.replication.ports import LeaderStore, ReplicaDataError
+from domain.store_event import Report, StoreEventKind, unheard
+from store import derived
+from store.config import StoreConfig
+from store.derived import DerivedDamageError
+from store.events import StoreEvents
+from store.log.promise import PromiseMark
+from store.opening import StoreOpening
+from store.recovery import ABORT, lost_power, running
+from store.replica.applied import AppliedLog
+from store.replica.beginning import begin_anew, finish_beginning
+from store.replica.leader_log import StoredLeaderLog
+from store.replica.raw_log import RawLog
+from store.turns import Turns
+
+_SECOND_NS: Final = 1_000_000_000
+_APPLY_NS: Final = 2_000_000
+"""Time after which a turn of applying ends; as long a pause follows it."""
+
+
+@final
+class Follower:
+    """`domain.replication.ports.FollowerLog` over a data directory. See `open_follower`.
+
+    incarnation   identity of the log
+    continues     FollowerLog.continues
+    """
+
+    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
+        self._disk, self._clock, self._config, self._events = disk, clock, config, events
+        self.incarnation = 0
+        self.continues = 0
+        self._closed = False
+        finish_beginning(disk)
+        self._open(config.fresh_incarnation)
+
+    def _open(self, fresh: int) -> None:
+        """Open what the disk has; `fresh`: the identity of a log that cannot prove its own. Raises StoreError, OSError."""
+        disk = self._disk
+        opening = self._opening = StoreOpening(disk, self._clock, self._config, self._events)
+        lost = lost_power(disk, self._config.boot)
+        recovered = opening.load()
+        before = opening.promise
+        self.incarnation = before.incarnation
+        if lost and opening.files.promise is not None:
+            self.continues, self.incarnation = before.incarnation, fresh or before.incarnation + 1
+        segments = opening.files.segments
+        mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
+        raw = self._raw = RawLog(segments, mark, self._events, _behind(opening), recovered.store_ms)
+        promise = before._replace(
+            position=segments.end, epoch=raw.epoch, incarnation=self.incarnation, first=segments.first,
+            store_ms=recovered.store_ms,
+        )  # fmt: skip
+        mark.begin(promise)
+        self._promise = promise
+        disk.replace(ABORT, running(self._config.boot))
+        applied = AppliedLog(opening, raw)
+        self._checkpointer = opening.checkpointer(applied, opening.files.points)
+        self._confirmed = opening.recovery.applied
+        self._first = raw.first
+        self._dropping = False
+        self._spills = Turns(self._clock)
+        self._apply_timer: Timer | None = None
+        self._timer: Timer | None = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
+
+    # FollowerLog
+
+    @property
+    def first(self) -> int:
+        """FollowerLog.first."""
+        return self._raw.first
+
+    @property
+    def written(self) -> int:
+        """FollowerLog.written."""
+        return self._raw.written
+
+    @property
+    def synced(self) -> int:
+        """FollowerLog.synced."""
+        return self._raw.synced
+
+    @property
+    def applied(self) -> int:
+        """FollowerLog.applied."""
+        return self._opening.recovery.applied
+
+    @property
+    def broken(self) -> Failure | None:
+        """FollowerLog.broken."""
+        return self._raw.broken
+
+    def eras(self) -> Sequence[Era]:
+        """FollowerLog.eras."""
+        return self._raw.eras()
+
+    def append(self, position: int, data: bytes) -> None:
+        """FollowerLog.append."""
+        self._raw.append(position, data)
+
+    def sync(self, done: Callable[[], None]) -> None:
+        """FollowerLog.sync."""
+        self._raw.sync(done)
+
+    def confirm(self, position: int) -> None:
+        """FollowerLog.confirm."""
+        if position > self._confirmed:
+            self._confirmed = position
+            if self._apply_timer is None:
+                self._apply_timer = self._clock.call_at(self._clock.monotonic_ns(), self._apply)
+
+    def cut(self, position: int, done: Callable[[], None]) -> None:
+        """FollowerLog.cut."""
+        if position < self.applied:
+            raise ReplicaDataError(f"the log is applied up to {self.applied}: it cannot be cut at {position}")
+        self._confirmed = min(self._confirmed, position)
+        if position == self.written:
+            self._clock.call_soon(done)
+        else:
+            self._raw.cut(position, done)
+
+    def begin_anew(self, first: int, incarnation: int) -> None:
+        """FollowerLog.begin_anew."""
+        self._end()
+        self._raw.close()
+        self._opening.index.close()
+        self._opening.keys.close()
+        begin_anew(self._disk, first, incarnation)
+        self.continues = 0
+        self._open(incarnation)
+
+    def drop_before(self, first: int) -> None:
+        """FollowerLog.drop_before."""
+        self._first = max(self._first, first)
+
+    def promote(self, epoch: int) -> LeaderStore:
+        """FollowerLog.promote."""
+        raw, opening = self._raw, self._opening
+        if raw.broken is not None:
+            raise StoreError(raw.broken.text, "")
+        if raw.synced < raw.written or not raw.idle:
+            raise StoreError("the log of a replica has to be durable before it leads", "")
+        self._confirmed = raw.written
+        self._apply_until(-1)
+        if self.applied < raw.behind:
+            raise StoreError(f"the log is damaged at {self.applied}: this replica cannot lead", "")
+        eras, begin = raw.eras(), raw.behind
+        self._end()
+        points = self._checkpointer.end()
+        raw.release()
+        recovered = opening.applied()
+        opening.promise = self._promise._replace(
+            position=raw.written, epoch=epoch, first=raw.first, store_ms=recovered.store_ms, incarnation=self.incarnation
+        )
+        store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
+        return LeaderStore(store, StoredLeaderLog(opening.commit, opening.files.segments, eras, begin))
+
+    def close(self) -> None:
+        """FollowerLog.close."""
+        if not self._closed:
+            self._closed = True
+            self._end()
+            self._raw.close()
+            self._opening.index.close()
+            self._opening.keys.close()
+
+    # Work
+
+    def _end(self) -> None:
+        """Stop the work of every second, and applying."""
+        for timer in (self._timer, self._apply_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._apply_timer = None
+        self._spills.stop()
+
+    def _apply(self) -> None:
+        self._apply_timer = None
+        now = self._clock.monotonic_ns()
+        if not self._apply_until(now + _APPLY_NS):
+            self._apply_timer = self._clock.call_at(self._clock.monotonic_ns() + _APPLY_NS, self._apply)
+
+    def _apply_until(self, end_ns: int) -> bool:
+        """Apply what is confirmed and there, until `end_ns`, -1: whatever it takes. False when there is more."""
+        opening, most = self._opening, min(self._confirmed, self._raw.written)
+        whole = True
+        try:
+            for header, data in opening.files.segments.walk(self.applied, True):
+                if header.position + header.size > most:
+                    break
+                opening.apply(header, data)
+                if 0 <= end_ns <= self._clock.monotonic_ns():
+                    whole = False
+                    break
+        except OSError as error:
+            self._raw.stop("a read of the log", error)
+        opening.ledger.replay.finish()
+        return whole
+
+    def _second(self) -> None:
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
+        if self._raw.broken is not None:
+            return
+        index = self._opening.index
+        if not self._spills.busy:
+            self._spills.run(index.spill(), lambda: None, lambda error: self._raw.stop("a write of the index", error))
+        self._checkpointer.check()
+        self._opening.keys.drop_before(self._raw.first)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Delete the segments before `_first` that are applied, as soon as no checkpoint needs them."""
+        segments = self._opening.files.segments
+        bases = [each.base for each in segments.all[1:] if each.base <= min(self._first, self.applied)]
+        if not bases or self._dropping:
+            return
+        self._dropping = True
+
+        def dropped() -> None:
+            self._dropping = False
+            self._opening.index.log_start = segments.first
+
+        self._checkpointer.cover(bases[-1], lambda: self._raw.drop_first(bases[-1], dropped))
+
+
+def _behind(opening: StoreOpening) -> int:
+    """Position behind the last batch of a log that was loaded. Raises OSError."""
+    segments = opening.files.segments
+    behind = opening.recovery.applied
+    for header, _ in segments.walk(behind, False):
+        behind = header.position + header.size
+    return behind
+
+
+def open_follower(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> Follower:
+    """Open the log in `disk`'s data directory as that of a replica. Raises StoreError when a person has to look, and OSError.
+
+    After a power failure it has a new identity, `config.fresh_incarnation`: what it acknowledged unsynced may be gone.
+    """
+    events = StoreEvents(report)
+    try:
+        return Follower(disk, clock, config, events)
+    except DerivedDamageError as error:
+        derived.set_checkpoints_aside(disk)
+        cause = f"{error}; the checkpoints are set aside in {derived.ASIDE}/, and the whole log is read"
+        events.tell(StoreEventKind.REBUILT, error.file, cause, "", error)
+        return Follower(disk, clock, config, events)

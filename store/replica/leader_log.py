@@ -1,0 +1,108 @@
+"""The log of a replica that leads: what followers are sent, and what they confirm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain.errors import Failure, StoreError
+from domain.replication.message import Era
+from store.log import batch
+from store.log.commit import GroupCommit
+from store.log.confirmation import Confirmation
+from store.log.segment import FOLDER, Segments, file_name
+from store.replica.eras import listed
+
+
+@final
+class StoredLeaderLog:
+    """`domain.replication.ports.LeaderLog` over group commit.
+
+    epoch         leader epoch
+    incarnation   identity of the log
+    begin         where it ended when it was promoted
+    """
+
+    def __init__(self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int) -> None:
+        """`eras` of the log up to `begin`."""
+        assert commit.confirmation is not None
+        self._commit = commit
+        self._confirmation: Confirmation = commit.confirmation
+        self._segments = segments
+        self._eras = eras
+        self.epoch = commit.writer.epoch
+        self.incarnation = commit.writer.incarnation
+        self.begin = begin
+
+    @property
+    def first(self) -> int:
+        """LeaderLog.first."""
+        return self._segments.first
+
+    @property
+    def written(self) -> int:
+        """LeaderLog.written."""
+        return self._commit.written
+
+    @property
+    def synced(self) -> int:
+        """LeaderLog.synced."""
+        return self._commit.synced
+
+    def eras(self) -> list[Era]:
+        """LeaderLog.eras."""
+        return listed([*self._eras, Era(self.epoch, self.begin)], self.written, self.first)
+
+    def read(self, position: int, size: int) -> bytes:
+        """LeaderLog.read."""
+        recent = self._confirmation.recent.read(position, size)
+        if recent is not None:
+            return recent[0] if len(recent) == 1 else b"".join(recent)
+        if position >= self.written:
+            return b""
+        segment = self._segments.at(position)
+        if segment is None:
+            raise StoreError(f"the log does not have {position}: it begins at {self.first}", FOLDER)
+        data = segment.file.read(position - segment.base, min(max(size, batch.HEADER_BYTES), segment.end - position))
+        at = 0
+        while at < len(data):
+            front = data[at : at + batch.HEADER_BYTES]
+            if batch.is_filler(front):
+                return data[: at + batch.FILLER_BYTES]
+            found = batch.header(front, position + at)
+            if found is None and len(front) < batch.HEADER_BYTES and at:
+                break
+            if found is None or found.is_gap:
+                raise self._damaged(segment.base, position + at)
+            if at + found.size > len(data):
+                if at:
+                    break
+                data = segment.file.read(position - segment.base, found.size)
+            if not batch.holds(data[at : at + found.size], found):
+                raise self._damaged(segment.base, position + at)
+            at += found.size
+        return data if at == len(data) else data[:at]
+
+    def _damaged(self, base: int, position: int) -> StoreError:
+        name = file_name(FOLDER, base)
+        return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
+
+    def follow_progress(self, told: Callable[[], None]) -> None:
+        """LeaderLog.follow_progress."""
+        self._confirmation.told = told
+
+    def confirm(self, written: int, synced: int) -> None:
+        """LeaderLog.confirm."""
+        self._commit.confirm(written, synced)
+
+    def members(self, count: int, least: int) -> None:
+        """LeaderLog.members."""
+        self._confirmation.members(count, least)
+
+    def when_ready(self, done: Callable[[], None]) -> None:
+        """LeaderLog.when_ready."""
+        self._commit.when_synced(done)
+
+    def depose(self, failure: Failure) -> None:
+        """LeaderLog.depose."""
+        self._commit.depose(failure)

@@ -1,0 +1,198 @@
+"""The log of a follower as bytes: the leader's batches and fillers, checked and written where they were in the leader's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain.errors import ErrorCode, Failure
+from domain.replication.message import Era
+from domain.replication.ports import ReplicaDataError
+from domain.store_event import StoreEventKind
+from store.events import StoreEvents
+from store.log import batch
+from store.log.batch import Header
+from store.log.promise import PromiseMark
+from store.log.segment import Segments
+from store.replica.eras import LogEras
+
+
+@final
+class RawLog:
+    """Batches in segments, without anything that is derived from them.
+
+    synced    position below which it is durable
+    store_ms  newest store time, in epoch ms
+    broken    why it takes nothing any more: the disk has failed; None while it works
+    """
+
+    def __init__(self, segments: Segments, mark: PromiseMark, events: StoreEvents, behind: int, store_ms: int) -> None:
+        """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
+        self._segments = segments
+        self._mark = mark
+        self._events = events
+        self._eras = LogEras(segments, behind)
+        self.synced = segments.end
+        self.store_ms = store_ms
+        self.broken: Failure | None = None
+        self._syncing = False
+        self._waiting: list[Callable[[], None]] = []
+        self._closed = False
+
+    @property
+    def first(self) -> int:
+        """Position of its first byte."""
+        return self._segments.first
+
+    @property
+    def written(self) -> int:
+        """Position behind its last byte."""
+        return self._segments.end
+
+    @property
+    def behind(self) -> int:
+        """Position behind its last batch."""
+        return self._eras.behind
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of its last batch; 0 without one."""
+        return self._eras.epoch
+
+    @property
+    def idle(self) -> bool:
+        """True while no sync is under way."""
+        return not self._syncing
+
+    def eras(self) -> list[Era]:
+        """The eras of the log, ascending."""
+        return self._eras.listed(self.first)
+
+    def append(self, position: int, data: bytes) -> None:
+        """Write bytes at `position`, the end. Nothing of them is written when they are not whole: raises ReplicaDataError."""
+        if self.broken is not None:
+            return
+        if position != self.written:
+            raise ReplicaDataError(f"bytes at {position} do not follow a log that ends at {self.written}")
+        parts = self._parts(position, data)
+        at = 0
+        try:
+            for end, last in parts:
+                self._segments.append(data[at:end] if at or end < len(data) else data)
+                at = end
+                if last is None:
+                    self._segments.roll()
+                else:
+                    self._eras.note(last.epoch)
+                    self._eras.behind = last.position + last.size
+                    self.store_ms = max(self.store_ms, last.written_ms)
+                    self._segments.active.newest_ms = self.store_ms
+        except OSError as error:
+            self.stop("a write of the log", error)
+
+    def _parts(self, position: int, data: bytes) -> list[tuple[int, Header | None]]:
+        """(where it ends in `data`, its last batch; None for a filler) of each part that is written at once, all checked."""
+        parts: list[tuple[int, Header | None]] = []
+        epoch = self.epoch
+        at = 0
+        while at < len(data):
+            front = data[at : at + batch.HEADER_BYTES]
+            if batch.is_filler(front):
+                at += batch.FILLER_BYTES
+                parts.append((at, None))
+                continue
+            found = batch.header(front, position + at)
+            if found is None or found.is_gap or found.epoch < epoch:
+                raise ReplicaDataError(f"no batch that can follow begins at {position + at}")
+            if not batch.holds(data[at : at + found.size], found):
+                raise ReplicaDataError(f"the batch at {position + at} is cut off, or its checksum is wrong")
+            at += found.size
+            if parts and parts[-1][1] is not None and found.epoch == epoch:
+                parts[-1] = (at, found)
+            else:
+                parts.append((at, found))
+            epoch = found.epoch
+        return parts
+
+    def sync(self, done: Callable[[], None]) -> None:
+        """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
+        if self.broken is not None:
+            return
+        if self._syncing:
+            self._waiting.append(done)
+            return
+        self._syncing = True
+        target = self.written
+
+        def synced(error: OSError | None) -> None:
+            self._syncing = False
+            if self._closed:
+                self._segments.close()
+                return
+            if error is not None:
+                self.stop("a sync of the log", error)
+                return
+            self.synced = max(self.synced, min(target, self.written))
+            self._mark.synced(self.synced, self.store_ms, self._segments.active.base)
+            waiting, self._waiting = self._waiting, []
+            done()
+            for each in waiting:
+                self.sync(each)
+
+        self._segments.sync(synced)
+
+    def cut(self, position: int, done: Callable[[], None]) -> None:
+        """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
+        then. The mark promises nothing from there on before the bytes go."""
+
+        def lowered() -> None:
+            if self.broken is not None or self._closed:
+                return
+            try:
+                self._segments.cut(position)
+            except OSError as error:
+                self.stop("a cut of the log", error)
+                return
+            self._eras.cut(position)
+            self.synced = min(self.synced, position)
+            self.sync(done)
+
+        self.sync(lambda: self._mark.lower(position, lowered))
+
+    def drop_first(self, base: int, done: Callable[[], None]) -> None:
+        """Delete the segments before the one at `base`, once the mark says that the log may begin there; then call `done`."""
+
+        def marked() -> None:
+            if self.broken is not None or self._closed:
+                return
+            try:
+                while self._segments.first < base:
+                    self._segments.drop_first()
+            except OSError as error:
+                self.stop("a deletion of the log", error)
+                return
+            done()
+
+        self._mark.raise_first(base, marked)
+
+    def stop(self, what: str, error: OSError) -> None:
+        """Take nothing any more: `what` has failed with `error`."""
+        if self.broken is None:
+            reason = f"{what} failed ({error.strerror or error}): the replica takes nothing until it is restarted"
+            self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+            remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
+            self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
+        self._waiting.clear()
+        self._mark.close()
+
+    def close(self) -> None:
+        """Close the files, unless a sync under way still uses them."""
+        self.release()
+        if not self._syncing:
+            self._segments.close()
+
+    def release(self) -> None:
+        """Write nothing any more, and leave the files to another owner."""
+        self._closed = True
+        self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
+        self._mark.close()
