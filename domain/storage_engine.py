@@ -13,6 +13,7 @@ from typing import Any
 
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk
+from domain.replication.ports import FollowerLog
 from domain.store_event import Report
 
 GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation", "boot")
@@ -32,7 +33,10 @@ class StorageEngine:
     open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings,
                report). It returns when metadata and state can be read; other calls may wait. `report` gets what the store
                has to tell: failures of the disk, a full disk, damage. Raises StoreError when the files need repair
+    follow     the same for a replica of a store group: its log, which serves when it is promoted; None: the engine's stores are
+               not replicated
     """
 
     settings: type[Any]
     open: Callable[[Disk, Clock, Any, Report], MessageStore]
+    follow: Callable[[Disk, Clock, Any, Report], FollowerLog] | None = None

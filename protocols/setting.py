@@ -30,6 +30,7 @@ class Setting:
     unread        bounds the bytes of answers that their clients have not read, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
+    is_replica     True: the port is that of a replica, which followers use alone
     """
 
     cluster: str
@@ -45,3 +46,4 @@ class Setting:
     uploads: HostShares = field(default_factory=lambda: HostShares(REQUESTS_BYTES_MAX))
     unread: HostShares = field(default_factory=HostShares)
     is_controller: bool = False
+    is_replica: bool = False

@@ -13,6 +13,7 @@ from store.derived import DerivedDamageError
 from store.events import StoreEvents
 from store.log_store import LogStore
 from store.opening import StoreOpening
+from store.replica.follower import open_follower
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreConfig, report: Report = unheard) -> LogStore:
@@ -39,5 +40,5 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     return opening.store(recovered, opening.checkpointer(opening.commit, points))
 
 
-LOG: Final = StorageEngine(StoreConfig, open_store)
+LOG: Final = StorageEngine(StoreConfig, open_store, open_follower)
 """The entry point `log` of the group `gateway.stores`."""

@@ -34,6 +34,7 @@ from gateway.node.remote.store_address import StoreAddress
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
+from gateway.replicas.settings import ReplicationSettings
 from gateway.usecase.catalog.modes import Modes
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
@@ -90,6 +91,7 @@ PARTS: Final[Mapping[str, type]] = {
     "registration": RegistrationSettings,
     "nameserver": NameserverConfig,
     "controller": ControllerSettings,
+    "replication": ReplicationSettings,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024

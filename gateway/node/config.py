@@ -256,6 +256,8 @@ def _build(parts: Known, values: Mapping[str, object], sources: Mapping[str, str
             simple[name] = convert(hints[name], from_text(hints[name], value), name, sources[name])
     if simple.get("admin_file") and not simple.get("admin"):
         simple["admin"] = _line(simple["admin_file"])
+    if tables.get("replication", {}).get("controllers") and "durability" not in simple:
+        simple["durability"] = Durability.REPLICATED_FLUSHED
     config = Config(**simple, ports=ports, tables=tables, sources=dict(sources), file=file, secrets=frozenset(parts.secrets()))
     _check(config)
     return config
@@ -278,7 +280,7 @@ def _check(config: Config) -> None:
         refuse_exposed(config)
     if (config.certificate == "") != (config.key == ""):
         raise ConfigError("certificate and key belong together: give both, or neither")
-    if config.durability.waits_for_replicas:
+    if config.durability.waits_for_replicas and not config.table("replication").get("controllers"):
         raise ConfigError(f"durability is {config.durability.value}: this node has no replicas; use flushed or page")
 
 

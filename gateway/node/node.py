@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
 
@@ -14,7 +14,9 @@ from domain.access import CLUSTER, EVERY, GET, LIST, Need
 from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
+from domain.ports import Clock
 from domain.principal import Principal
+from domain.topic import Durability
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
@@ -22,16 +24,19 @@ from gateway.guard.admission import Admission
 from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
+from gateway.node.composition import StoreSide
 from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
+from gateway.node.local_store import LocalStore
 from gateway.node.nameserver.controller_role import ControllerRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
-from gateway.node.protocols import ADMIN, installed
+from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.remote.cluster_access import has_cluster_users
+from gateway.node.remote.replica_role import ReplicaRole, is_replicated
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
-from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, STORE, listeners_of, parts_of
+from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, STORE, listeners_of, parts_of
 from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
@@ -54,7 +59,7 @@ from protocols.http.config import HttpConfig
 from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
-_PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller"}
+_PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller", REPLICA: "replica"}
 """Role that is a part of its own -> what its lines begin with in the table at the start."""
 LAST_ANSWERS_S: Final = 10.0
 """Seconds that clients have to take their last answers."""
@@ -68,6 +73,7 @@ class Node:
     """One server process, from `start` to `stop`.
 
     role   what is behind the ports; while it runs
+    over   set when the node has to be stopped, and a new one started: its store leads its group no more
     side   the parts that serve clients; while it runs
     """
 
@@ -88,6 +94,7 @@ class Node:
         self._admin: Admin | None = None
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
+        self.over = asyncio.Event()
 
     async def start(self) -> None:
         """Bind the ports, make the parts, listen. Raises ConfigError for wrong settings, StoreError when the store fails."""
@@ -95,7 +102,8 @@ class Node:
         config = self.config
         self._clock = LoopClock(loop)
         try:
-            for name in parts_of(config.role_set):
+            replicated = is_replicated(config) and not is_rocketmq(config)
+            for name in parts_of(config.role_set, replicated):
                 if name != NAMESERVER or not is_rocketmq(config):
                     await self._start_part(name)
             config = self.config = _without_controller(config)
@@ -107,7 +115,7 @@ class Node:
         try:
             self._bind(sockets)
             others = [each for name, each in sockets.items() if name != ADMIN.name]
-            resetting = ResettingListeners(others if STORE not in config.role_set else (), loop)
+            resetting = ResettingListeners(others if STORE not in config.role_set or replicated else (), loop)
             starting = StartupAdmin(sockets[ADMIN.name], self.health) if ADMIN.name in sockets else None
             host = config.advertise or concrete(config.host)
             try:
@@ -155,6 +163,7 @@ class Node:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
         reread = self._reread
         node = Node(_alone(self.config, name), lambda: _alone(reread(), name), self.health)
+        node.over = self.over
         await node.start()
         self._parts[name] = node
         self.ports.update(node.ports)
@@ -170,6 +179,11 @@ class Node:
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
             return RocketmqRole(self.config, self._clock, self.health, protocols)
+        replica = self._parts.get(REPLICA)
+        if replica is not None and isinstance(replica.role, ReplicaRole):
+            return _replicated(self.config, self._clock, self.health, protocols, replica.role)
+        if REPLICA in self.config.role_set:
+            return ReplicaRole(self.config, self._clock, self.health, protocols, self.over.set)
         if STORE in self.config.role_set:
             return StoreRole(self.config, self._clock, self.health, protocols)
         if CONTROLLER in self.config.role_set:
@@ -339,6 +353,7 @@ class Node:
     async def stop(self) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
         self.health.phase = STOPPING
+        replica = self._parts.pop(REPLICA, None)
         await self._stop_parts()
         self.role.pause()
         self._turns.stop()
@@ -367,11 +382,24 @@ class Node:
         if self._admin is not None:
             await self._admin.close()
         await self.role.close()
+        if replica is not None:
+            await replica.stop()
+
+
+def _replicated(config: Config, clock: Clock, health: Health, protocols: Protocols, replica: ReplicaRole) -> StoreRole:
+    """The role of a store that serves when its replica is elected."""
+
+    def lead(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
+        return replica.lead(config, protocols.store_host(host, ports), local)
+
+    return StoreRole(config, clock, health, protocols, lead)
 
 
 def _alone(config: Config, role: str) -> Config:
-    """The configuration of a role that is a part of its own. A controller keeps its data apart from a store's."""
-    return replace(config, roles=role, data=f"{config.data}/{CONTROLLER}" if role == CONTROLLER else config.data)
+    """The configuration of a role that is a part of its own. A controller and a replica keep users of their own."""
+    apart = role in (CONTROLLER, REPLICA)
+    level = Durability.FLUSHED if role == REPLICA else config.durability
+    return replace(config, roles=role, data=f"{config.data}/{role}" if apart else config.data, durability=level)
 
 
 def _without_controller(config: Config) -> Config:

@@ -24,9 +24,12 @@ CONTROLLER: Final = "controller"
 ALL: Final = (GATEWAY, STORE, NAMESERVER)
 """The roles of `headgate up`."""
 KNOWN: Final = (*ALL, CONTROLLER)
+REPLICA: Final = "replica"
+"""The part of a process whose store is a replica; the settings `[replication]` add it, and no list of roles names it."""
 ADMIN_LISTENER: Final = "admin"
-_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",)}
-"""Role -> the listeners that it needs, beside that for administration. A gateway opens all but those of a controller."""
+_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",), REPLICA: ("replication",)}
+"""Role -> the listeners that it needs, beside that for administration. A gateway opens all but those of a controller
+and a replica."""
 
 
 def roles_of(text: str) -> frozenset[str]:
@@ -34,26 +37,29 @@ def roles_of(text: str) -> frozenset[str]:
     names = [part.strip() for part in text.split(",") if part.strip()]
     wanted = f"some of {', '.join(KNOWN)} are wanted, with commas between"
     for name in names:
-        if name not in KNOWN:
+        if name not in KNOWN and text != REPLICA:
             raise ConfigError(f"roles is {text!r}: {name!r} is no role; {wanted}")
     if not names:
         raise ConfigError(f"roles is {text!r}: {wanted}")
     return frozenset(names)
 
 
-def parts_of(roles: frozenset[str]) -> Sequence[str]:
+def parts_of(roles: frozenset[str], replicated: bool = False) -> Sequence[str]:
     """Roles that are parts of their own in this process: with a port, users and data that the other roles do not share.
 
-    A controller beside any other role, and a name server beside a gateway that forwards.
+    A controller beside any other role, a name server beside a gateway that forwards, and what a replicated store says to its
+    followers.
     """
     rest = roles - {CONTROLLER}
     parts = [CONTROLLER] if rest and rest != roles else []
+    if replicated and STORE in roles:
+        parts.append(REPLICA)
     return [*parts, NAMESERVER] if rest == {GATEWAY, NAMESERVER} else parts
 
 
 def listeners_of(roles: frozenset[str], known: Iterable[str]) -> list[str]:
     """Those of the `known` listeners that a process with these roles opens, in their order."""
     if GATEWAY in roles:
-        return [name for name in known if name not in _LISTENERS[CONTROLLER]]
+        return [name for name in known if name not in (*_LISTENERS[CONTROLLER], *_LISTENERS[REPLICA])]
     wanted = {ADMIN_LISTENER, *(name for role in roles for name in _LISTENERS[role])}
     return [name for name in known if name in wanted]

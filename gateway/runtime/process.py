@@ -37,25 +37,36 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(Node(config, reread), loop, compiled))
+        return loop.run_until_complete(_serve(lambda: Node(config, reread), loop, compiled))
     finally:
         loop.close()
 
 
-async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> int:
+async def _serve(make: Callable[[], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:
+    """Run a node, and another one in its place whenever its store has ceased to lead its group."""
     wanted = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
-    if not await _started(node, wanted):
-        return 0
-    loop.add_signal_handler(signal.SIGHUP, node.reload.now)
     Collector(loop.call_later).begin()
-    announce(node, compiled)
     if under_way():
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
-    await wanted.wait()
-    await node.stop()
+    while not wanted.is_set():
+        node = make()
+        if not await _started(node, wanted):
+            return 0
+        loop.add_signal_handler(signal.SIGHUP, node.reload.now)
+        announce(node, compiled)
+        await _first(wanted, node.over)
+        await node.stop()
     return 0
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waits = [asyncio.ensure_future(each.wait()) for each in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for each in waits:
+        each.cancel()
 
 
 async def _started(node: Node, wanted: asyncio.Event) -> bool:

@@ -38,10 +38,12 @@ class NodeInfo:
     config       settings of this adapter
     expressions  compiled filter expressions
     is_controller  True: requests are read as those to a controller
+    is_replica     True: requests are read as those of followers
     """
 
     __slots__ = (
-        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "is_controller", "namesrv",
+        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "is_controller",
+        "is_replica", "namesrv",
         "port", "refused", "store_host", "unread", "uploads", "wall_ms",
     )  # fmt: skip
 
@@ -62,6 +64,7 @@ class NodeInfo:
         self.config = config
         self.expressions = Expressions()
         self.is_controller = setting.is_controller
+        self.is_replica = setting.is_replica
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
@@ -16,6 +16,7 @@ from domain.membership import MembersChanged
 from domain.node import NodeFrame, NodeFrameOut
 from domain.principal import GATEWAY, Principal
 from domain.relay import Inquiry
+from domain.replication.message import LogBytes
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
@@ -23,10 +24,12 @@ from protocols.remoting import access, callback, codes, extension, lite, member,
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
-from protocols.remoting.dispatch import READERS, REASONS
+from protocols.remoting.dispatch import READERS, REASONS, Reader
 from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
+from protocols.remoting.replication import dispatch as replication_dispatch
+from protocols.remoting.replication.form import bytes_frame
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
@@ -99,6 +102,7 @@ class RemotingConnection:
         "_node",
         "_opaque",
         "_out",
+        "_readers",
         "_rendering",
         "_steps",
         "_unanswered",
@@ -110,6 +114,7 @@ class RemotingConnection:
 
     def __init__(self, node: NodeInfo, peer: Peer, header_cache: HeaderCache, now: int) -> None:
         self._node = node
+        self._readers = _readers_of(node)
         self._client = Client(node, peer)
         self._header_cache = header_cache
         self._decoder = FrameDecoder(node.config.frame_bytes_max)
@@ -183,7 +188,7 @@ class RemotingConnection:
             if code in SENDS:
                 outcome = send.read(self._client, frame, self._header_cache)
             else:
-                reader = READERS.get(code) if not self._node.is_controller else controller_dispatch.READERS.get(code)
+                reader = self._readers.get(code)
                 if reader is None:
                     reason = REASONS.get(code, f"request type {code} not supported")
                     raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
@@ -313,6 +318,8 @@ class RemotingConnection:
             self._out.append(transaction.check_request(self._client, opaque, event))
         elif type(event) is NodeFrameOut:
             self._out.append(extension.node_frame(opaque, event))
+        elif type(event) is LogBytes:
+            self._out.append(bytes_frame(event, opaque))
         elif type(event) is LeaderChanged:
             self._out.append(notice.role_changed(event.group, opaque))
         elif type(event) is LiteTaken:
@@ -454,6 +461,13 @@ class RemotingConnection:
         self._rendering = None
         self._client.leave_group("")
         return (Disconnected(reason),)
+
+
+def _readers_of(node: NodeInfo) -> Mapping[int, Reader]:
+    """Request code -> reader, for the port of a broker, of a controller or of a replica."""
+    if node.is_controller:
+        return controller_dispatch.READERS
+    return replication_dispatch.READERS if node.is_replica else READERS
 
 
 def _is_listing(command: Command) -> bool:

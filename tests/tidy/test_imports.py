@@ -138,6 +138,21 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *CONNECTION,
         ),
     ),
+    ("gateway.replicas.settings", ("domain.address",)),
+    (
+        "gateway.replicas",
+        (
+            "domain",
+            "store.replication",
+            "protocols.remoting",
+            "gateway.replicas",
+            "gateway.rocketmq.broker_request",
+            "gateway.rocketmq.dialer",
+            "gateway.rocketmq.link",
+            "gateway.usecase.handler",
+            *CONNECTION,
+        ),
+    ),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",
@@ -183,7 +198,8 @@ WORLDLY_CALLS = {
 }
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
-    "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.cluster_access",
+    "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.replica_role",
+    "gateway.node.remote.cluster_access",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.cluster", "gateway.connectors",
     "pyspark_headgate",

@@ -99,7 +99,9 @@ class AlonePlace:
         settings = settings_of(self.config, hot_bytes(), given)
         return engine_of(self.config).open(self.disk, self.clock, settings, self.report)
 
-    def side(self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False) -> AloneSide:
+    def side(
+        self, store: MessageStore, refused: str, use_case: UseCase, *, is_controller: bool = False, is_replica: bool = False
+    ) -> AloneSide:
         """What serves clients: `use_case` and the users in `store`; other commands are refused with `refused`.
 
         Raises ConfigError.
@@ -117,7 +119,7 @@ class AlonePlace:
         counters = CounterRegistry(self.protocols.words, clock.wall_ms)
         setting = Setting(
             config.cluster, config.broker, self.host, self.ports, self.entropy, clock.wall_ms, access, counters.refused,
-            is_controller=is_controller,
+            is_controller=is_controller, is_replica=is_replica,
         )  # fmt: skip
         return AloneSide(
             gate=throttle or gate,

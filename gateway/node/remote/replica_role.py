@@ -1,0 +1,173 @@
+"""What a replicated store is to the others of its group: a port for followers, and the wait for its election."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, final
+
+from domain.address import endpoint_text
+from domain.command import Command
+from domain.errors import ConfigError, StoreError
+from domain.ports import Clock
+from domain.replication.message import Follow, FollowRefusal, FollowRefused, LogHeld
+from domain.replication.ports import LeaderStore
+from gateway.client.answer import KeyPlaceError
+from gateway.client.security import KeyPlace
+from gateway.connection.client_connection import ClientConnection
+from gateway.node.composition import StoreSide, given_to_store
+from gateway.node.config import Config
+from gateway.node.local_store import LocalStore
+from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
+from gateway.node.protocols import Protocols
+from gateway.node.remote.kept_key import KeptKey
+from gateway.node.role import EndClients, OpenPort
+from gateway.node.storage import engine_of, settings_of
+from gateway.observe.health import Health
+from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.enrolment import ReplicaPlace
+from gateway.replicas.identity import identity_of
+from gateway.replicas.replica import ReplicaLife
+from gateway.replicas.settings import ReplicationSettings
+from gateway.rocketmq.broker_request import Sign
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
+from gateway.runtime.outgoing.connect import trusting
+from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.usecase.handler import Verb
+
+REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
+OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What may wait for followers to read it: the window of each is bounded."""
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@final
+class ReplicaRole(AloneRole):
+    """`gateway.node.role.Role` of the part that replicates.
+
+    replica   one life of the replica, once its log is open
+    """
+
+    def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
+        """`over` is called when the store that has led must be closed. Raises ConfigError and StoreError."""
+        super().__init__(config, clock, health, protocols)
+        self.replica: ReplicaLife | None = None
+        self._over = over
+        self._settings = config.part(ReplicationSettings, "replication")
+        self._dialer, self._sign = _dialer(self._settings), _sign(self._settings, clock)
+        self._address = ""
+
+    def made(self, place: AlonePlace) -> AloneSide:
+        """The port, and users in a store of its own. Raises ConfigError and StoreError."""
+        self._address = self._settings.address or endpoint_text(place.host, place.ports["replication"])
+        side = place.side(place.open_store(), REFUSED, self, is_replica=True)
+        return replace(side, limits=replace(side.limits, output_bytes_max=OUTPUT_BYTES_MAX))
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """UseCase.verbs."""
+        return {Follow: self._follow, LogHeld: self._held}
+
+    def _follow(self, connection: ClientConnection, command: Follow) -> None:
+        if self.replica is None:
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, 0))
+        else:
+            self.replica.verbs()[Follow](connection, command)
+
+    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+        if self.replica is not None:
+            self.replica.verbs()[LogHeld](connection, command)
+
+    async def lead(self, config: Config, store_host: bytes, local: LocalStore) -> StoreSide:
+        """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError."""
+        elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
+        entropy, clock = SystemEntropy(), self._clock
+        given = {**given_to_store(config, store_host, entropy), "boot": _boot()}
+        settings = settings_of(config, hot_bytes(), given)
+        follow = engine_of(config).follow
+        if follow is None:
+            raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
+        follower = local.opened(lambda: follow(local.disk, clock, settings, local.report))
+        place = ReplicaPlace(
+            config.cluster, config.broker, identity_of(local.disk, entropy), self._address, self._settings.learner
+        )
+
+        def over(reason: str) -> None:
+            if not elected.done():
+                elected.set_exception(StoreError(reason))
+            self._over()
+
+        controllers = GroupControllers(
+            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign
+        )
+        replica = self.replica = ReplicaLife(
+            follower, place, controllers, self._dialer, self._sign, clock, entropy,
+            lambda store: None if elected.done() else elected.set_result(store), over,
+        )  # fmt: skip
+        replica.start()
+        return StoreSide(store=(await elected).store)
+
+    def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
+        """Nothing: `lead` begins."""
+
+    def counters(self) -> dict[str, float]:
+        """How the replica is."""
+        leading = None if self.replica is None else self.replica.leading
+        if leading is None:
+            return {"replica_leads": 0}
+        return {
+            "replica_leads": 1,
+            "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
+            "replica_members": len(leading.group.members),
+            "replica_confirmed_bytes": leading.written,
+        }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Who may connect, and the controllers."""
+        controllers = ", ".join(endpoint_text(*each) for each in self._settings.endpoints)
+        return [self.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
+
+    async def close(self) -> None:
+        """End the life of the replica, and close the store of users."""
+        if self.replica is not None:
+            self.replica.close()
+        await super().close()
+
+    def abandon(self) -> None:
+        """End the life of the replica, and unlock the directory."""
+        if self.replica is not None:
+            self.replica.close()
+        super().abandon()
+
+
+def is_replicated(config: Config) -> bool:
+    """True when the store of this node is a replica. Raises ConfigError."""
+    return bool(config.part(ReplicationSettings, "replication").controllers)
+
+
+def _dialer(settings: ReplicationSettings) -> SocketDialer:
+    def tls() -> ssl.SSLContext | None:
+        return trusting(settings.ca, "replication.ca")
+
+    tls()
+    return SocketDialer(tls)
+
+
+def _sign(settings: ReplicationSettings, clock: Clock) -> Sign | None:
+    if not settings.access_key_file:
+        return None
+    try:
+        return KeptKey(KeyPlace(settings.access_key_file), clock).signed
+    except KeyPlaceError as error:
+        raise ConfigError(f"replication.access_key_file: {error}") from error
+
+
+def _boot() -> str:
+    """Which start of the machine this is; "": unknown."""
+    try:
+        return BOOT.read_text().strip()
+    except OSError:
+        return ""

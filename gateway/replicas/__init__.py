@@ -1,0 +1,1 @@
+"""A replica of a store group in its process: at the controllers, behind its leader, before its followers."""

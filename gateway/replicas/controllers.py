@@ -1,0 +1,170 @@
+"""The controllers, as one replica asks them: heartbeats to all, questions and changes to the one that leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import GroupChange
+from domain.controller.group import ReplicaReport, StoreGroup
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from gateway.rocketmq.broker_request import BrokerRequest, Sign
+from gateway.rocketmq.dialer import Dialer
+from gateway.rocketmq.link import AnswerBack, RemotingLink
+from protocols.remoting import codes
+from protocols.remoting.controller import asking
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import RequestError
+
+BEAT_MS: Final = 250
+"""Time between two heartbeats. A controller notices the end of the connection sooner."""
+ALIVE_MS: Final = 2_500
+"""How long a replica counts as alive without a heartbeat."""
+LOOK_MS: Final = 1_000
+"""Time between two questions how the group is. A controller tells a new leader by itself."""
+ANSWER_MS: Final = 2_000
+_ROUNDS: Final = 2
+"""How often each controller is asked for one answer before it is given up."""
+
+Heard = Callable[[StoreGroup], None]
+Changed = Callable[[GroupAnswer | None], None]
+
+
+@final
+class GroupControllers:
+    """What one replica says to the controllers and hears from them.
+
+    heard   called with the store group, whenever a controller has told how it is
+    """
+
+    def __init__(
+        self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
+        sign: Sign | None,
+    ) -> None:  # fmt: skip
+        self.heard: Heard = _ignored
+        self._cluster = cluster
+        self._group = group
+        self._clock = clock
+        self._links = [
+            RemotingLink("controller", host, port, dialer, clock, entropy, sign, self._noticed) for host, port in endpoints
+        ]
+        self._leads = 0
+        self._address = ""
+        self._report: Callable[[], ReplicaReport] | None = None
+        self._beats: Timer | None = None
+        self._looks: Timer | None = None
+        self._closed = False
+
+    def begin(self, address: str, report: Callable[[], ReplicaReport]) -> None:
+        """From now on send heartbeats with `report()` of the replica at `address`, and ask how the group is."""
+        self._address = address
+        self._report = report
+        self._beat()
+        self._look()
+
+    def close(self) -> None:
+        """Say nothing any more: for the controllers this replica is dead."""
+        self._closed = True
+        for timer in (self._beats, self._looks):
+            if timer is not None:
+                timer.cancel()
+        for link in self._links:
+            link.close("this replica stops")
+
+    def ask(self, done: Callable[[StoreGroup | None, bool], None]) -> None:
+        """Ask how the group is. `done(group, known)`: (None, True) when there is none yet, (None, False): nobody could tell."""
+
+        def answered(frame: Frame | None) -> None:
+            if frame is None:
+                done(None, False)
+                return
+            try:
+                found = asking.listed(frame)
+            except RequestError:
+                done(None, False)
+                return
+            groups = [] if isinstance(found, GroupRefusal) else found[0]
+            done(groups[0][0] if groups else None, True)
+
+        self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
+
+    def change(self, change: GroupChange, done: Changed) -> None:
+        """Ask for a change. `done` gets None when nobody knows whether it was made."""
+
+        def answered(frame: Frame | None) -> None:
+            try:
+                done(None if frame is None else asking.changed(frame))
+            except RequestError:
+                done(None)
+
+        self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered)
+
+    def _led(self, code: int, body: bytes, done: Callable[[Frame | None], None]) -> None:
+        """Ask the controller that leads, as far as this replica knows, and the next one while it says that it does not."""
+        left = _ROUNDS * len(self._links)
+
+        def ask() -> None:
+            at = self._leads
+            self._links[at].ask(BrokerRequest(code, {"group": self._group}, body), partial(answered, at), ANSWER_MS)
+
+        def answered(at: int, answer: Frame | Failure) -> None:
+            nonlocal left
+            left -= 1
+            if not isinstance(answer, Failure) and answer.code != codes.CONTROLLER_NOT_LEADER:
+                done(answer)
+                return
+            if self._leads == at:
+                self._leads = (at + 1) % len(self._links)
+            if isinstance(answer, Failure) and code != codes.LIST_STORE_GROUPS:
+                done(None)  # it may have been made: who asked decides
+            elif left <= 0 or self._closed:
+                done(None)
+            elif self._leads:
+                ask()
+            else:
+                self._after(BEAT_MS, ask)  # nobody leads, for now
+
+        ask()
+
+    def _after(self, wait_ms: int, step: Callable[[], None]) -> Timer:
+        return self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, step)
+
+    def _beat(self) -> None:
+        if self._closed or self._report is None:
+            return
+        self._beats = self._after(BEAT_MS, self._beat)
+        fields = asking.heartbeat(self._cluster, self._group, self._address, self._report(), ALIVE_MS)
+        for link in self._links:
+            if not link.in_flight:
+                link.ask(BrokerRequest(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
+
+    def _look(self) -> None:
+        if self._closed:
+            return
+        self._looks = self._after(LOOK_MS, self._look)
+        self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
+
+    def _noticed(self, _name: str, frame: Frame, answer: AnswerBack) -> None:
+        """A controller tells of a new leader."""
+        if frame.code != codes.ROLE_CHANGED:
+            answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+            return
+        answer(codes.SUCCESS, {}, b"", "")
+        try:
+            group = asking.told(frame)
+        except RequestError:
+            return
+        if group is not None and group.name == self._group and not self._closed:
+            self.heard(group)
+
+
+def _ignored(_group: StoreGroup) -> None:
+    """Default of `GroupControllers.heard`."""
+
+
+def _unread(_answer: Frame | Failure) -> None:
+    """The answer to a heartbeat says nothing."""

@@ -1,0 +1,136 @@
+"""How a replica becomes known to the controllers: it gets an id once, and registers its log at each start.
+
+asks how the group is --> it has an id there | takes the next one --> registers
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ApplyId, RegisterReplica
+from domain.controller.group import FIRST_ID, StoreGroup
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from gateway.replicas.controllers import GroupControllers
+
+AGAIN_MS: Final = 300
+log: Final = logging.getLogger("headgate.replica")
+
+
+class ReplicaPlace(NamedTuple):
+    """What a replica is called.
+
+    cluster   its cluster
+    group     its store group
+    node      text by which the node proves that an id is its own
+    address   host:port at which the other replicas reach it
+    learner   True: it is never elected
+    """
+
+    cluster: str
+    group: str
+    node: str
+    address: str
+    learner: bool
+
+
+class LogFacts(NamedTuple):
+    """What a replica registers of its log.
+
+    incarnation   identity of the log
+    continues     incarnation of the log whose flushed records it has; 0: none
+    epoch         epoch of the last batch
+    position      its end
+    """
+
+    incarnation: int
+    continues: int
+    epoch: int
+    position: int
+
+
+Enrolled = Callable[[int, StoreGroup], None]
+"""(own id, the store group as it is behind the registration)."""
+
+
+def incarnation_text(incarnation: int) -> str:
+    """An identity of a log, as controllers know it; "" for 0."""
+    return str(incarnation) if incarnation else ""
+
+
+@final
+class Enrolment:
+    """One registration of a replica; it is tried until the controllers answer.
+
+    why   what it waits for, for a person
+    """
+
+    def __init__(
+        self, place: ReplicaPlace, facts: Callable[[], LogFacts], controllers: GroupControllers, clock: Clock, done: Enrolled
+    ) -> None:
+        self.why = "no controller answers"
+        self._place = place
+        self._facts = facts
+        self._controllers = controllers
+        self._clock = clock
+        self._done = done
+        self._ended = False
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._controllers.ask(self._found)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ended = True
+
+    def _again(self, why: str) -> None:
+        if self._ended:
+            return
+        if why != self.why:
+            log.warning("store group %s: this replica is not registered yet: %s", self._place.group, why)
+            self.why = why
+        self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, self.start)
+
+    def _found(self, group: StoreGroup | None, known: bool) -> None:
+        if self._ended:
+            return
+        if not known:
+            self._again("no controller answers")
+            return
+        place = self._place
+        own = next((each.id for each in (group.replicas if group else ()) if each.node == place.node), 0)
+        if own:
+            self._register(own)
+            return
+        wanted = group.next_id if group else FIRST_ID
+        change = ApplyId(place.group, place.cluster, wanted, place.node, place.address)
+        self._controllers.change(change, lambda answer: self._applied(wanted, answer))
+
+    def _applied(self, own: int, answer: GroupAnswer | None) -> None:
+        if self._ended:
+            return
+        if answer is None or answer.refusal is not None:
+            self._again("the controllers have no id for it" if answer is None else str(answer.refusal and answer.refusal.value))
+        else:
+            self._register(own)
+
+    def _register(self, own: int) -> None:
+        place, facts = self._place, self._facts()
+        change = RegisterReplica(
+            place.group, place.cluster, own, place.address, incarnation_text(facts.incarnation), place.learner, facts.epoch,
+            facts.position, incarnation_text(facts.continues),
+        )  # fmt: skip
+        self._controllers.change(change, lambda answer: self._registered(own, answer))
+
+    def _registered(self, own: int, answer: GroupAnswer | None) -> None:
+        if self._ended:
+            return
+        if answer is None or answer.refusal is not None or answer.group is None:
+            self._again("no controller answers" if answer is None else str(answer.refusal and answer.refusal.value))
+        else:
+            self.why = ""
+            self._done(own, answer.group)

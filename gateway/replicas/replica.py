@@ -1,0 +1,285 @@
+"""A replica of a store group, in one life of its store: it registers, follows who leads, and leads when it is elected.
+
+enrolled --> follows the leader --> elected: all of it durable --> promoted --> leads --> deposed: this life ends
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, final
+
+from domain.address import endpoint_of
+from domain.command import Command
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import AlterSet, ElectLeader
+from domain.controller.group import ReplicaReport, StoreGroup
+from domain.errors import ErrorCode, Failure, StoreError
+from domain.ports import Clock, Entropy
+from domain.replication.message import (
+    Follow,
+    FollowAccepted,
+    FollowRefusal,
+    FollowRefused,
+    LogBytes,
+    LogHeld,
+)
+from domain.replication.ports import FollowerLog, LeaderLog, LeaderStore
+from gateway.connection.client_connection import ClientConnection
+from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
+from gateway.replicas.leader_link import LeaderLink
+from gateway.rocketmq.broker_request import Sign
+from gateway.rocketmq.dialer import Dialer
+from gateway.usecase.handler import Verb
+from store.replication.following import Following
+from store.replication.leading import Leading
+
+log: Final = logging.getLogger("headgate.replica")
+
+
+@final
+class _Follower:
+    """`store.replication.ports.FollowerConnection` over a client's connection."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
+        """FollowerConnection.send."""
+        self._connection.answer(event)
+
+    def close(self, reason: str) -> None:
+        """FollowerConnection.close."""
+        self._connection.driver.close()
+        log.info("the connection of a follower is ended: %s", reason)
+
+
+@final
+class ReplicaLife:
+    """One life of a replica.
+
+    leading   its leadership; None while it follows
+    why       why it is in no store group yet, or what ended this life; "": neither
+    """
+
+    def __init__(
+        self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
+        clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended."""
+        self.leading: Leading | None = None
+        self.why = "no controller answers"
+        self._follower = follower
+        self._leader_log: LeaderLog | None = None
+        self._place = place
+        self._controllers = controllers
+        self._dialer = dialer
+        self._sign = sign
+        self._clock = clock
+        self._entropy = entropy
+        self._elected = elected
+        self._over = over
+        self._own = 0
+        self._epoch = 0
+        self._link: LeaderLink | None = None
+        self._following: Following | None = None
+        self._promoting: StoreGroup | None = None
+        self._asking = False
+        self._closed = False
+        self._connections: dict[ClientConnection, _Follower] = {}
+        self._enrolment = Enrolment(place, self._facts, controllers, clock, self._enrolled)
+
+    def start(self) -> None:
+        """Register, and do what the controllers decide."""
+        self._controllers.heard = self._heard
+        self._enrolment.start()
+
+    def close(self) -> None:
+        """Follow and lead no more; the log of a follower is closed."""
+        self._closed = True
+        self._enrolment.end()
+        self._controllers.close()
+        self._unfollow()
+        if self.leading is not None:
+            self.leading.close()
+        elif self._leader_log is None:
+            self._follower.close()
+
+    def _end(self, reason: str) -> None:
+        """This life of the replica is over."""
+        if not self._closed:
+            self.why = reason
+            log.warning("store group %s: %s", self._place.group, reason)
+            if self._leader_log is not None:
+                self._leader_log.depose(Failure(ErrorCode.STORE_UNAVAILABLE, f"this node does not lead any more: {reason}"))
+            self._over(reason)
+
+    # Controllers
+
+    def _facts(self) -> LogFacts:
+        follower = self._follower
+        eras = follower.eras()
+        return LogFacts(follower.incarnation, follower.continues, eras[-1].epoch if eras else 0, follower.written)
+
+    def _report(self) -> ReplicaReport:
+        led = self._leader_log
+        if led is not None:
+            return ReplicaReport(self._own, incarnation_text(led.incarnation), led.epoch, led.written)
+        facts = self._facts()
+        return ReplicaReport(self._own, incarnation_text(facts.incarnation), facts.epoch, facts.position)
+
+    def _enrolled(self, own: int, group: StoreGroup) -> None:
+        log.info("store group %s: this is replica %s, with %s bytes of log", group.name, own, self._follower.written)
+        first = self._own == 0
+        self._own = own
+        self._epoch = group.leader_epoch
+        self.why = ""
+        if first:
+            self._controllers.begin(self._place.address, self._report)
+        self._heard(group)
+
+    def _heard(self, group: StoreGroup) -> None:
+        """A controller has told how the group is."""
+        if self._closed or not self._own or self._enrolment.why or self._promoting is not None:
+            return
+        if self.leading is not None:
+            self.leading.group_heard(group)
+            return
+        own = group.replica(self._own)
+        if own is None or own.incarnation != incarnation_text(self._follower.incarnation):
+            self._enrolment.why = "the controllers do not know this log"
+            self._unfollow()
+            self._enrolment.start()
+        elif group.leader == self._own:
+            if group.leader_epoch > self._epoch and own.member in group.members:
+                self._promote(group)
+        elif group.leader and group.leader_epoch >= self._epoch:
+            self._follow(group)
+        elif not group.members and not self._place.learner:
+            self._ask_election(group)
+
+    def _ask_election(self, group: StoreGroup) -> None:
+        """The first election of a group is asked for by a replica: by that with the longest log, as far as is known."""
+        longest = max((each.position for each in group.replicas if not each.learner and each.id != self._own), default=-1)
+        if self._asking or longest > self._follower.written:
+            return
+        self._asking = True
+
+        def answered(answer: GroupAnswer | None) -> None:
+            self._asking = False
+            if answer is not None and answer.group is not None:
+                self._heard(answer.group)
+
+        self._controllers.change(ElectLeader(self._place.group, asker=self._own), answered)
+
+    # Following
+
+    def _follow(self, group: StoreGroup) -> None:
+        address = endpoint_of(group.address(group.leader))
+        if address is None or (self._link is not None and group.leader_epoch == self._epoch):
+            return
+        if self._following is not None and not self._following.settled:
+            return  # a cut ends first; the controllers say it again
+        self._unfollow()
+        self._epoch = group.leader_epoch
+        following = self._following = Following(
+            self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew
+        )
+        self._link = LeaderLink(
+            address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following
+        )  # fmt: skip
+        log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, group.leader_epoch)
+        self._link.start()
+
+    def _unfollow(self) -> None:
+        if self._following is not None:
+            self._following.close()
+        if self._link is not None:
+            self._link.end()
+        self._following = self._link = None
+
+    def _anew(self, first: int) -> None:
+        """The leader has nothing that this log could be continued with."""
+        follower = self._follower
+        self._unfollow()
+        if follower.written > follower.first and all(era.epoch == 0 for era in follower.eras()):
+            self._end(
+                f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
+                "the store group has another log. Move the directory away if this replica may take the group's log"
+            )
+            return
+        log.warning(
+            "store group %s: this log, which ends at %s, cannot be continued by its leader: it begins anew at %s",
+            self._place.group, follower.written, first,
+        )  # fmt: skip
+        try:
+            follower.begin_anew(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1)
+        except (OSError, StoreError) as error:
+            self._end(f"a new log cannot be begun: {error}")
+            return
+        self._enrolment.why = "a new log is registered"
+        self._enrolment.start()
+
+    # Leading
+
+    def _promote(self, group: StoreGroup) -> None:
+        if self._following is not None and not self._following.settled:
+            return
+        self._unfollow()
+        self._promoting = group
+        self._follower.sync(lambda: self._promoted(group))
+        if self._follower.broken is not None:
+            self._end(self._follower.broken.text)
+
+    def _promoted(self, group: StoreGroup) -> None:
+        if self._closed:
+            return
+        try:
+            promoted = self._follower.promote(group.leader_epoch)
+        except (OSError, StoreError) as error:
+            self._end(f"this replica was elected and cannot lead: {error}")
+            return
+        self._leader_log = led = promoted.replica
+        self._epoch = group.leader_epoch
+        self._promoting = None
+        leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end)
+        log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
+        leading.start()
+        led.when_ready(lambda: None if self._closed else self._elected(promoted))
+
+    def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
+        """SetKeeper.alter."""
+        log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
+        self._controllers.change(change, lambda answer: None if self._closed else done(answer))
+
+    def look(self) -> None:
+        """SetKeeper.look."""
+        self._controllers.ask(lambda group, _known: None if group is None else self._heard(group))
+
+    # UseCase: what followers ask
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The commands of followers."""
+        return {Follow: self._followed, LogHeld: self._held}
+
+    def _followed(self, connection: ClientConnection, command: Follow) -> None:
+        leading = self.leading
+        if leading is None:
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, self._epoch))
+            return
+        follower = self._connections.get(connection)
+        if follower is None:
+            follower = self._connections[connection] = _Follower(connection)
+            connection.on_close.append(lambda: self._lost(connection))
+        leading.follow(follower, command)
+
+    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+        follower = self._connections.get(connection)
+        if self.leading is not None and follower is not None:
+            self.leading.held(follower, command)
+
+    def _lost(self, connection: ClientConnection) -> None:
+        follower = self._connections.pop(connection, None)
+        if self.leading is not None and follower is not None:
+            self.leading.lost(follower)

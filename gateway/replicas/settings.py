@@ -1,0 +1,42 @@
+"""The table `[replication]`: this node's store is a replica of a store group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.address import endpoint_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Settings of a replica. Raises ValueError for values that are not valid.
+
+    controllers       `HOST:PORT` of every controller; empty: the store is no replica. The setting `broker` names the group
+    learner           True: the replica gets the log and is never elected
+    address           `HOST:PORT` at which other replicas reach this one; "": what routes carry, and port `replication`
+    access_key_file   file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster, at controllers
+                      and other replicas; "": requests to them are not signed
+    ca                PEM file of the authorities of their certificates: connections use TLS; "": plain text
+    """
+
+    controllers: tuple[str, ...] = ()
+    learner: bool = False
+    address: str = ""
+    access_key_file: str = ""
+    ca: str = ""
+
+    def __post_init__(self) -> None:
+        for each in (*self.controllers, *filter(None, (self.address,))):
+            _split(each)
+
+    @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """(host, port) of each controller, once."""
+        return list(dict.fromkeys(_split(each) for each in self.controllers))
+
+
+def _split(address: str) -> tuple[str, int]:
+    found = endpoint_of(address.strip())
+    if found is None:
+        raise ValueError(f"{address!r} is no HOST:PORT, as in 10.0.0.5:9878")
+    return found

@@ -1,0 +1,37 @@
+"""Request code -> reader, on the port of a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.event import Event
+from domain.replication.message import FollowAccepted, FollowRefused
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.dispatch import Reader
+from protocols.remoting.frame import Frame
+from protocols.remoting.replication import form
+from protocols.remoting.ticket import Outcome, Ticket
+
+
+def follow(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30025 -> Follow."""
+    return (form.follow_of(Ticket(frame, _followed), frame),)
+
+
+def _followed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    if isinstance(event, FollowRefused):
+        return ticket.reply(codes.NOT_FOLLOWED, form.refused_fields(event), remark=event.reason.value)
+    assert isinstance(event, FollowAccepted)
+    return ticket.reply(codes.SUCCESS, form.accepted_fields(event))
+
+
+def held(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30027, oneway -> LogHeld."""
+    if not frame.oneway:
+        raise form.malformed("what a log has is said oneway")
+    return (form.held_of(frame.body),)
+
+
+READERS: Final[Mapping[int, Reader]] = {codes.FOLLOW: follow, codes.LOG_HELD: held}

@@ -1,0 +1,119 @@
+"""The messages of `domain/replication/message.py` as ext fields and bodies.
+
+FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each
+LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
+LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from domain.replication.message import ERAS_MAX, Era, Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
+from protocols.remoting import codes
+from protocols.remoting.frame import Frame, head
+from protocols.remoting.header import BINARY, FLAG_ONEWAY
+from protocols.remoting.ticket import Arguments, RequestError
+
+_ERA: Final = struct.Struct(">qq")
+_BYTES: Final = struct.Struct(">qqqq")
+_HELD: Final = struct.Struct(">qqq")
+
+
+def malformed(text: str) -> RequestError:
+    """The refusal of a message that is none."""
+    return RequestError(codes.INVALID_PARAMETER, text)
+
+
+def eras_body(eras: Iterable[Era]) -> bytes:
+    """Eras as the body of FOLLOW."""
+    return b"".join([_ERA.pack(*era) for era in eras])
+
+
+def eras_of(body: bytes) -> tuple[Era, ...]:
+    """The eras of such a body, ascending. Raises RequestError."""
+    if len(body) % _ERA.size or len(body) > ERAS_MAX * _ERA.size:
+        raise malformed(f"{len(body)} bytes are no eras of a log: 16 bytes each, at most {ERAS_MAX}")
+    eras = tuple(Era(*found) for found in _ERA.iter_unpack(body))
+    for before, era in zip((Era(-1, 0), *eras), eras, strict=False):
+        if era.epoch <= before.epoch or era.begin < before.begin:
+            raise malformed("eras of a log ascend")
+    return eras
+
+
+def follow_fields(follow: Follow) -> dict[str, str]:
+    """Ext fields of FOLLOW."""
+    return {
+        "group": follow.group,
+        "replica": str(follow.replica),
+        "incarnation": str(follow.incarnation),
+        "epoch": str(follow.epoch),
+        "first": str(follow.first),
+        "end": str(follow.end),
+    }
+
+
+def follow_of(ticket: object, frame: Frame) -> Follow:
+    """The command of a frame. Raises RequestError."""
+    args = Arguments(frame)
+    replica, incarnation, epoch, first, end = map(args.number, ("replica", "incarnation", "epoch", "first", "end"))
+    if min(replica, incarnation, epoch, first) < 0 or end < first:
+        raise malformed("ids, epochs and positions are not below 0, and a log ends behind its begin")
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras_of(frame.body), first, end)
+
+
+def accepted_fields(event: FollowAccepted) -> dict[str, str]:
+    """Ext fields of the reply to FOLLOW."""
+    return {"epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first)}
+
+
+def refused_fields(event: FollowRefused) -> dict[str, str]:
+    """Ext fields of the reply to FOLLOW that refuses it."""
+    return {"refusal": event.reason.name, "epoch": str(event.epoch)}
+
+
+def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
+    """The event of a reply to FOLLOW. Raises RequestError for a reply that is none."""
+    if frame.code not in (codes.SUCCESS, codes.NOT_FOLLOWED):
+        raise RequestError(frame.code, frame.remark or f"response code {frame.code}")
+    args = Arguments(frame)
+    if frame.code == codes.SUCCESS:
+        return FollowAccepted(None, args.number("epoch"), args.number("cut"), args.number("first"))
+    name = args.text("refusal")
+    if name not in FollowRefusal.__members__:
+        raise RequestError(frame.code, frame.remark)
+    return FollowRefused(None, FollowRefusal[name], args.number("epoch"))
+
+
+def bytes_frame(event: LogBytes, opaque: int) -> bytes:
+    """A frame with a part of the log, whose bytes are copied once."""
+    size = _BYTES.size + len(event.data)
+    front = head(codes.LOG_BYTES, opaque, size, None, FLAG_ONEWAY, "", BINARY)
+    return b"".join((front, _BYTES.pack(event.epoch, event.position, event.confirmed, event.first), event.data))
+
+
+def bytes_of(body: bytes) -> LogBytes:
+    """The event of a body of LOG_BYTES. Raises RequestError."""
+    if len(body) < _BYTES.size:
+        raise malformed("a part of a log without its position")
+    epoch, position, confirmed, first = _BYTES.unpack_from(body)
+    if min(epoch, position, confirmed, first) < 0:
+        raise malformed("epochs and positions are not below 0")
+    return LogBytes(None, epoch, position, confirmed, first, body[_BYTES.size :])
+
+
+def held_body(command: LogHeld) -> bytes:
+    """Body of LOG_HELD."""
+    return _HELD.pack(command.epoch, command.written, command.synced)
+
+
+def held_of(body: bytes) -> LogHeld:
+    """The command of a body of LOG_HELD. Raises RequestError."""
+    if len(body) != _HELD.size:
+        raise malformed(f"{len(body)} bytes do not say what a log has")
+    epoch, written, synced = _HELD.unpack(body)
+    if epoch < 0 or not 0 <= synced <= written:
+        raise malformed("epochs and positions are not below 0, and what is durable is written")
+    return LogHeld(epoch, written, synced)

@@ -1,0 +1,201 @@
+"""A follower of a store group: it asks its leader where both logs part, cuts its own there, and takes what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from domain.replication.message import ERAS_MAX, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from domain.replication.ports import FollowerLog, ReplicaDataError
+from store.replication.leading import WINDOW_BYTES
+from store.replication.ports import LeaderConnection
+
+LOOK_NS: Final = 250 * MILLISECOND_NS
+SILENCE_NS: Final = 1_000 * MILLISECOND_NS
+"""Time without a word of the leader after which the connection is ended."""
+
+
+@final
+class Following:
+    """One replica behind one leader, over connections that follow each other.
+
+    follows   True while the leader takes it
+    """
+
+    def __init__(
+        self, log: FollowerLog, own_id: int, group: str, epoch: int, clock: Clock, anew: Callable[[int], None]
+    ) -> None:
+        """`epoch`: that of the leader. `anew(first)` is called when the log has nothing that the leader could continue: this
+        object is closed then, and the log has to begin anew at `first`."""
+        self.follows = False
+        self._log = log
+        self._own = own_id
+        self._group = group
+        self._epoch = epoch
+        self._clock = clock
+        self._anew = anew
+        self._connection: LeaderConnection | None = None
+        self._cutting = False
+        self._wants = False
+        self._early: list[LogBytes] = []
+        self._early_bytes = 0
+        self._syncing = False
+        self._marked = False
+        self._said = (-1, -1)
+        self._heard_ns = clock.monotonic_ns()
+        self._looked_ns = self._heard_ns
+        self._closed = False
+        self._timer: Timer | None = None
+        self._look()
+
+    def close(self) -> None:
+        """Follow no more. What was begun at the log ends by itself."""
+        self._closed = True
+        self._connection = None
+        self.follows = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def settled(self) -> bool:
+        """True while no cut of the log is under way."""
+        return not self._cutting
+
+    def connected(self, connection: LeaderConnection) -> None:
+        """There is a connection to the leader."""
+        self._connection = connection
+        self._heard_ns = self._clock.monotonic_ns()
+        if self._cutting:
+            self._wants = True
+        else:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._wants = False
+        log = self._log
+        if self._connection is not None and log.broken is None:
+            self._connection.send(
+                Follow(
+                    None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,
+                    log.written,
+                )
+            )  # fmt: skip
+
+    def lost(self) -> None:
+        """The connection has ended."""
+        self._connection = None
+        self.follows = False
+        self._wants = False
+        self._early.clear()
+        self._early_bytes = 0
+        self._said = (-1, -1)
+
+    def _end(self, reason: str) -> None:
+        connection, self._connection = self._connection, None
+        self.follows = False
+        if connection is not None:
+            connection.close(reason)
+
+    def refused(self, event: FollowRefused) -> None:
+        """The leader does not take this replica; it is asked again over another connection."""
+        self._end(f"{event.reason.value} (epoch {event.epoch})")
+
+    def accepted(self, event: FollowAccepted) -> None:
+        """The leader takes this replica."""
+        self._heard_ns = self._clock.monotonic_ns()
+        log, cut = self._log, event.cut
+        if self._closed or self._cutting or event.epoch != self._epoch or cut > log.written:
+            self._end("the leader's answer is not about this log")
+        elif cut < max(log.applied, log.first):
+            self._end("the log begins anew")
+            self.close()
+            self._anew(event.first)
+        else:
+            self._cutting = True
+            try:
+                log.cut(cut, self._cut)
+            except ReplicaDataError as error:
+                self._cutting = False
+                self._end(str(error))
+
+    def _cut(self) -> None:
+        self._cutting = False
+        if self._closed:
+            return
+        if self._wants:
+            self._ask()  # another connection waits for its turn
+            return
+        if self._connection is None:
+            return
+        self.follows = True
+        early, self._early, self._early_bytes = self._early, [], 0
+        for event in early:
+            self.bytes(event)
+        self._mark()
+
+    def bytes(self, event: LogBytes) -> None:
+        """A part of the log has come."""
+        self._heard_ns = self._clock.monotonic_ns()
+        if self._closed:
+            return
+        if not self.follows:
+            self._keep(event)
+            return
+        log = self._log
+        if event.epoch != self._epoch or event.position != log.written:
+            self._end("the leader's log does not go on where this one ends")
+            return
+        if event.data:
+            try:
+                log.append(event.position, event.data)
+            except ReplicaDataError as error:
+                self._end(str(error))
+                return
+        if log.broken is not None:
+            self._end(log.broken.text)
+            return
+        log.confirm(min(event.confirmed, log.written))
+        log.drop_before(event.first)
+        self._mark()
+
+    def _keep(self, event: LogBytes) -> None:
+        """Keep what comes before the log is cut."""
+        self._early_bytes += len(event.data)
+        if self._cutting and not self._wants and self._early_bytes <= 2 * WINDOW_BYTES:
+            self._early.append(event)
+        else:
+            self._end("the leader sends before it was asked")
+
+    def _mark(self) -> None:
+        if not self._marked:
+            self._marked = True
+            self._clock.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Say what the log has, and sync what is not durable yet."""
+        self._marked = False
+        log = self._log
+        if self._closed or not self.follows or self._connection is None:
+            return
+        if (log.written, log.synced) != self._said:
+            self._said = (log.written, log.synced)
+            self._connection.send(LogHeld(self._epoch, log.written, log.synced))
+        if not self._syncing and log.synced < log.written and log.broken is None:
+            self._syncing = True
+            log.sync(self._synced)
+
+    def _synced(self) -> None:
+        self._syncing = False
+        self._mark()
+
+    def _look(self) -> None:
+        """End a connection over which nothing comes. A pause of this process itself is nobody's silence."""
+        now = self._clock.monotonic_ns()
+        self._timer = self._clock.call_at(now + LOOK_NS, self._look)
+        if now - self._looked_ns > 2 * LOOK_NS:
+            self._heard_ns = max(self._heard_ns, now)
+        self._looked_ns = now
+        if self._connection is not None and not self._cutting and now - self._heard_ns > SILENCE_NS:
+            self._end("the leader says nothing")

@@ -1,0 +1,295 @@
+"""The leader of a store group: it sends its log, hears what its followers have, and confirms what all members have.
+
+follow --> accepted: cut --> log bytes, at most WINDOW_BYTES unanswered --> held --> confirmed
+                              no word, or none the further: left out, once the controllers have said so
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.controller.group import REPLICAS_MAX, SetMember, StoreGroup
+from domain.errors import StoreError
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
+from domain.replication.ports import LeaderLog
+from store.replication.eras import NOTHING, common_end
+from store.replication.members import SyncStateSet
+from store.replication.ports import FollowerConnection, SetKeeper
+from store.replication.progress import ReplicaProgress
+
+WINDOW_BYTES: Final = 8 * 1024 * 1024
+"""Bytes that a follower was sent and has not written, at most."""
+PART_BYTES: Final = 1024 * 1024
+"""Bytes of one LogBytes, unless a single batch is larger."""
+BEHIND_NS: Final = 1 * MILLISECOND_NS
+"""Pause between two parts for a follower that is behind: reading for it takes a part of the leader's time only."""
+NEAR_BYTES: Final = 1024 * 1024
+"""How near to the end a newcomer has to be."""
+TICK_NS: Final = 100 * MILLISECOND_NS
+SIGN_NS: Final = 200 * MILLISECOND_NS
+"""Time after which a follower that was sent nothing gets a sign."""
+LOST_NS: Final = 300 * MILLISECOND_NS
+"""Time without a connection after which a member is left out."""
+ABSENT_NS: Final = 1_500 * MILLISECOND_NS
+"""The same for a member that has not followed yet in this epoch."""
+STUCK_NS: Final = 1_500 * MILLISECOND_NS
+"""Time without progress after which a member that is behind is left out."""
+
+
+def member_of(replica: int, incarnation: int) -> SetMember:
+    """A member, as controllers name its log."""
+    return SetMember(replica, str(incarnation))
+
+
+@final
+class Leading:
+    """One leadership, in one epoch.
+
+    written, synced   positions that are confirmed
+    """
+
+    def __init__(
+        self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None]
+    ) -> None:
+        """`group` as it was when this replica was elected in the epoch of `log`. `step_down(reason)` is called once, when it
+        leads no more; nothing is confirmed from then on."""
+        self.written = 0
+        self.synced = 0
+        self._log = log
+        self._own = member_of(own_id, log.incarnation)
+        self._keeper = keeper
+        self._clock = clock
+        self._stepped_down = step_down
+        self._begun_ns = self._ticked_ns = clock.monotonic_ns()
+        self.followers: dict[int, ReplicaProgress] = {}
+        self._set = SyncStateSet(group, own_id, keeper, clock, self._counted, self._step_down)
+        self._ended = False
+        self._marked = False
+        self._pauses: dict[int, Timer] = {}
+        self._timer: Timer | None = None
+
+    @property
+    def group(self) -> StoreGroup:
+        """The store group as last heard."""
+        return self._set.group
+
+    def start(self) -> None:
+        """Begin to lead."""
+        self._log.follow_progress(self._told)
+        self._counted()
+        self._tick()
+
+    def close(self) -> None:
+        """Lead no more."""
+        self._ended = True
+        self._set.end()
+        for timer in (self._timer, *self._pauses.values()):
+            if timer is not None:
+                timer.cancel()
+        for follower in self.followers.values():
+            if follower.connection is not None:
+                follower.connection.close("this replica leads no more")
+                follower.connection = None
+
+    def _step_down(self, reason: str) -> None:
+        if not self._ended:
+            self.close()
+            self._stepped_down(reason)
+
+    def group_heard(self, group: StoreGroup) -> None:
+        """A controller has said how the group is."""
+        if not self._ended:
+            self._set.heard(group)
+
+    # Followers
+
+    def follow(self, connection: FollowerConnection, command: Follow) -> None:
+        """A replica wants to follow."""
+        refusal = self._refusal(command)
+        if refusal is not None:
+            connection.send(FollowRefused(command.ticket, refusal, self._log.epoch))
+            return
+        cut = common_end(self._log.eras(), self._log.written, command.eras, command.end)
+        if command.end == command.first and cut == NOTHING and command.end == self._log.first:
+            cut = command.end  # an empty log that begins where this one does
+        if cut < max(self._log.first, command.first):
+            connection.send(FollowAccepted(command.ticket, self._log.epoch, NOTHING, self._log.first))
+            return
+        now = self._clock.monotonic_ns()
+        follower = self.followers.get(command.replica)
+        if follower is None or follower.incarnation != command.incarnation:
+            if follower is not None and follower.connection is not None:
+                follower.connection.close("this replica has another log")
+            follower = self.followers[command.replica] = ReplicaProgress(command.replica, command.incarnation, now)
+        follower.connected(connection, cut, now)
+        connection.send(FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first))
+        self._mark()
+
+    def _refusal(self, command: Follow) -> FollowRefusal | None:
+        if self._ended:
+            return FollowRefusal.NOT_LEADING
+        if command.epoch != self._log.epoch:
+            if command.epoch > self._log.epoch:
+                self._keeper.look()
+            return FollowRefusal.OTHER_EPOCH
+        known = self.group.replica(command.replica) if command.group == self.group.name else None
+        if known is None or known.incarnation != str(command.incarnation) or command.replica == self._own.id:
+            self._keeper.look()
+            return FollowRefusal.UNKNOWN_REPLICA
+        if command.replica not in self.followers and len(self.followers) >= REPLICAS_MAX:
+            return FollowRefusal.TOO_MANY
+        return None
+
+    def held(self, connection: FollowerConnection, command: LogHeld) -> None:
+        """A follower has said what it has."""
+        follower = self._of(connection)
+        if follower is None:
+            return
+        now = self._clock.monotonic_ns()
+        if command.epoch != self._log.epoch or not follower.says(command.written, command.synced, now):
+            follower.lost(now)
+            connection.close("what this replica says it has cannot be")
+            return
+        self._mark()
+
+    def lost(self, connection: FollowerConnection) -> None:
+        """A connection has ended."""
+        follower = self._of(connection)
+        if follower is not None:
+            follower.lost(self._clock.monotonic_ns())
+
+    def _of(self, connection: FollowerConnection) -> ReplicaProgress | None:
+        return next((each for each in self.followers.values() if each.connection is connection), None)
+
+    # What is confirmed
+
+    def _counted(self) -> None:
+        """Who counts has changed, or what its group is."""
+        if not self._ended:
+            self._log.members(len(self.group.members), self.group.min_in_sync)
+            self._mark()
+
+    def _has(self, member: SetMember) -> tuple[int, int]:
+        """(written, synced) of a member, as far as is known in this epoch."""
+        if member == self._own:
+            return self._log.written, self._log.synced
+        follower = self.followers.get(member.id)
+        if follower is None or str(follower.incarnation) != member.incarnation:
+            return 0, 0
+        return follower.written, follower.synced
+
+    def _confirm(self) -> None:
+        """Confirm what all have who count."""
+        positions = [self._has(member) for member in {self._own, *self._set.counted()}]
+        written = max(self.written, min(each for each, _ in positions))
+        synced = max(self.synced, min(each for _, each in positions))
+        if (written, synced) != (self.written, self.synced):
+            self.written, self.synced = written, synced
+            self._log.confirm(written, synced)
+
+    # Turns
+
+    def _told(self) -> None:
+        """The log has been written, or synced, further."""
+        self._mark()
+
+    def _mark(self) -> None:
+        if not self._marked and not self._ended:
+            self._marked = True
+            self._clock.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._marked = False
+        if self._ended:
+            return
+        self._confirm()
+        for follower in list(self.followers.values()):
+            if follower.id not in self._pauses:
+                self._send(follower)
+
+    def _send(self, follower: ReplicaProgress) -> None:
+        """Send the next part, or the confirmed position when that is all there is."""
+        connection = follower.connection
+        if connection is None or self._ended:
+            return
+        more = follower.sent < self._log.written
+        if more and follower.sent - follower.written >= WINDOW_BYTES:
+            return
+        data = b""
+        if more:
+            try:
+                data = self._log.read(follower.sent, PART_BYTES)
+            except (StoreError, OSError) as error:
+                follower.lost(self._clock.monotonic_ns())
+                connection.close(f"the leader cannot read its log: {error}")
+                return
+        elif follower.confirmed == self.written:
+            return
+        self._part(follower, connection, data)
+        if follower.sent < self._log.written:
+            pause_ns = BEHIND_NS if len(data) >= PART_BYTES // 2 else 0
+            self._pauses[follower.id] = self._clock.call_at(
+                self._clock.monotonic_ns() + pause_ns, lambda: self._go_on(follower)
+            )
+
+    def _go_on(self, follower: ReplicaProgress) -> None:
+        self._pauses.pop(follower.id, None)
+        self._send(follower)
+
+    def _part(self, follower: ReplicaProgress, connection: FollowerConnection, data: bytes) -> None:
+        position = follower.sent
+        follower.sent += len(data)
+        follower.sent_ns = self._clock.monotonic_ns()
+        follower.confirmed = self.written
+        connection.send(LogBytes(None, self._log.epoch, position, self.written, self._log.first, data))
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic_ns()
+        self._timer = self._clock.call_at(now + TICK_NS, self._tick)
+        if now - self._ticked_ns > LOST_NS:
+            for follower in self.followers.values():
+                follower.forgive(now)
+            self._begun_ns = now
+        self._ticked_ns = now
+        for follower in self.followers.values():
+            if follower.connection is not None and now - follower.sent_ns >= SIGN_NS:
+                self._part(follower, follower.connection, b"")
+            if follower.written >= self._log.written and follower.synced >= self._log.synced:
+                follower.moved_ns = now
+        self._review(now)
+
+    # Who is a member
+
+    def _review(self, now_ns: int) -> None:
+        """Leave out who does not follow, and take in who does."""
+        kept = [member for member in self._set.members if member == self._own or not self._is_out(member, now_ns)]
+        joined = [
+            member_of(each.id, each.incarnation)
+            for each in self.followers.values()
+            if self._may_join(each) and member_of(each.id, each.incarnation) not in kept
+        ]
+        ids = {member.id for member in joined}
+        wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
+        if wanted != tuple(sorted(self._set.members)):
+            self._set.ask(wanted)
+
+    def _is_out(self, member: SetMember, now_ns: int) -> bool:
+        follower = self.followers.get(member.id)
+        if follower is None or str(follower.incarnation) != member.incarnation:
+            return now_ns - self._begun_ns >= ABSENT_NS
+        if follower.connection is None:
+            return now_ns - follower.lost_ns >= LOST_NS
+        return now_ns - follower.moved_ns >= STUCK_NS
+
+    def _may_join(self, follower: ReplicaProgress) -> bool:
+        """True for a follower that has all that is confirmed, and all that this log held when its replica was elected: its
+        predecessor may have confirmed all of that."""
+        known = self.group.replica(follower.id)
+        if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
+            return False
+        least = max(self.written, self._log.begin)
+        durable = max(self.synced, self._log.begin)
+        return follower.written >= least and follower.synced >= durable and self._log.written - follower.written <= NEAR_BYTES

@@ -1,0 +1,118 @@
+"""The SyncStateSet as its leader knows it, and the one alteration of it that is under way.
+
+settled --ask--> asked --made or refused--> settled
+                   \\--nobody knows--> asked again, and counted until the controllers have said what became of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.change import AlterSet
+from domain.controller.group import SetMember, StoreGroup
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from store.replication.ports import SetKeeper
+
+AGAIN_MS: Final = 200
+"""Pause before an alteration that nobody knows of is asked for again."""
+_STALE: Final = (GroupRefusal.OLD_SET_EPOCH, GroupRefusal.SAME_SET)
+_DEPOSED: Final = (GroupRefusal.NOT_THE_LEADER, GroupRefusal.OLD_LEADER_EPOCH, GroupRefusal.UNKNOWN_GROUP)
+
+
+@final
+class SyncStateSet:
+    """Members are added and left out only by an answer of the controllers.
+
+    group     the store group as last heard
+    asked     members of the alteration under way; empty: there is none
+    unsure    True: an answer to it was lost, so that it may be made later
+    """
+
+    def __init__(
+        self, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, changed: Callable[[], None],
+        step_down: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """`changed()` is called whenever who counts has changed."""
+        self.group = group
+        self.asked: tuple[SetMember, ...] = ()
+        self.unsure = False
+        self._own = own_id
+        self._epoch = group.leader_epoch
+        self._keeper = keeper
+        self._clock = clock
+        self._changed = changed
+        self._step_down = step_down
+        self._timer: Timer | None = None
+        self._ended = False
+
+    @property
+    def members(self) -> tuple[SetMember, ...]:
+        """The set that is committed, as far as is known."""
+        return self.group.members
+
+    def counted(self) -> set[SetMember]:
+        """Who has to have what is confirmed: the members, and those who may have become members."""
+        return {*self.group.members, *self.asked}
+
+    def ask(self, members: tuple[SetMember, ...]) -> None:
+        """Ask for another set; nothing happens while an alteration is under way."""
+        if not self.asked and not self._ended:
+            self.asked = tuple(sorted(members))
+            self._changed()
+            self._alter()
+
+    def _alter(self) -> None:
+        self._timer = None
+        if self.asked and not self._ended:
+            group = self.group
+            asked = self.asked
+            change = AlterSet(group.name, self._own, self._epoch, group.set_epoch, asked)
+            self._keeper.alter(change, lambda answer: self._answered(asked, group.set_epoch, answer))
+
+    def _answered(self, asked: tuple[SetMember, ...], set_epoch: int, answer: GroupAnswer | None) -> None:
+        if self._ended or asked != self.asked or set_epoch != self.group.set_epoch:
+            return
+        if answer is None or answer.refusal in (GroupRefusal.NOT_LEADING, GroupRefusal.INVALID):
+            self.unsure = self.unsure or answer is None
+            self._timer = self._clock.call_at(self._clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, self._alter)
+        elif answer.refusal in _DEPOSED:
+            self._step_down(f"the controllers say: {answer.refusal.value}")
+        elif answer.refusal is not None and answer.refusal not in _STALE and self.unsure:
+            # An earlier question may still become true, and nothing would tell: only another leader epoch ends that.
+            self._step_down(f"a change of the SyncStateSet is not known to be made, and now: {answer.refusal.value}")
+        else:
+            self._settle(answer.group or self.group)
+
+    def heard(self, group: StoreGroup) -> None:
+        """A controller has said how the group is. An older word changes nothing."""
+        if self._ended or group.leader_epoch < self._epoch or group.set_epoch < self.group.set_epoch:
+            return
+        if group.leader_epoch > self._epoch or group.leader != self._own:
+            self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
+        elif group.set_epoch > self.group.set_epoch:
+            self._settle(group)
+        else:
+            self.group = group
+            self._changed()
+
+    def _settle(self, group: StoreGroup) -> None:
+        """What was asked is made, or will never be."""
+        if group.leader_epoch != self._epoch:
+            self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
+            return
+        self.asked = ()
+        self.unsure = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.group = group
+        self._changed()
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,68 @@
+"""One follower, as its leader sees it."""
+
+from __future__ import annotations
+
+from typing import final
+
+from store.replication.ports import FollowerConnection
+
+
+@final
+class ReplicaProgress:
+    """What a follower has said, and what it was sent.
+
+    id           replica
+    incarnation  identity of its log
+    connection   None: it is not connected
+    sent         position up to which it was sent the log
+    written      position up to which its log is written, as last said
+    synced       position up to which it is durable, as last said
+    moved_ns     when it last said more than before, or had everything; monotonic
+    lost_ns      when its connection ended; monotonic
+    sent_ns      when it was last sent something; monotonic
+    confirmed    confirmed position that it was last sent
+    """
+
+    __slots__ = ("confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "sent", "sent_ns", "synced", "written")
+
+    def __init__(self, replica: int, incarnation: int, now_ns: int) -> None:
+        self.id = replica
+        self.incarnation = incarnation
+        self.connection: FollowerConnection | None = None
+        self.sent = 0
+        self.written = 0
+        self.synced = 0
+        self.moved_ns = now_ns
+        self.lost_ns = now_ns
+        self.sent_ns = now_ns
+        self.confirmed = -1
+
+    def connected(self, connection: FollowerConnection, position: int, now_ns: int) -> None:
+        """It follows from `position` on: what it has before is the leader's log."""
+        if self.connection is not None:
+            self.connection.close("this replica has connected again")
+        self.connection = connection
+        self.sent = self.written = position
+        self.synced = min(self.synced, position)
+        self.moved_ns = self.sent_ns = now_ns
+        self.confirmed = -1
+
+    def says(self, written: int, synced: int, now_ns: int) -> bool:
+        """Note what it has; False when that cannot be."""
+        if written < self.written or synced < self.synced or not synced <= written <= self.sent:
+            return False
+        if written > self.written or synced > self.synced:
+            self.moved_ns = now_ns
+        self.written = written
+        self.synced = synced
+        return True
+
+    def lost(self, now_ns: int) -> None:
+        """Its connection has ended."""
+        self.connection = None
+        self.lost_ns = now_ns
+
+    def forgive(self, now_ns: int) -> None:
+        """The leader itself has stood still: nothing that was not heard meanwhile counts."""
+        self.moved_ns = max(self.moved_ns, now_ns)
+        self.lost_ns = max(self.lost_ns, now_ns)
