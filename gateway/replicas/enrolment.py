@@ -1,6 +1,6 @@
 """How a replica becomes known to the controllers: it gets an id once, and registers its log at each start.
 
-asks how the group is --> it has an id there | takes the next one --> registers
+has an id, which it takes again | asks how the group is, and takes the next id --> registers
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from domain.controller.answer import GroupAnswer
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import ApplyId, RegisterReplica
 from domain.controller.group import FIRST_ID, StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.identity import ReplicaIdentity
 
 AGAIN_MS: Final = 300
 log: Final = logging.getLogger("headgate.replica")
@@ -25,14 +26,14 @@ class ReplicaPlace(NamedTuple):
 
     cluster   its cluster
     group     its store group
-    node      text by which the node proves that an id is its own
+    identity  text by which the node proves that an id is its own, and that id
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
     """
 
     cluster: str
     group: str
-    node: str
+    identity: ReplicaIdentity
     address: str
     learner: bool
 
@@ -81,7 +82,12 @@ class Enrolment:
 
     def start(self) -> None:
         """Begin to ask."""
-        self._controllers.ask(self._found)
+        if self._ended:
+            return
+        if self._place.identity.id:
+            self._apply(self._place.identity.id)
+        else:
+            self._controllers.ask(self._found)
 
     def end(self) -> None:
         """Ask no more."""
@@ -101,21 +107,26 @@ class Enrolment:
         if not known:
             self._again("no controller answers")
             return
+        self._apply(group.next_id if group else FIRST_ID)
+
+    def _apply(self, wanted: int) -> None:
         place = self._place
-        own = next((each.id for each in (group.replicas if group else ()) if each.node == place.node), 0)
-        if own:
-            self._register(own)
-            return
-        wanted = group.next_id if group else FIRST_ID
-        change = ApplyId(place.group, place.cluster, wanted, place.node, place.address)
+        change = ApplyId(place.group, place.cluster, wanted, place.identity.node, place.address)
         self._controllers.change(change, lambda answer: self._applied(wanted, answer))
 
     def _applied(self, own: int, answer: GroupAnswer | None) -> None:
         if self._ended:
             return
-        if answer is None or answer.refusal is not None:
-            self._again("the controllers have no id for it" if answer is None else str(answer.refusal and answer.refusal.value))
+        identity = self._place.identity
+        if answer is None:
+            self._again("no controller answers")
+        elif answer.refusal is not None:
+            if answer.refusal is GroupRefusal.ID_TAKEN and identity.id:
+                identity.keep(0)  # it was removed, and comes back as another replica
+            self._again(answer.refusal.value)
         else:
+            if identity.id != own:
+                identity.keep(own)
             self._register(own)
 
     def _register(self, own: int) -> None:

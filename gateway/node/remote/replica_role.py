@@ -29,7 +29,7 @@ from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import ReplicaPlace
-from gateway.replicas.identity import identity_of
+from gateway.replicas.identity import ReplicaIdentity
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.broker_request import Sign
@@ -92,7 +92,7 @@ class ReplicaRole(AloneRole):
             raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
         follower = local.opened(lambda: follow(local.disk, clock, settings, local.report))
         place = ReplicaPlace(
-            config.cluster, config.broker, identity_of(local.disk, entropy), self._address, self._settings.learner
+            config.cluster, config.broker, ReplicaIdentity(local.disk, entropy), self._address, self._settings.learner
         )
 
         def over(reason: str) -> None:

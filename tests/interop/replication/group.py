@@ -1,0 +1,134 @@
+"""A store group of real processes: controllers, and replicas that are gateways too."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from domain.controller.group import StoreGroup
+from gateway.cluster.controllers import ClusterControllers
+from tests.interop.controller.controllers import Controllers, until
+from tests.interop.node import Node
+
+SEND_S = 2.0
+
+
+class StoreGroupNodes:
+    """The replicas of one store group. `nodes` can be killed and started again."""
+
+    def __init__(self, folder: Path, count: int, *options: str, controllers: int = 3) -> None:
+        self.controllers = Controllers(folder, controllers)
+        environment = {"HEADGATE_REPLICATION_CONTROLLERS": json.dumps(self.controllers.addresses)}
+        self.nodes = [
+            Node(folder / f"replica-{number}", "--roles", "gateway,store", *options, verb="run", environment=environment)
+            for number in range(1, count + 1)
+        ]
+        self.running: set[Node] = set()
+
+    def __enter__(self) -> StoreGroupNodes:
+        self.controllers.__enter__()
+        for node in self.nodes:
+            self.start(node)
+        self.leader()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for node in list(self.running):
+            self.kill(node)
+        self.controllers.__exit__(kind, error, trace)
+
+    def start(self, node: Node) -> None:
+        """Start a replica, without waiting: it is ready only when it leads."""
+        node.folder.mkdir(exist_ok=True)
+        node.spawn()
+        self.running.add(node)
+
+    def kill(self, node: Node) -> None:
+        """kill -9."""
+        self.running.discard(node)
+        node.kill()
+
+    def leads(self, node: Node) -> bool:
+        """True when a replica serves clients."""
+        try:
+            node.admin("/readyz")
+        except OSError:
+            return False
+        return True
+
+    def leader(self) -> Node:
+        """The replica that leads; waits until there is one."""
+        found: list[Node] = []
+
+        def one() -> bool:
+            found[:] = [node for node in self.running if self.leads(node)]
+            return bool(found)
+
+        until(one, "a replica leads")
+        return found[0]
+
+    def members(self) -> list[int]:
+        """Ids of the SyncStateSet, by the word of the controllers."""
+        return list(self._group().in_sync)
+
+    def await_members(self, *ids: int) -> None:
+        """Wait until the SyncStateSet is this."""
+        until(lambda: self.members() == list(ids), f"the SyncStateSet is {ids}")
+
+    def _group(self) -> StoreGroup:
+        controllers = ClusterControllers(self.controllers.addresses, None, None)
+        try:
+            return controllers.group("broker-a")[0]
+        finally:
+            controllers.close()
+
+    def send(self, topic: str, body: str) -> float:
+        """Send a message by HTTP to whoever takes it, again and again; seconds until it was acknowledged."""
+        began = time.monotonic()
+        while True:
+            for node in self.nodes:
+                if node in self.running and post(node, topic, body):
+                    return time.monotonic() - began
+            assert time.monotonic() - began < 60, f"nobody takes {body!r}"
+            time.sleep(0.02)
+
+    def bodies(self, topic: str) -> list[str]:
+        """The messages of a topic, as the leader has them, in the order of each queue."""
+        return read_all(self.leader(), topic)
+
+
+def post(node: Node, topic: str, body: str) -> bool:
+    """Send one message by HTTP; True when it is acknowledged."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/messages", data=body.encode(), method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=SEND_S) as answer:
+            return bool(answer.status == 201)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def read_all(node: Node, topic: str) -> list[str]:
+    """All messages of a topic by HTTP, queue by queue."""
+    found: list[str] = []
+    for queue in ask(node, f"/v1/topics/{topic}/queues")["queues"]:
+        offset = int(queue["min"])
+        while offset < int(queue["max"]):
+            page = ask(node, f"/v1/topics/{topic}/queues/{queue['queue']}?offset={offset}&max=32")
+            found += [base64.b64decode(each["body"]).decode() for each in page["messages"]]
+            assert int(page["next"]) > offset
+            offset = int(page["next"])
+    return found
+
+
+def ask(node: Node, path: str) -> Any:
+    """The JSON of a GET."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{node.port('http')}{path}", timeout=30) as answer:
+        return json.load(answer)

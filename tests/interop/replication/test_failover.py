@@ -1,0 +1,48 @@
+"""Replicas of a store group are killed one after the other: nothing that was acknowledged is lost, and somebody soon leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.replication.group import StoreGroupNodes
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_killed_leader_is_replaced_and_comes_back(count: int, tmp_path: Path) -> None:
+    everybody = list(range(1, count + 1))
+    with StoreGroupNodes(tmp_path, count) as group:
+        group.await_members(*everybody)
+        sent: list[str] = []
+        for life in range(3):
+            for number in range(50):
+                sent.append(f"{life} {number}")
+                group.send("orders", sent[-1])
+            old = group.leader()
+            group.kill(old)
+            sent.append(f"{life} after")
+            took_s = group.send("orders", sent[-1])
+            assert took_s < 20
+            found = group.bodies("orders")
+            assert sorted(set(found)) == sorted(sent)
+            group.start(old)
+            group.await_members(*everybody)
+
+
+def test_a_follower_that_was_killed_catches_up_and_serves_all_of_it(tmp_path: Path) -> None:
+    with StoreGroupNodes(tmp_path, 2) as group:
+        group.await_members(1, 2)
+        leader = group.leader()
+        follower = next(node for node in group.nodes if node is not leader)
+        group.send("orders", "with both")
+        group.kill(follower)
+        alone = [f"alone {number}" for number in range(30)]
+        for body in alone:
+            group.send("orders", body)
+        group.start(follower)
+        group.await_members(1, 2)
+        group.kill(leader)
+        assert set(group.bodies("orders")) == {"with both", *alone}
