@@ -177,7 +177,9 @@ def _snapshot_fault(disk: Disk, point: Point) -> str:
 class CheckpointedLog(Protocol):
     """The log of which checkpoints are written: that of group commit, or the part of a follower's log that is applied.
 
-    written       position up to which a checkpoint may cover the log
+    written       position behind all that is written
+    covered       position up to which a checkpoint may cover the log: behind a batch, never behind a filler, which a
+                  replica may have to cut off
     end           position behind all that is in the index or the state
     state_bytes   bytes of state records applied since the start
     broken        why nothing is written any more; None while the log works
@@ -185,6 +187,10 @@ class CheckpointedLog(Protocol):
 
     @property
     def written(self) -> int:
+        """See above."""
+
+    @property
+    def covered(self) -> int:
         """See above."""
 
     @property
@@ -272,7 +278,7 @@ class Checkpointer:
 
     def check(self) -> None:
         """Begin a checkpoint when enough has been written, or enough time has passed, since the last one."""
-        behind = self._commit.written - self.last.position
+        behind = self._commit.covered - self.last.position
         waited = self._clock.monotonic_ns() - self._last_ns
         late = behind > 0 and waited >= self._config.checkpoint_ms * 1_000_000
         if behind >= self._config.checkpoint_bytes or self.state_behind >= self._state_bound or late or self._waiters:
@@ -308,7 +314,7 @@ class Checkpointer:
             return
         self._running = True
         self._last_ns = self._clock.monotonic_ns()
-        position = self._commit.written
+        position = self._commit.covered
         bound = max(_SNAPSHOT_BYTES_MIN, 4 * self._snapshot_bytes, self._config.checkpoint_bytes)
         if fresh or position - self.last.state >= bound or self.state_behind >= self._state_bound:
             self._commit.when_synced(lambda: self._guard(lambda: self._blocks(position)))
@@ -378,7 +384,7 @@ class Checkpointer:
 
     def _index_to(self, point: Callable[[int], Point]) -> None:
         """Bring the rows of all records that are written into the index, and write the checkpoint, `point(position)`."""
-        position = self._commit.written
+        position = self._commit.covered
         self._commit.when_synced(lambda: self._rows(position, point(position)))
 
     def _rows(self, position: int, point: Point) -> None:
@@ -418,7 +424,7 @@ class Checkpointer:
         """Bring the rows of records before `position` into blocks, so that the table has them; then write the snapshot."""
         if self._written_below(position):
             # Rows take long: the snapshot stands where the log ends now. All that is before is applied when it is durable.
-            state, stands = self._commit.written, self._commit.state_bytes
+            state, stands = self._commit.covered, self._commit.state_bytes
             self._commit.when_synced(lambda: self._guard(lambda: self._snapshot(state, stands)))
         else:
             self._later(lambda: self._blocks(position))

@@ -201,7 +201,7 @@ class StoreOpening:
         clock, config, events, commit, index = self._clock, self._config, self._events, self.commit, self.index
         segments, state, ledger, wheel, writer = self.files.segments, self._state, self.ledger, self._wheel, self._writer
         segments.date_segments(clock.wall_ms())
-        commit.begin(self.promise._replace(first=segments.first, store_ms=recovered.store_ms))
+        commit.begin(self.promise._replace(first=segments.first, store_ms=recovered.store_ms), self.recovery.applied)
         commit.state_bytes = recovered.state_bytes
         if leads:
             commit.lead()

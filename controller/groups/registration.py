@@ -54,7 +54,11 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
 
 def _inherited(group: StoreGroup, before: StoreReplica, continues: str) -> str:
     """The log of a member whose flushed records a new log has, when it goes on where `before` was."""
-    if not continues or continues != before.incarnation:
+    if not continues:
+        return ""
+    if continues == before.heir_of:
+        return continues
+    if continues != before.incarnation:
         return ""
     return before.incarnation if before.member in group.members else before.heir_of
 

@@ -29,7 +29,11 @@ class FollowerLog(Protocol):
 
     @property
     def written(self) -> int:
-        """Position behind its last whole batch."""
+        """Position behind its last byte."""
+
+    @property
+    def behind(self) -> int:
+        """Position behind its last whole batch; a filler may follow it."""
 
     @property
     def synced(self) -> int:
@@ -50,6 +54,9 @@ class FollowerLog(Protocol):
     @property
     def broken(self) -> Failure | None:
         """Why it takes nothing any more: its disk has failed; None while it works."""
+
+    def registered(self) -> None:
+        """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""

@@ -115,6 +115,11 @@ class ReplicaLife:
                 self._leader_log.depose(Failure(ErrorCode.STORE_UNAVAILABLE, f"this node does not lead any more: {reason}"))
             self._over(reason)
 
+    @property
+    def own(self) -> int:
+        """Id of this replica; 0: it has none yet."""
+        return self._own
+
     # Controllers
 
     def _facts(self) -> LogFacts:
@@ -131,6 +136,11 @@ class ReplicaLife:
 
     def _enrolled(self, own: int, group: StoreGroup) -> None:
         log.info("store group %s: this is replica %s, with %s bytes of log", group.name, own, self._follower.written)
+        try:
+            self._follower.registered()
+        except OSError as error:
+            self._end(f"the data directory cannot be written: {error}")
+            return
         first = self._own == 0
         self._own = own
         self._epoch = group.leader_epoch

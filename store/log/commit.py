@@ -45,6 +45,7 @@ class GroupCommit:
     base             base of the segment that the next batch goes to
     end              position after the last accepted byte
     written          position up to which the log is written
+    covered          position behind the last batch written; a filler may follow it
     synced           position up to which the log is durable
     store_ms         newest store time, in epoch ms
     mark             tells, behind each sync, what the log has promised
@@ -97,18 +98,15 @@ class GroupCommit:
         self.broken: Failure | None = None
         self._first_mark: Promise | None = None
         self.end = segments.end
-        self.written = segments.end
+        self.written = self.covered = segments.end
         self.synced = segments.first
         self.store_ms = 0
         self.writer = Writer(0, 0)
         self.mark = mark
-        self.writes = 0
-        self.syncs = 0
-        self.sync_ns = 0
+        self.writes = self.syncs = self.sync_ns = 0
         self.appends = Histogram()
         self.sync_times = Histogram()
-        self.written_bytes = 0
-        self.state_bytes = 0
+        self.written_bytes = self.state_bytes = 0
 
     def close(self) -> None:
         """Stop writing and close the files, unless a sync under way still uses them."""
@@ -123,11 +121,12 @@ class GroupCommit:
         if not self._syncing:
             self._segments.close()
 
-    def begin(self, promise: Promise) -> None:
+    def begin(self, promise: Promise, covered: int) -> None:
         """Begin to append at the end of the log, after recovery: all of it is durable. On a full disk writes begin later.
 
-        `promise` is that of the last run, with the incarnation of this one.
+        `promise` is that of the last run, with the incarnation of this one; the last batch ends at `covered`.
         """
+        self.covered = covered
         self.end = self.written = self.synced = self._segments.end
         self.base = self._segments.active.base
         self.writer = Writer(promise.epoch, promise.incarnation)
@@ -340,7 +339,7 @@ class GroupCommit:
         self.written_bytes += len(data)
         if state_at:
             self.state_bytes += len(current.parts[-1])
-        self.written = current.end
+        self.written = self.covered = current.end
         self._segments.active.newest_ms = self.store_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))

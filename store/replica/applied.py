@@ -26,6 +26,11 @@ class AppliedLog:
         return self._opening.recovery.applied
 
     @property
+    def covered(self) -> int:
+        """CheckpointedLog.covered."""
+        return self._opening.recovery.applied
+
+    @property
     def end(self) -> int:
         """CheckpointedLog.end."""
         return self._opening.recovery.applied

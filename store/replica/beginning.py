@@ -15,6 +15,8 @@ from store.log.segment import FOLDER as LOG
 from store.queue.index import FOLDER as INDEX
 from store.recovery import ABORT
 
+HEIR: Final = "heir"
+"""File that holds the identity of the log that this one continues, until the controllers know this one."""
 MARKER: Final = "begin-anew"
 """File that exists while a new beginning is under way; it holds the first position and the new identity."""
 
@@ -34,7 +36,7 @@ def finish_beginning(disk: Disk) -> None:
     for folder in (checkpoint.FOLDER, checkpoint.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
         for name in disk.names(folder):
             disk.remove(f"{folder}/{name}")
-    for name in (derived.REBUILD, ABORT):
+    for name in (derived.REBUILD, ABORT, HEIR):
         disk.remove(name)
     promises.write(disk, Promise(first, 0, incarnation, first))
     disk.remove(MARKER)

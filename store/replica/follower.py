@@ -19,11 +19,12 @@ from store import derived
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
+from store.log import batch
 from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.recovery import ABORT, lost_power, running
 from store.replica.applied import AppliedLog
-from store.replica.beginning import begin_anew, finish_beginning
+from store.replica.beginning import HEIR, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog
 from store.replica.raw_log import RawLog
 from store.turns import Turns
@@ -57,8 +58,13 @@ class Follower:
         recovered = opening.load()
         before = opening.promise
         self.incarnation = before.incarnation
+        heir = disk.read_all(HEIR)
+        self.continues = 0 if heir is None else int(heir)
         if lost and opening.files.promise is not None:
-            self.continues, self.incarnation = before.incarnation, fresh or before.incarnation + 1
+            self.incarnation = fresh or before.incarnation + 1
+            if heir is None:
+                self.continues = before.incarnation
+                disk.replace(HEIR, b"%d\n" % self.continues)
         segments = opening.files.segments
         mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
         raw = self._raw = RawLog(segments, mark, self._events, _behind(opening), recovered.store_ms)
@@ -89,6 +95,11 @@ class Follower:
     def written(self) -> int:
         """FollowerLog.written."""
         return self._raw.written
+
+    @property
+    def behind(self) -> int:
+        """FollowerLog.behind."""
+        return self._raw.behind
 
     @property
     def synced(self) -> int:
@@ -141,12 +152,15 @@ class Follower:
         self._opening.index.close()
         self._opening.keys.close()
         begin_anew(self._disk, first, incarnation)
-        self.continues = 0
         self._open(incarnation)
 
     def drop_before(self, first: int) -> None:
         """FollowerLog.drop_before."""
         self._first = max(self._first, first)
+
+    def registered(self) -> None:
+        """FollowerLog.registered."""
+        self._disk.remove(HEIR)
 
     def promote(self, epoch: int) -> LeaderStore:
         """FollowerLog.promote."""
@@ -241,9 +255,13 @@ class Follower:
 def _behind(opening: StoreOpening) -> int:
     """Position behind the last batch of a log that was loaded. Raises OSError."""
     segments = opening.files.segments
-    behind = opening.recovery.applied
+    begin = behind = opening.recovery.applied
     for header, _ in segments.walk(behind, False):
         behind = header.position + header.size
+    filler = begin - batch.FILLER_BYTES
+    if behind == begin and filler >= segments.first and segments.active.base == begin:
+        # Checkpoints of earlier versions may stand behind the filler that ends a segment.
+        return filler if batch.is_filler(segments.read(filler, batch.FILLER_BYTES)) else begin
     return behind
 
 

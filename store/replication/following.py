@@ -79,7 +79,7 @@ class Following:
             self._connection.send(
                 Follow(
                     None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,
-                    log.written,
+                    log.behind,
                 )
             )  # fmt: skip
 
