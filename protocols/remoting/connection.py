@@ -79,6 +79,7 @@ class RemotingConnection:
     _later              commands of requests with many of them and of LISTINGS, for the next turns; nothing is read meanwhile
     _listing            True: a request of LISTINGS is not answered
     _out                encoded frames that are not written yet
+    _readers            request code -> reader, of the kind of port that this is
     _rendering          the reply that is written over many turns: to a request of LISTINGS
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply

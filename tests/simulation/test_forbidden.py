@@ -11,6 +11,7 @@ from protocols.remoting import codes
 from protocols.remoting.connection import SENDS
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.frame import Frame
+from protocols.remoting.replication.dispatch import READERS as REPLICA_READERS
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
@@ -173,6 +174,12 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
 OPEN = {codes.CHECK_CLIENT, codes.END_TRANSACTION}
 """Requests that need no right: a check of a filter's syntax. The end of a transaction needs a right to the half message's
 topic, if there is a half message (`tests/gateway/access/test_transaction.py`)."""
+FOLLOWER: dict[int, tuple[dict[str, str], bytes]] = {
+    codes.FOLLOW: ({"group": BROKER, "replica": "2", "incarnation": "7", "epoch": "1", "first": "0", "end": "0"}, b""),
+    codes.LOG_BYTES: ({}, bytes(32)),
+    codes.LOG_HELD: ({}, bytes(24)),
+}
+"""What replicas say to each other, on a port of their own."""
 STATE = (
     codes.GET_ALL_TOPICS, codes.GET_ALL_GROUPS, codes.GET_ALL_OFFSETS, codes.GET_ALL_MODES, codes.GET_BROKER_CONFIG,
     codes.GET_NAMESRV_CONFIG, codes.GET_CLUSTER, codes.LIST_USER, codes.LIST_ACL,
@@ -253,6 +260,18 @@ def test_oneway_requests_of_those_without_rights_change_nothing_either(scene: Sc
     for who in scene.who.values():
         for code, (fields, body) in REQUESTS.items():
             who.post(code, fields, body if isinstance(body, bytes) else json.dumps(body).encode(), oneway=True)
+    scene.world.clock.run_for(5_000)
+    assert scene.state() == before
+
+
+def test_nobody_follows_over_the_port_of_clients(scene: Scene) -> None:
+    assert set(REPLICA_READERS) < set(FOLLOWER)
+    before = scene.state()
+    for code, (fields, body) in FOLLOWER.items():
+        assert scene.root.call(code, fields, body).code == codes.NOT_SUPPORTED
+        for who in scene.who.values():
+            assert who.call(code, fields, body).code in (codes.NO_PERMISSION, codes.NOT_SUPPORTED)
+            who.post(code, fields, body, oneway=True)
     scene.world.clock.run_for(5_000)
     assert scene.state() == before
 

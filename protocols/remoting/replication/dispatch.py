@@ -16,7 +16,9 @@ from protocols.remoting.ticket import Outcome, Ticket
 
 
 def follow(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30025 -> Follow."""
+    """Request code 30025 -> Follow. Raises RequestError."""
+    if frame.oneway:
+        raise form.malformed("who wants to follow waits for the answer")
     return (form.follow_of(Ticket(frame, _followed), frame),)
 
 
@@ -28,7 +30,7 @@ def _followed(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def held(_client: Client, frame: Frame) -> Outcome:
-    """Request code 30027, oneway -> LogHeld."""
+    """Request code 30027, oneway -> LogHeld. Raises RequestError."""
     if not frame.oneway:
         raise form.malformed("what a log has is said oneway")
     return (form.held_of(frame.body),)

@@ -3,6 +3,8 @@
 FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each
 LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
 LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8
+
+Numbers of bodies are big-endian and signed; only `cut` of a reply may be below 0.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from protocols.remoting.ticket import Arguments, RequestError
 _ERA: Final = struct.Struct(">qq")
 _BYTES: Final = struct.Struct(">qqqq")
 _HELD: Final = struct.Struct(">qqq")
+_NOTHING: Final = -1
+"""The cut of a FollowAccepted for logs that have nothing in common."""
 
 
 def malformed(text: str) -> RequestError:
@@ -59,9 +63,14 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
     """The command of a frame. Raises RequestError."""
     args = Arguments(frame)
     replica, incarnation, epoch, first, end = map(args.number, ("replica", "incarnation", "epoch", "first", "end"))
-    if min(replica, incarnation, epoch, first) < 0 or end < first:
-        raise malformed("ids, epochs and positions are not below 0, and a log ends behind its begin")
-    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras_of(frame.body), first, end)
+    if min(replica, incarnation) < 1:
+        raise malformed("identities of replicas and of logs are above 0")
+    if min(epoch, first) < 0 or end < first:
+        raise malformed("epochs and positions are not below 0, and a log ends behind its begin")
+    eras = eras_of(frame.body)
+    if eras and eras[-1].begin > end:
+        raise malformed("an era begins behind the end of the log")
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end)
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:
@@ -79,12 +88,18 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
     if frame.code not in (codes.SUCCESS, codes.NOT_FOLLOWED):
         raise RequestError(frame.code, frame.remark or f"response code {frame.code}")
     args = Arguments(frame)
+    epoch = args.number("epoch")
     if frame.code == codes.SUCCESS:
-        return FollowAccepted(None, args.number("epoch"), args.number("cut"), args.number("first"))
+        cut, first = args.number("cut"), args.number("first")
+        if min(epoch, first) < 0 or cut < _NOTHING:
+            raise malformed("epochs and positions are not below 0")
+        return FollowAccepted(None, epoch, cut, first)
     name = args.text("refusal")
     if name not in FollowRefusal.__members__:
-        raise RequestError(frame.code, frame.remark)
-    return FollowRefused(None, FollowRefusal[name], args.number("epoch"))
+        raise RequestError(frame.code, frame.remark or f"refusal {name[:40]!r}, which is not known here")
+    if epoch < 0:
+        raise malformed("epochs are not below 0")
+    return FollowRefused(None, FollowRefusal[name], epoch)
 
 
 def bytes_frame(event: LogBytes, opaque: int) -> bytes:
@@ -94,14 +109,17 @@ def bytes_frame(event: LogBytes, opaque: int) -> bytes:
     return b"".join((front, _BYTES.pack(event.epoch, event.position, event.confirmed, event.first), event.data))
 
 
-def bytes_of(body: bytes) -> LogBytes:
-    """The event of a body of LOG_BYTES. Raises RequestError."""
-    if len(body) < _BYTES.size:
+def bytes_of(data: bytes, at: int, end: int) -> LogBytes:
+    """The event of the body of LOG_BYTES that lies in `data` from `at` to `end`; its bytes are copied once.
+
+    Raises RequestError.
+    """
+    if end - at < _BYTES.size:
         raise malformed("a part of a log without its position")
-    epoch, position, confirmed, first = _BYTES.unpack_from(body)
+    epoch, position, confirmed, first = _BYTES.unpack_from(data, at)
     if min(epoch, position, confirmed, first) < 0:
         raise malformed("epochs and positions are not below 0")
-    return LogBytes(None, epoch, position, confirmed, first, body[_BYTES.size :])
+    return LogBytes(None, epoch, position, confirmed, first, data[at + _BYTES.size : end])
 
 
 def held_body(command: LogHeld) -> bytes:
