@@ -34,7 +34,10 @@ OPTIONS: Final[Mapping[str, object]] = {
     ],
     "store": Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Remoting port of a gateway's store, or rocketmq://HOST:PORT of a name server."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Remoting port of a gateway's store (of its replicas: A,B), or rocketmq://HOST:PORT of a name server.",
+        ),
     ],
     "state": Annotated[
         str | None,

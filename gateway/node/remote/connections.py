@@ -34,7 +34,6 @@ class NodeConnections:
 
     forwarders   what gives commands to it
     records      a copy of its users and policies
-    where        HOST:PORT of it
     """
 
     def __init__(
@@ -60,13 +59,10 @@ class NodeConnections:
         self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         self._connections = [self._connection(each, entropy, changed) for each in self.forwarders.each]
-        self.where = self._connections[0].where
 
     def _connection(self, forwarder: Forwarder, entropy: Entropy, changed: Callable[[], None]) -> StoreConnection:
         address, dialog = self._address, partial(self._dialog, forwarder)
-        return StoreConnection(
-            *address.endpoint, dialog, self._tls, self._ca_setting, address.answer_s, address.silence_s, entropy, changed
-        )
+        return StoreConnection(address.endpoints, dialog, self._tls, self._ca_setting, *address.patience_s, entropy, changed)
 
     def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
         return NodeDialog(forwarder, self._sign(), write)
@@ -80,6 +76,11 @@ class NodeConnections:
 
     def _tls(self) -> ssl.SSLContext | None:
         return trusting(self._address.store_ca, self._ca_setting)
+
+    @property
+    def where(self) -> str:
+        """HOST:PORT of the node, or of the replica that was asked last."""
+        return self._connections[0].where
 
     @property
     def waits(self) -> str:

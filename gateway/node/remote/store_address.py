@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -12,23 +12,28 @@ from domain.address import endpoint_of
 Seconds = Annotated[int, Meta(ge=1, le=300)]
 Connections = Annotated[int, Meta(ge=1, le=16)]
 Frames = Annotated[int, Meta(ge=1, le=2)]
+STORES_MAX: Final = 16
+"""Addresses of one store."""
+REPLICA_ANSWER_S: Final = 1.0
+REPLICA_SILENCE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
     """Settings of a gateway without the role store. Raises ValueError for values that are not valid.
 
-    store             `HOST:PORT` of the remoting port of the store
+    store             `HOST:PORT` of the remoting port of the store; of a replicated one all of them, with commas between
     access_key_file   file whose first line is `NAME:PASSWORD` of a Super user at the store, read again for each connection;
                       "": the store does not control access
     store_ca          PEM file of the authorities of the store's certificate, or that certificate: the connection uses TLS;
                       "": plain text
-    answer_s          seconds that the store has to accept a connection and to answer its greeting
+    answer_s          seconds that the store has to accept a connection and to answer its greeting; each of several has a second
     connections       connections to the store; each client stays with one of them. A large answer, or a connection that hangs,
                       delays the clients of one connection and no others
     frames            newest version of the frames between gateways and stores that this node speaks, gateway or store; the one
                       before it is spoken too, and a connection has the newest that both sides speak
-    silence_s         seconds without a byte of the store after which its connection is closed; it is asked for a sign before
+    silence_s         seconds without a byte of the store after which its connection is closed; it is asked for a sign before.
+                      Of several addresses each has two seconds
     """
 
     store: str = ""
@@ -40,8 +45,8 @@ class StoreAddress:
     frames: Frames = 2
 
     def __post_init__(self) -> None:
-        if self.store:
-            _split(self.store)
+        if self.store and len(self.endpoints) > STORES_MAX:
+            raise ValueError(f"{len(self.endpoints)} addresses, at most {STORES_MAX} are possible")
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -49,9 +54,16 @@ class StoreAddress:
         return tuple(range(self.frames, 0, -1))
 
     @property
-    def endpoint(self) -> tuple[str, int]:
-        """(host, port) of the store."""
-        return _split(self.store)
+    def endpoints(self) -> list[tuple[str, int]]:
+        """(host, port) of the store, or of each replica of it."""
+        return list(dict.fromkeys(_split(each.strip()) for each in self.store.split(",") if each.strip()))
+
+    @property
+    def patience_s(self) -> tuple[float, float]:
+        """Seconds for an answer, and for a sign of life: short where another replica may lead by now."""
+        if len(self.endpoints) == 1:
+            return self.answer_s, self.silence_s
+        return min(self.answer_s, REPLICA_ANSWER_S), min(self.silence_s, REPLICA_SILENCE_S)
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, cast, final
 
 from domain.address import endpoint_text
@@ -16,6 +16,8 @@ from gateway.runtime.outgoing.connect import connect
 PAUSE_S: Final = 0.05
 """Pause before the second attempt, on average; it doubles up to PAUSE_MAX_S."""
 PAUSE_MAX_S: Final = 2.0
+REPLICA_PAUSE_MAX_S: Final = 0.2
+"""The same where one of several replicas leads soon."""
 LOG_INTERVAL_S: Final = 10.0
 """Time between two log lines of a gateway that waits for its store."""
 UNWRITTEN_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -148,6 +150,7 @@ class StoreSocket(asyncio.Protocol):
 @final
 class StoreConnection:
     """Keeps a connection to the store: after an end and after a failed attempt it tries again, at first soon, then less often.
+    Of several addresses each is tried in turn, and a pause follows the last one.
 
     waits      why there is no connection; "": there is one, whose greeting was answered
     attempts   attempts to connect
@@ -156,8 +159,7 @@ class StoreConnection:
 
     def __init__(
         self,
-        host: str,
-        port: int,
+        endpoints: Sequence[tuple[str, int]],
         make: MakeDialog,
         tls: Callable[[], ssl.SSLContext | None],
         setting: str,
@@ -166,16 +168,17 @@ class StoreConnection:
         entropy: Entropy,
         on_change: Callable[[], None],
     ) -> None:
-        """`tls` reads the files of the authorities, which `setting` names; raises ConfigError.
+        """`endpoints`: (host, port) of the store, or of its replicas, one of which leads.
+
+        `tls` reads the files of the authorities, which `setting` names; raises ConfigError.
 
         `on_change` is called when `waits` has changed.
         """
-        self.where = endpoint_text(host, port)
         self.waits = "no connection yet"
         self.attempts = 0
         self.losses = 0
-        self._host = host
-        self._port = port
+        self._endpoints = list(endpoints)
+        self._at = 0
         self._make = make
         self._tls = tls
         self._setting = setting
@@ -186,7 +189,12 @@ class StoreConnection:
         self._socket: StoreSocket | None = None
         self._task: asyncio.Task[None] | None = None
         self._told_s = float("-inf")
-        self._told = ""
+        self._told: dict[str, str] = {}
+
+    @property
+    def where(self) -> str:
+        """The address that was asked last."""
+        return endpoint_text(*self._endpoints[self._at])
 
     def start(self) -> None:
         """Connect, and stay connected until `close`."""
@@ -208,12 +216,16 @@ class StoreConnection:
             self.losses += not self.waits
             self._change(reason)
             self._tell(reason)
-            pause_s = min(PAUSE_MAX_S, PAUSE_S * 2 ** min(failures, 10))
+            count = len(self._endpoints)
+            self._at = (self._at + 1) % count
+            if failures % count:
+                continue
+            pause_s = min(PAUSE_MAX_S if count == 1 else REPLICA_PAUSE_MAX_S, PAUSE_S * 2 ** min(failures // count, 10))
             await asyncio.sleep(pause_s * (0.5 + self._entropy.random()))
 
     async def _once(self) -> str:
         """One connection, from the attempt to its end. Returns why it has ended."""
-        made = await connect(self._opened, self._host, self._port, self._tls, self._setting, self._answer_s)
+        made = await connect(self._opened, *self._endpoints[self._at], self._tls, self._setting, self._answer_s)
         return made if isinstance(made, str) else await made.ended
 
     def _opened(self) -> StoreSocket:
@@ -222,7 +234,7 @@ class StoreConnection:
 
     def _greeted(self) -> None:
         log.info("connected to the store at %s", self.where)
-        self._told = ""
+        self._told.clear()
         self._change("")
 
     def _change(self, waits: str) -> None:
@@ -233,6 +245,6 @@ class StoreConnection:
     def _tell(self, reason: str) -> None:
         """Log why there is no connection: at once when the reason is a new one, else from time to time."""
         now_s = asyncio.get_running_loop().time()
-        if reason != self._told or now_s - self._told_s >= LOG_INTERVAL_S:
-            self._told, self._told_s = reason, now_s
+        if reason != self._told.get(self.where) or now_s - self._told_s >= LOG_INTERVAL_S:
+            self._told[self.where], self._told_s = reason, now_s
             log.warning("waits for the store at %s: %s", self.where, reason)

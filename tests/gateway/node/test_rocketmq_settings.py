@@ -79,7 +79,7 @@ def test_an_option_a_variable_or_the_table_names_the_state_node(tmp_path: Path) 
     found = config(text, tmp_path, {"HEADGATE_STORE_STATE_ACCESS_KEY_FILE": "/key"})
     assert state_address(found) == StateAddress("b:2", "/key", "/ca", connections=3)
     node = StateAddress("b:2", "/key", "/ca", connections=3).of_node()
-    assert (node.endpoint, node.access_key_file, node.store_ca, node.connections) == (("b", 2), "/key", "/ca", 3)
+    assert (node.endpoints, node.access_key_file, node.store_ca, node.connections) == ([("b", 2)], "/key", "/ca", 3)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ class StoreGroupNodes:
             for number in range(1, count + 1)
         ]
         self.running: set[Node] = set()
+        self.gateways: list[Node] = []
 
     def __enter__(self) -> StoreGroupNodes:
         self.controllers.__enter__()
@@ -39,6 +40,8 @@ class StoreGroupNodes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for node in self.gateways:
+            node.kill()
         for node in list(self.running):
             self.kill(node)
         self.controllers.__exit__(kind, error, trace)
@@ -48,6 +51,14 @@ class StoreGroupNodes:
         node.folder.mkdir(exist_ok=True)
         node.spawn()
         self.running.add(node)
+
+    def gateway(self, folder: Path) -> Node:
+        """Start a gateway before all replicas, and wait until it serves."""
+        stores = ",".join(f"127.0.0.1:{node.port('remoting')}" for node in self.nodes)
+        gateway = Node(folder, "--roles", "gateway", "--store", stores, verb="run")
+        gateway.start()
+        self.gateways.append(gateway)
+        return gateway
 
     def kill(self, node: Node) -> None:
         """kill -9."""

@@ -59,7 +59,7 @@ class StoreScene:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self.server.sockets[0].getsockname()[1]
         self.connection = StoreConnection(
-            "127.0.0.1", port, self._dialog, lambda: None, "gateway.store_ca", *self._times, SystemEntropy(), self._changed
+            [("127.0.0.1", port)], self._dialog, lambda: None, "gateway.store_ca", *self._times, SystemEntropy(), self._changed
         )  # fmt: skip
         self.connection.start()
         return self
@@ -216,7 +216,7 @@ def test_a_gateway_says_for_whom_it_waits_and_not_for_each_attempt(caplog: pytes
             return made[-1]
 
         connection = StoreConnection(
-            "127.0.0.1", port, dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
+            [("127.0.0.1", port)], dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
         )  # fmt: skip
         connection.start()
         await until(lambda: connection.attempts >= 4)
@@ -230,3 +230,29 @@ def test_a_gateway_says_for_whom_it_waits_and_not_for_each_attempt(caplog: pytes
         asyncio.run(run())
     lines = [record.getMessage() for record in caplog.records if "waits for the store at 127.0.0.1:" in record.getMessage()]
     assert len(lines) == 1
+
+
+def test_of_several_replicas_the_one_that_answers_is_found() -> None:
+    async def run() -> None:
+        servers = [await asyncio.start_server(welcome, "127.0.0.1", 0) for _ in range(3)]
+        places = [("127.0.0.1", each.sockets[0].getsockname()[1]) for each in servers]
+        for follower in servers[:2]:
+            follower.close()
+            await follower.wait_closed()
+        made: list[EchoDialog] = []
+
+        def dialog(write: Callable[[bytes], None]) -> Dialog:
+            made.append(EchoDialog(write))
+            return made[-1]
+
+        connection = StoreConnection(
+            places, dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
+        )  # fmt: skip
+        connection.start()
+        await until(lambda: not connection.waits)
+        assert connection.where.endswith(str(places[2][1]))
+        assert connection.attempts == 3
+        connection.close()
+        servers[2].close()
+
+    asyncio.run(run())
