@@ -15,20 +15,29 @@ from protocols.remoting.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError, Ticket
 
 NUMBERS = st.integers(0, (1 << 63) - 1)
+IDENTITIES = st.integers(1, (1 << 63) - 1)
 
 
 @st.composite
 def follows(draw: st.DrawFn) -> Follow:
     epochs = sorted(draw(st.sets(NUMBERS, max_size=5)))
-    begins = sorted(draw(st.lists(NUMBERS, min_size=len(epochs), max_size=len(epochs))))
     first, end = sorted((draw(NUMBERS), draw(NUMBERS)))
+    begins = sorted(draw(st.lists(st.integers(0, end), min_size=len(epochs), max_size=len(epochs))))
     eras = tuple(Era(*each) for each in zip(epochs, begins, strict=True))
-    return Follow(None, draw(st.text(min_size=1, max_size=20)), draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), eras, first, end)
+    group, replica, incarnation = draw(st.text(min_size=1, max_size=20)), draw(IDENTITIES), draw(IDENTITIES)
+    return Follow(None, group, replica, incarnation, draw(NUMBERS), eras, first, end)
 
 
 def one(data: bytes) -> Frame:
     (frame,) = FrameDecoder().feed(data)
     return frame
+
+
+def _answered(dialog: FollowDialog, event: FollowAccepted | FollowRefused) -> object:
+    """What a dialog reads of an answer to its Follow."""
+    asked = one(dialog.follow(Follow(None, "g", 1, 2, 3, (), 0, 0)))
+    ticket = Ticket(asked, dispatch._followed)
+    return dialog.receive(bytes(ticket.render(None, ticket, event)))  # type: ignore[arg-type]
 
 
 @given(follows())
@@ -50,6 +59,7 @@ def test_parts_of_a_log_are_read_in_any_split(parts: list[tuple[int, int, int, i
     events = [LogBytes(None, *part) for part in parts]
     stream = b"".join(form.bytes_frame(event, 7) for event in events)
     dialog = FollowDialog()
+    _answered(dialog, FollowAccepted(None, 3, 100, 50))
     found = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
@@ -62,9 +72,7 @@ def test_parts_of_a_log_are_read_in_any_split(parts: list[tuple[int, int, int, i
     "event", [FollowAccepted(None, 3, 100, 50), FollowAccepted(None, 3, -1, 50), FollowRefused(None, FollowRefusal.TOO_MANY, 9)]
 )
 def test_an_answer_is_read_as_it_was_written(event: FollowAccepted | FollowRefused) -> None:
-    asked = one(FollowDialog().follow(Follow(None, "g", 1, 2, 3, (), 0, 0)))
-    ticket = Ticket(asked, dispatch._followed)
-    assert FollowDialog().receive(bytes(ticket.render(None, ticket, event))) == [event]  # type: ignore[arg-type]
+    assert _answered(FollowDialog(), event) == [event]
 
 
 def follow_frame(body: bytes = b"", **changed: str) -> Frame:
