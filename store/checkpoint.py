@@ -178,8 +178,8 @@ class CheckpointedLog(Protocol):
     """The log of which checkpoints are written: that of group commit, or the part of a follower's log that is applied.
 
     written       position behind all that is written
-    covered       position up to which a checkpoint may cover the log: behind a batch, never behind a filler, which a
-                  replica may have to cut off
+    covered       position up to which a checkpoint may cover the log: of a replica behind a batch, never behind a filler,
+                  which it may have to cut off
     end           position behind all that is in the index or the state
     state_bytes   bytes of state records applied since the start
     broken        why nothing is written any more; None while the log works
@@ -335,7 +335,7 @@ class Checkpointer:
         return bool(kept) and all(min(point.position, point.state) >= position for point in kept)
 
     def cover(self, position: int, done: Callable[[], None]) -> None:
-        """Write checkpoints until neither needs the log before `position`; then call `done`."""
+        """Write checkpoints until neither needs the log before `position`, at most `CheckpointedLog.covered`; then call `done`."""
         if self.covers(position):
             done()
         else:

@@ -55,11 +55,15 @@ class FollowerLog(Protocol):
     def broken(self) -> Failure | None:
         """Why it takes nothing any more: its disk has failed; None while it works."""
 
+    @property
+    def foreign(self) -> bool:
+        """True: the log was written before its node was a replica, and may be another one than the group's."""
+
     def registered(self) -> None:
         """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
 
     def eras(self) -> Sequence[Era]:
-        """The eras of the log, ascending."""
+        """The eras of the log, ascending; that of epoch 0 only if it is not foreign."""
 
     def append(self, position: int, data: bytes) -> None:
         """Write bytes of the leader's log at `position`, which is `written`. Raises ReplicaDataError; a disk that fails breaks

@@ -213,7 +213,7 @@ class ReplicaLife:
         """The leader has nothing that this log could be continued with."""
         follower = self._follower
         self._unfollow()
-        if follower.written > follower.first and all(era.epoch == 0 for era in follower.eras()):
+        if follower.foreign and follower.written > follower.first:
             self._end(
                 f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
                 "the store group has another log. Move the directory away if this replica may take the group's log"

@@ -45,7 +45,7 @@ class GroupCommit:
     base             base of the segment that the next batch goes to
     end              position after the last accepted byte
     written          position up to which the log is written
-    covered          position behind the last batch written; a filler may follow it
+    _behind          position behind the last batch written; a filler may follow it
     synced           position up to which the log is durable
     store_ms         newest store time, in epoch ms
     mark             tells, behind each sync, what the log has promised
@@ -98,7 +98,7 @@ class GroupCommit:
         self.broken: Failure | None = None
         self._first_mark: Promise | None = None
         self.end = segments.end
-        self.written = self.covered = segments.end
+        self.written = self._behind = segments.end
         self.synced = segments.first
         self.store_ms = 0
         self.writer = Writer(0, 0)
@@ -126,7 +126,7 @@ class GroupCommit:
 
         `promise` is that of the last run, with the incarnation of this one; the last batch ends at `covered`.
         """
-        self.covered = covered
+        self._behind = covered
         self.end = self.written = self.synced = self._segments.end
         self.base = self._segments.active.base
         self.writer = Writer(promise.epoch, promise.incarnation)
@@ -191,6 +191,11 @@ class GroupCommit:
         self._probe()
         self._begin_mark()
         self._write_sealed(True)
+
+    @property
+    def covered(self) -> int:
+        """CheckpointedLog.covered."""
+        return self.written if self.confirmation is None else self._behind
 
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
@@ -339,7 +344,7 @@ class GroupCommit:
         self.written_bytes += len(data)
         if state_at:
             self.state_bytes += len(current.parts[-1])
-        self.written = self.covered = current.end
+        self.written = self._behind = current.end
         self._segments.active.newest_ms = self.store_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))

@@ -17,6 +17,8 @@ from store.recovery import ABORT
 
 HEIR: Final = "heir"
 """File that holds the identity of the log that this one continues, until the controllers know this one."""
+OURS: Final = "replicated"
+"""File that exists when all of the log is its store group's: the node was empty when it became a replica, or has led."""
 MARKER: Final = "begin-anew"
 """File that exists while a new beginning is under way; it holds the first position and the new identity."""
 
@@ -39,4 +41,5 @@ def finish_beginning(disk: Disk) -> None:
     for name in (derived.REBUILD, ABORT, HEIR):
         disk.remove(name)
     promises.write(disk, Promise(first, 0, incarnation, first))
+    disk.replace(OURS, b"")
     disk.remove(MARKER)

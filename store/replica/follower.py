@@ -24,7 +24,7 @@ from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.recovery import ABORT, lost_power, running
 from store.replica.applied import AppliedLog
-from store.replica.beginning import HEIR, begin_anew, finish_beginning
+from store.replica.beginning import HEIR, OURS, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog
 from store.replica.raw_log import RawLog
 from store.turns import Turns
@@ -40,12 +40,14 @@ class Follower:
 
     incarnation   identity of the log
     continues     FollowerLog.continues
+    foreign       FollowerLog.foreign
     """
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
         self._disk, self._clock, self._config, self._events = disk, clock, config, events
         self.incarnation = 0
         self.continues = 0
+        self.foreign = False
         self._closed = False
         finish_beginning(disk)
         self._open(config.fresh_incarnation)
@@ -74,6 +76,9 @@ class Follower:
         )  # fmt: skip
         mark.begin(promise)
         self._promise = promise
+        if raw.written == raw.first and disk.read_all(OURS) is None:
+            disk.replace(OURS, b"")
+        self.foreign = disk.read_all(OURS) is None
         disk.replace(ABORT, running(self._config.boot))
         applied = AppliedLog(opening, raw)
         self._checkpointer = opening.checkpointer(applied, opening.files.points)
@@ -118,7 +123,7 @@ class Follower:
 
     def eras(self) -> Sequence[Era]:
         """FollowerLog.eras."""
-        return self._raw.eras()
+        return [era for era in self._raw.eras() if era.epoch or not self.foreign]
 
     def append(self, position: int, data: bytes) -> None:
         """FollowerLog.append."""
@@ -173,6 +178,10 @@ class Follower:
         self._apply_until(-1)
         if self.applied < raw.behind:
             raise StoreError(f"the log is damaged at {self.applied}: this replica cannot lead", "")
+        try:
+            self._disk.replace(OURS, b"")
+        except OSError as error:
+            raise StoreError(f"the data directory cannot be written: {error}", OURS) from error
         eras, begin = raw.eras(), raw.behind
         self._end()
         points = self._checkpointer.end()

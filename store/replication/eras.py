@@ -15,11 +15,11 @@ def common_end(ours: Sequence[Era], our_end: int, theirs: Sequence[Era], their_e
     """Position behind the last batch that both logs have, or NOTHING.
 
     The newest epoch that both have ends in each log where the next one begins, or with the log. Its begin is not compared: a
-    log may have lost it to retention. Epoch 0 is that of nodes without replicas: any two logs have it, and nothing in common.
+    log may have lost it to retention. Epoch 0 is that of a node without replicas: only a log that is the group's names it.
     """
     ends = _ends(theirs, their_end)
     for epoch, end in reversed(_ends(ours, our_end).items()):
-        if epoch and epoch in ends:
+        if epoch in ends:
             return min(end, ends[epoch])
     return NOTHING
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.replication.group import StoreGroupNodes
+from tests.interop.controller.controllers import until
+from tests.interop.node import Node
+from tests.interop.replication.group import StoreGroupNodes, post
 
 pytestmark = pytest.mark.interop
 
@@ -46,3 +48,30 @@ def test_a_follower_that_was_killed_catches_up_and_serves_all_of_it(tmp_path: Pa
         group.await_members(1, 2)
         group.kill(leader)
         assert set(group.bodies("orders")) == {"with both", *alone}
+
+
+def test_a_single_node_becomes_a_group_and_keeps_what_it_had(tmp_path: Path) -> None:
+    alone = Node(tmp_path / "replica-1", "--roles", "gateway,store", verb="run")
+    alone.start()
+    before = [f"before {number}" for number in range(30)]
+    for body in before:
+        assert post(alone, "orders", body)
+    alone.stop()
+    with StoreGroupNodes(tmp_path, 2) as group:
+        group.await_members(1, 2)
+        group.send("orders", "as a group")
+        first = group.leader()
+        assert first is group.nodes[0]
+        group.kill(first)
+        assert set(group.bodies("orders")) == {*before, "as a group"}
+
+
+def test_a_node_with_a_log_of_its_own_does_not_give_it_up(tmp_path: Path) -> None:
+    other = Node(tmp_path / "replica-3", "--roles", "gateway,store", verb="run")
+    other.start()
+    assert post(other, "orders", "only here")
+    other.stop()
+    with StoreGroupNodes(tmp_path, 3) as group:
+        group.await_members(1, 2)
+        until(lambda: "was never replicated" in group.nodes[2].text(), "the node says why it ends")
+        assert (tmp_path / "replica-3" / "data" / "log").exists()

@@ -14,6 +14,7 @@ from store.replica.beginning import MARKER
 from store.replica.follower import Follower
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
+from tests.store.driver import Driver
 from tests.store.replica.pair import CONFIG, Leading, apply_all, durable, log_bytes, opened, ship, wait
 
 
@@ -263,3 +264,23 @@ def test_a_disk_that_fails_breaks_the_log() -> None:
     assert two.follower.broken is not None
     with pytest.raises(StoreError, match="sync"):
         two.follower.promote(2)
+
+
+def test_a_log_from_before_its_node_was_a_replica_names_no_era_of_it() -> None:
+    clock = VirtualClock()
+    disk = MemoryDisk(clock)
+    alone = Driver(CONFIG.__class__(segment_bytes=4_096), disk, clock)
+    alone.topic("orders")
+    alone.send("orders", b"before")
+    alone.store.close()
+    found = opened(disk, clock)
+    assert found.foreign
+    assert found.eras() == []
+    leading = Leading(found, disk, clock, 1).alone()
+    assert leading.driver.bodies("orders") == [b"before"]
+    leading.driver.store.close()
+    again = opened(disk, clock)
+    assert not again.foreign
+    assert [era.epoch for era in again.eras()][0] == 0
+    fresh = opened(MemoryDisk(clock), clock)
+    assert not fresh.foreign
