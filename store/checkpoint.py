@@ -335,7 +335,7 @@ class Checkpointer:
         return bool(kept) and all(min(point.position, point.state) >= position for point in kept)
 
     def cover(self, position: int, done: Callable[[], None]) -> None:
-        """Write checkpoints until neither needs the log before `position`, at most `CheckpointedLog.covered`; then call `done`."""
+        """Write checkpoints until neither needs the log before `position`; then call `done`. `position`: `covered` at most."""
         if self.covers(position):
             done()
         else:
