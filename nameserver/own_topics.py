@@ -19,7 +19,8 @@ CHANGES_MAX: Final = 65_536
 class OwnTopics:
     """The port `AnnouncedTopics` over the metadata of the store.
 
-    The version begins anew with each start of the node: its timestamp is that of the start.
+    The version begins anew with each start of the node: its timestamp is that of the start. Its state is the epoch in which the
+    node leads its store group: name servers ignore who registers the same broker, at another address, in an older one.
 
     on_change    called after each change
     _changed     topic -> counter of its last change, the newest last
@@ -27,14 +28,15 @@ class OwnTopics:
     _known_since the oldest counter from which on all changes are in `_changed`
     """
 
-    def __init__(self, broker: str, metadata: Metadata, permission: Callable[[], int], started_ms: int) -> None:
-        """`permission`: that of the broker now, which topics cannot exceed."""
+    def __init__(self, broker: str, metadata: Metadata, permission: Callable[[], int], started_ms: int, epoch: int = 0) -> None:
+        """`permission`: that of the broker now, which topics cannot exceed. `epoch`: of the leadership; 0: there is none."""
         self.on_change: Callable[[], None] = _nothing
         self._broker = broker
         self._metadata = metadata
         self._permission_now = permission
         self._permission = permission()
         self._started_ms = started_ms
+        self._epoch = epoch
         self._counter = 1
         self._known_since = 1
         self._changed: OrderedDict[str, int] = OrderedDict()
@@ -49,7 +51,7 @@ class OwnTopics:
             self._counter += 1
             self._known_since = self._counter
             self._changed.clear()
-        return DataVersion(0, self._started_ms, self._counter)
+        return DataVersion(self._epoch, self._started_ms, self._counter)
 
     def changed_since(self, counter: int) -> Sequence[str] | None:
         """AnnouncedTopics.changed_since."""

@@ -107,7 +107,7 @@ class RouteTable:
         if page.last:
             version = registration.version
         elif page.base is None:
-            version = DataVersion()
+            version = DataVersion(registration.version.state)  # no version that any broker has, and as new as this one
         lease = self._lease(registration, version, now, holder)
         lease.next_page = page.number + 1 if page.base is None and not page.last else -1
         if self._is_source(registration):

@@ -74,6 +74,8 @@ class Declaration:
     otherwise        protocol that replaces this one on a port that does not accept this one; "": none
     without_tls      bytes received on a port that takes TLS only -> what the client is told before the connection is closed,
                      b"" for nothing; None: always nothing
+    refusal          a datagram -> what its sender is told by a node that does not serve yet, not longer than the datagram,
+                     b"" for nothing; None: always nothing
     path             path at which a WebSocket carries this protocol; "": no WebSocket carries it
     alpn             ALPN ids of the protocol (RFC 7301)
     label            label of the counters of its connections; "": the name
@@ -92,6 +94,7 @@ class Declaration:
     begins_carrying: Callable[[Sequence[str]], Rule] | None = None
     otherwise: str = ""
     without_tls: Callable[[bytes], bytes] | None = None
+    refusal: Callable[[bytes], bytes] | None = None
     path: str = ""
     alpn: tuple[str, ...] = ()
     label: str = ""

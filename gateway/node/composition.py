@@ -69,6 +69,7 @@ class StoreSide:
     follow_lost    called once with what is to be told topic, queue and offset when a queue has lost its messages from there on
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
+    epoch          in which this node leads its store group; 0: the store is no replica
     """
 
     store: MessageStore
@@ -80,6 +81,7 @@ class StoreSide:
     follow_lost: Callable[[Callable[[str, int, int], None]], None] = lambda lost: None
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
+    epoch: int = 0
 
 
 PARTS: Final[Mapping[str, type]] = {

@@ -48,10 +48,10 @@ from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.reload import Reload, ReloadSource
-from gateway.runtime.startup_admin import StartupAdmin
-from gateway.runtime.stream import ResettingListeners, StreamListener, half_close
+from gateway.runtime.stream import StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
+from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
 from protocols.adapter import Peer
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -98,9 +98,8 @@ class Node:
 
     async def start(self) -> None:
         """Bind the ports, make the parts, listen. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        loop = asyncio.get_running_loop()
         config = self.config
-        self._clock = LoopClock(loop)
+        self._clock = LoopClock(asyncio.get_running_loop())
         try:
             replicated = is_replicated(config) and not is_rocketmq(config)
             for name in parts_of(config.role_set, replicated):
@@ -114,16 +113,12 @@ class Node:
         sockets: dict[str, socket.socket] = {}
         try:
             self._bind(sockets)
-            others = [each for name, each in sockets.items() if name != ADMIN.name]
-            resetting = ResettingListeners(others if STORE not in config.role_set or replicated else (), loop)
-            starting = StartupAdmin(sockets[ADMIN.name], self.health) if ADMIN.name in sockets else None
+            waiting = WaitingPorts(_waiting_for(config, replicated), sockets, self.protocols.refusals, ADMIN.name, self.health)
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
             finally:
-                resetting.stop()
-                if starting is not None:
-                    starting.stop()
+                waiting.stop()
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             side = self.side = role.client_side
@@ -400,6 +395,13 @@ def _alone(config: Config, role: str) -> Config:
     apart = role in (CONTROLLER, REPLICA)
     level = Durability.FLUSHED if role == REPLICA else config.durability
     return replace(config, roles=role, data=f"{config.data}/{role}" if apart else config.data, durability=level)
+
+
+def _waiting_for(config: Config, replicated: bool) -> WaitingFor:
+    """What a node with this configuration waits for before it serves clients."""
+    if STORE not in config.role_set:
+        return WaitingFor.OTHER_STORE
+    return WaitingFor.ELECTION if replicated else WaitingFor.OWN_STORE
 
 
 def _without_controller(config: Config) -> Config:

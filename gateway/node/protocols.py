@@ -43,6 +43,7 @@ class Protocols:
     missing        entry point -> why it could not be loaded
     listeners      name -> listener, in the order of the table at the start
     owners         datagram listener -> its protocol
+    refusals       datagram listener -> what a node that does not serve yet says to a datagram
     recogniser     finds the protocol of a connection by its first bytes
     words          word of a protocol for a refusal or an end of a connection -> its reason
     """
@@ -55,6 +56,8 @@ class Protocols:
         shown = sorted([*(listener for listener, _ in owned), ADMIN], key=lambda each: (each.place, each.name))
         self.listeners = {listener.name: listener for listener in shown}
         self.owners = {listener.name: name for listener, name in owned if listener.datagrams}
+        of_protocol = {each.name: each.refusal for each in self.declarations}
+        self.refusals = {name: of_protocol[owner] or _nothing for name, owner in self.owners.items()}
         names = [each.name for each in self.declarations]
         for name in (*names, *(listener.name for listener in shown)):
             if names.count(name) > 1 or [listener.name for listener in shown].count(name) > 1:
@@ -108,6 +111,11 @@ class Protocols:
         """Recognised protocol or application on HTTP/2 -> label of the counters of its connections on this port."""
         found = {each.name: listener.label or each.label or each.name for each in self.declarations}
         return found | {name: found[other] for name, other in listener.stand_ins.items()}
+
+
+def _nothing(_datagram: bytes) -> bytes:
+    """Default of `Declaration.refusal`."""
+    return b""
 
 
 @cache

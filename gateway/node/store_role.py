@@ -74,7 +74,9 @@ class StoreRole:
         self.parts = self._composed(ports, host, side)
         await self._prepared()
         self._lags = Lags(self.parts.store.outlook, self._clock)
-        self._registration = registration_of(self._config, ports, host, self.parts, self._clock, SystemEntropy())
+        self._registration = registration_of(
+            self._config, ports, host, self.parts, self._clock, SystemEntropy(), 0 if side is None else side.epoch
+        )
 
     def _composed(self, ports: Mapping[str, int], host: str, side: StoreSide | None) -> Parts:
         local = self._local

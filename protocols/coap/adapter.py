@@ -7,6 +7,7 @@ from typing import Final, final
 from protocols.coap.config import CoapConfig
 from protocols.coap.endpoint import CoapEndpoint
 from protocols.coap.reasons import WORDS
+from protocols.coap.refusal import refusal
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
 
@@ -35,5 +36,6 @@ PROTOCOL: Final = Declaration(
     settings=CoapConfig,
     datagram=CoapAdapter,
     listeners=(Listener("coap", 5683, "CoAP (UDP)", datagrams=True, place=90),),
+    refusal=refusal,
     words=WORDS,
 )

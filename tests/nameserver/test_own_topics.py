@@ -49,6 +49,11 @@ def own() -> Own:
     return Own(clock, open_store(MemoryDisk(clock), clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 1))))
 
 
+def test_the_state_of_a_version_is_the_epoch_of_the_leader(own: Own) -> None:
+    led = OwnTopics("b-a", own.store.metadata, lambda: 6, 99, epoch=7)
+    assert led.version == DataVersion(7, 99, 1)
+
+
 def test_each_change_makes_a_version_and_is_known(own: Own) -> None:
     calls: list[int] = []
     own.topics.on_change = lambda: calls.append(own.topics.version.counter)

@@ -71,6 +71,29 @@ def test_older_state_at_another_address_is_ignored() -> None:
     assert table.master("b-x")[0] == "m:1"
 
 
+def test_an_older_leader_does_not_come_between_the_pages_of_a_newer_one() -> None:
+    table = RouteTable()
+    older, newer = (replace(MASTER, address=f"{state}:1", version=DataVersion(state, 9, 9), topics=None) for state in (4, 5))
+    assert table.register_page(newer, whole(0, False, "T"), 0) is TAKEN
+    assert table.register_page(older, whole(0, True, "T"), 0) is TAKEN
+    assert table.master("b-x")[0] == "5:1"
+    assert table.register_page(newer, whole(1, True, "U"), 0) is TAKEN
+    assert sorted(table.topics()) == ["T", "U"]
+
+
+def test_the_next_leader_is_registered_at_once_and_the_one_before_cannot_take_it_away() -> None:
+    table = RouteTable()
+    before, after = (replace(MASTER, address=f"{state}:1", version=DataVersion(state, 9, 9), topics=None) for state in (4, 5))
+    table.register_page(before, whole(0, True, "T"), 0, "the connection of the one before")
+    table.register_page(after, whole(0, True, "T"), 0, "another")
+    assert table.master("b-x")[0] == "5:1"
+    table.unregister("b-x", 0, "4:1")
+    table.release("the connection of the one before")
+    table.register_page(before, whole(0, True, "T"), 0, "the connection of the one before")
+    assert table.master("b-x")[0] == "5:1"
+    assert [each.addresses for each in table.route("T")[1]] == [{0: "5:1"}]
+
+
 def test_unregistering_a_broker_and_dropping_a_topic() -> None:
     table = RouteTable()
     table.register(MASTER, 0)
@@ -122,7 +145,7 @@ def at(counter: int) -> Registration:
 def test_a_table_of_several_pages_has_a_version_with_the_last() -> None:
     table = RouteTable()
     assert table.register_page(OURS, whole(0, False, "A", "B"), 0) is TAKEN
-    assert table.renew("b-x", "m:1", 0) == DataVersion()
+    assert table.renew("b-x", "m:1", 0) == DataVersion(OURS.version.state)
     assert sorted(table.topics()) == ["A", "B"]
     assert table.register_page(OURS, whole(1, False, "C"), 0) is TAKEN
     assert table.register_page(OURS, whole(2, True, "D"), 0) is TAKEN

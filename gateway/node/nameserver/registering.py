@@ -24,9 +24,12 @@ REPLICATION_PORT: Final = 1
 
 
 def registration_of(
-    config: Config, ports: Mapping[str, int], host: str, parts: Parts, clock: Clock, entropy: Entropy
+    config: Config, ports: Mapping[str, int], host: str, parts: Parts, clock: Clock, entropy: Entropy, epoch: int
 ) -> NodeRegistration | None:
-    """The registration, which is not begun; None when no name server is named. Raises ConfigError."""
+    """The registration, which is not begun; None when no name server is named. Raises ConfigError.
+
+    `epoch`: in which the node leads its store group; 0: it is no replica.
+    """
     settings = config.part(RegistrationSettings, "registration")
     if not settings.endpoints:
         return None
@@ -34,7 +37,7 @@ def registration_of(
     where, replication = endpoint_text(host, port), endpoint_text(host, port + REPLICATION_PORT)
     broker = Registration(config.cluster, config.broker, MASTER_ID, where, replication)
     policy = parts.policy
-    topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms())
+    topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms(), epoch)
     connections: list[NameserverConnection] = []
     for name, number in settings.endpoints:
         registrar = Registrar(broker, topics, entropy)

@@ -108,7 +108,8 @@ class ReplicaRole(AloneRole):
             lambda store: None if elected.done() else elected.set_result(store), over,
         )  # fmt: skip
         replica.start()
-        return StoreSide(store=(await elected).store)
+        led = await elected
+        return StoreSide(store=led.store, recall_broker=config.broker, epoch=led.replica.epoch)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: `lead` begins."""

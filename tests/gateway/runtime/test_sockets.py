@@ -22,6 +22,7 @@ from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.stream import StreamListener, half_close
+from gateway.runtime.waiting.listeners import ClosedListeners
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
@@ -62,6 +63,36 @@ def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.Ab
         writer.write_eof()
         assert await reader.read() == b""
         writer.close()
+        while context.pumps:
+            await asyncio.sleep(0.001)
+        listener.close()
+
+    run(make, main)
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("make", LOOPS)
+def test_a_closed_port_refuses_connections_and_is_kept(make: Callable[[], asyncio.AbstractEventLoop], chosen: bool) -> None:
+    async def main(context: ConnectionContext) -> None:
+        with bind("mqtt", "127.0.0.1", 0) as free:
+            where = free.getsockname()
+        bound = bind("mqtt", "127.0.0.1", where[1] if chosen else 0)
+        where = bound.getsockname()
+        closed = ClosedListeners([bound])
+        for _ in range(2):
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(*where)
+            with pytest.raises(ConfigError, match="taken"):
+                bind("mqtt", *where)
+        closed.stop()
+        listener = StreamListener("mqtt", bound)
+        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: Echo()))
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(b"\x07")
+        assert await reader.readexactly(2) == b"7;"
+        with pytest.raises(ConfigError, match="taken"):
+            bind("mqtt", *where)
+        writer.transport.abort()
         while context.pumps:
             await asyncio.sleep(0.001)
         listener.close()

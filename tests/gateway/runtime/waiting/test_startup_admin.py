@@ -12,7 +12,7 @@ import pytest
 
 from domain.store_event import StoreEvent, StoreEventKind
 from gateway.observe.health import SERVING, STOPPING, Health
-from gateway.runtime.startup_admin import StartupAdmin
+from gateway.runtime.waiting.startup_admin import StartupAdmin
 
 
 def get(port: int, path: str) -> tuple[int, dict[str, Any]]:

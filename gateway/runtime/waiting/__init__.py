@@ -1,0 +1,1 @@
+"""The bound ports of a node that does not serve clients yet."""
