@@ -18,6 +18,7 @@ from domain.admin import group as group_admin
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import position as position_admin
+from domain.admin import replica as replica_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
@@ -248,6 +249,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     controller_peer.TellController: _cluster(UPDATE),
     replication.Follow: _cluster(UPDATE),
     replication.LogHeld: _cluster(UPDATE),
+    replica_admin.QueryReplica: _cluster(GET),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
     mqtt_session.ReleasePacketIds: _nothing,

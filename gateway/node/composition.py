@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from domain.admin.replica import ReplicaView
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
 from domain.store_event import Report
@@ -49,6 +50,7 @@ from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
+from gateway.usecase.tools.replication import Replicas
 from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
@@ -70,6 +72,7 @@ class StoreSide:
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
     epoch          in which this node leads its store group; 0: the store is no replica
+    replica        tells how the store is replicated; None: it keeps its log alone
     """
 
     store: MessageStore
@@ -82,6 +85,7 @@ class StoreSide:
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
     epoch: int = 0
+    replica: ReplicaView | None = None
 
 
 PARTS: Final[Mapping[str, type]] = {
@@ -238,6 +242,7 @@ def _added(
         Modes(handler.groups, metadata, routes, store.state),
         Inspecting(store.log, store.outlook, metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
         Querying(store.log, store.positions, metadata, handler.registry, handler.questions, handler.reads),
+        Replicas(side.replica, store.figures),
         TopicChanging(metadata, handler.topics),
         Recalling(store.timers, handler.topics, side.recall_broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),

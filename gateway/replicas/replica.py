@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.address import endpoint_of
+from domain.admin.replica import FollowerFound, ReplicaState
 from domain.command import Command
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader
@@ -33,7 +34,7 @@ from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
 from store.replication.following import Following
-from store.replication.leading import Leading
+from store.replication.leading import Leading, member_of
 
 log: Final = logging.getLogger("headgate.replica")
 
@@ -81,6 +82,7 @@ class ReplicaLife:
         self._elected = elected
         self._over = over
         self._own = 0
+        self._leader_at = ""
         self._epoch = 0
         self._link: LeaderLink | None = None
         self._following: Following | None = None
@@ -119,6 +121,22 @@ class ReplicaLife:
     def own(self) -> int:
         """Id of this replica; 0: it has none yet."""
         return self._own
+
+    def state(self) -> ReplicaState:
+        """ReplicaView.state."""
+        leading, led = self.leading, self._leader_log
+        if leading is None or led is None:
+            follower = self._follower
+            return ReplicaState(
+                self._own, False, self._leader_at, follower.written, follower.applied, follower.eras()
+            )  # fmt: skip
+        group = leading.group
+        found = [
+            FollowerFound(each.id, group.address(each.id), each.written, member_of(each.id, each.incarnation) in group.members)
+            for _, each in sorted(leading.followers.items())
+            if each.connection is not None
+        ]
+        return ReplicaState(self._own, True, "", led.written, leading.written, led.eras(), found)
 
     # Controllers
 
@@ -193,6 +211,7 @@ class ReplicaLife:
             return  # a cut ends first; the controllers say it again
         self._unfollow()
         self._epoch = group.leader_epoch
+        self._leader_at = group.address(group.leader)
         following = self._following = Following(
             self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew
         )

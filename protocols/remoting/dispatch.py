@@ -20,6 +20,7 @@ from protocols.remoting import (
     receive,
     registration,
     relay,
+    replicas,
     route,
     settle,
     statistics,
@@ -104,7 +105,8 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.QUERY_CORRECTION: inventory.corrections,
     codes.GET_ALL_MODES: inventory.modes,
     codes.POLLING_INFO: inventory.waiting,
-    codes.GET_HA_STATUS: inventory.replicas,
+    codes.GET_HA_STATUS: replicas.status,
+    codes.GET_BROKER_EPOCHS: replicas.epochs,
     codes.GET_COLD_READS: inventory.cold_reads,
     codes.CLEAN_QUEUES: node.clean,
     codes.CLEAN_TOPICS: node.clean,
@@ -150,13 +152,15 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.REGISTER_PAGE: registration.register_page,
 }
 
-_NO_REPLICAS: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
+_NO_CONTROLLER: Final = "no controller answers at this port: controllers have ports of their own"
+_NO_SLAVES: Final = "no replicas of RocketMQ's protocol follow here: Headgate's have their own"
 _NO_COLD: Final = "cold reads are not throttled by this broker: the operating system decides what stays in memory"
 _NO_ROCKSDB: Final = "this broker's store is not RocksDB"
 _NO_CONTAINER: Final = "a node is one broker: start another node instead"
 
 REASONS: Final[Mapping[int, str]] = {
-    **dict.fromkeys((*range(1001, 1019), 905, 906, 908), _NO_REPLICAS),
+    **dict.fromkeys(range(1001, 1019), _NO_CONTROLLER),
+    **dict.fromkeys((905, 906, 908), _NO_SLAVES),
     **dict.fromkeys((902, 903), _NO_CONTAINER),
     **dict.fromkeys((2001, 2002, 2004), _NO_COLD),
     **dict.fromkeys((354, 355), _NO_ROCKSDB),

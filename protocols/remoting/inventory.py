@@ -1,7 +1,7 @@
-"""Positions, request modes and waiting receives of all groups, replication state: codes 43, 308, 402, 907, 2003 and 200055.
+"""Positions, request modes and waiting receives of all groups: codes 43, 308, 402, 2003 and 200055.
 
-RocketMQ's ConsumerOffsetSerializeWrapper, QueryCorrectionOffsetBody, MessageRequestModeSerializeWrapper, HARuntimeInfo,
-ColdDataCgCtrService, PollingInfoResponseHeader.
+RocketMQ's ConsumerOffsetSerializeWrapper, QueryCorrectionOffsetBody, MessageRequestModeSerializeWrapper, ColdDataCgCtrService,
+PollingInfoResponseHeader.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from domain.event import Event
@@ -102,23 +101,6 @@ def waiting(_client: Client, frame: Frame) -> Outcome:
 def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, WaitingCount)
     return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
-
-
-def replicas(_client: Client, frame: Frame) -> Outcome:
-    """Request code 907 -> QueryNodeCounters. The reply describes a master without slaves."""
-    return (QueryNodeCounters(Ticket(frame, _replicas)),)
-
-
-def _replicas(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, NodeCounters)
-    body = {
-        "haClientRuntimeInfo": {},
-        "haConnectionInfo": [],
-        "inSyncSlaveNums": 0,
-        "master": True,
-        "masterCommitLogMaxOffset": int(event.values.get("log_end", 0)),
-    }
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
 def cold_reads(_client: Client, frame: Frame) -> Outcome:

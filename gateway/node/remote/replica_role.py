@@ -109,7 +109,7 @@ class ReplicaRole(AloneRole):
         )  # fmt: skip
         replica.start()
         led = await elected
-        return StoreSide(store=led.store, recall_broker=config.broker, epoch=led.replica.epoch)
+        return StoreSide(store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, replica=replica)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: `lead` begins."""

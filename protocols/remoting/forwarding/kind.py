@@ -12,6 +12,7 @@ from domain import access, command, event, lite, membership, mqtt_session, relay
 from domain.admin import broker, client, group, position, topic, user
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
+from domain.admin import replica as replica_admin
 from domain.command import Command
 from domain.event import Event
 from domain.message import Message, Placed
@@ -42,7 +43,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     lite_admin.QueryLiteClient, lite_admin.QueryLiteGroup, lite_admin.DispatchLite, user.CreateUser, user.UpdateUser,
     user.DeleteUser, user.ListUsers, user.PutPolicies, user.DeletePolicies, user.ListPolicies, access.CheckAccess,
     access.Reauthenticate,
-    route.RegisterPage,
+    route.RegisterPage, replica_admin.QueryReplica,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -60,7 +61,7 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     client.Connections, client.Producers, client.RunningInfo, client.ConsumptionResult, client.ClientPositions,
     broker.NodeCounters, broker.Rates, broker.NodePolicyFound, lite_admin.LiteNode, lite_admin.LiteParent,
     lite_admin.LiteTopic, lite_admin.LiteClient, lite_admin.LiteGroup, user.UserList, user.GrantList,
-    route.PageRegistered,
+    route.PageRegistered, replica_admin.ReplicaFound,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 

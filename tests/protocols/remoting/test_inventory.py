@@ -1,10 +1,9 @@
-"""Positions and request modes of all groups, corrections, waiting receives, replicas, cold reads."""
+"""Positions and request modes of all groups, corrections, waiting receives, cold reads."""
 
 from __future__ import annotations
 
 import json
 
-from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from domain.errors import ErrorCode, Failure
@@ -44,12 +43,6 @@ def test_modes() -> None:
 def test_polls_that_wait() -> None:
     ext = {"consumerGroup": "g", "topic": "T", "queueId": "-1"}
     assert fields(asked(codes.POLLING_INFO, ext, CountWaitingMessages, WaitingCount(None, 3))) == {"pollingNum": "3"}
-
-
-def test_a_master_without_slaves() -> None:
-    answer = asked(codes.GET_HA_STATUS, {}, QueryNodeCounters, NodeCounters(None, 0, {"log_end": 4096.0}))
-    found = json.loads(answer.body)
-    assert (found["master"], found["masterCommitLogMaxOffset"], found["haConnectionInfo"]) == (True, 4096, [])
 
 
 def test_cold_reads_are_not_throttled() -> None:

@@ -1,0 +1,82 @@
+"""What a replica tells tools of itself: its epochs, its end, and those that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from domain.command import Command
+from domain.event import Event
+from domain.replication.message import Era
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerFound:
+    """One follower, as its leader sees it.
+
+    id        its number in the store group
+    address   `host:port` at which clients read from it; where it serves none, that at which replicas reach it
+    written   position up to which its log is written, as last said
+    in_sync   True: it is in the SyncStateSet
+    """
+
+    id: int
+    address: str
+    written: int
+    in_sync: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A replica, now.
+
+    own         its number in the store group, from 1 on; 0: it has none yet
+    leads       True: it leads
+    leader      `host:port` at which replicas reach the leader; "": it leads itself, or nobody is known to
+    written     position behind the last byte of its log
+    confirmed   position up to which it may serve
+    eras        eras of its log, ascending
+    followers   those that are connected, by their numbers; none at a follower
+    """
+
+    own: int
+    leads: bool
+    leader: str
+    written: int
+    confirmed: int
+    eras: Sequence[Era] = ()
+    followers: Sequence[FollowerFound] = ()
+
+
+class ReplicaView(Protocol):
+    """Tells how the replica of this process is."""
+
+    def state(self) -> ReplicaState:
+        """How it is now."""
+
+
+@dataclass(slots=True)
+class QueryReplica(Command):
+    """How the store is replicated -> ReplicaFound (RocketMQ codes 907 and 1007)."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class ReplicaFound(Event):
+    """How the store is replicated. The fields are those of ReplicaState.
+
+    replicated   False: this store keeps its log alone, and only `written` is known
+    eras         (epoch, begin), ascending
+    """
+
+    ticket: object
+    replicated: bool
+    own: int
+    leads: bool
+    leader: str
+    written: int
+    confirmed: int
+    eras: list[tuple[int, int]] = field(default_factory=list)
+    followers: list[FollowerFound] = field(default_factory=list)
