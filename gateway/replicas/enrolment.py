@@ -121,13 +121,20 @@ class Enrolment:
         if answer is None:
             self._again("no controller answers")
         elif answer.refusal is not None:
-            if answer.refusal is GroupRefusal.ID_TAKEN and identity.id:
-                identity.keep(0)  # it was removed, and comes back as another replica
-            self._again(answer.refusal.value)
-        else:
-            if identity.id != own:
-                identity.keep(own)
+            # One that was removed comes back as another replica.
+            if answer.refusal is not GroupRefusal.ID_TAKEN or not identity.id or self._kept(0):
+                self._again(answer.refusal.value)
+        elif identity.id == own or self._kept(own):
             self._register(own)
+
+    def _kept(self, own: int) -> bool:
+        """Keep an id, 0: none. False when the disk fails: it is tried again."""
+        try:
+            self._place.identity.keep(own)
+        except OSError as error:
+            self._again(f"the data directory cannot be written: {error}")
+            return False
+        return True
 
     def _register(self, own: int) -> None:
         place, facts = self._place, self._facts()

@@ -67,6 +67,7 @@ class Wheel:
     _kept_ms            due time whose bucket, and all later ones, the index still has
     _accepted           position -> due ms of timers that are not durable yet
     _reload_due         True when memory is ahead of the stored progress: `_reload` before the next delivery
+    _late               the changes of the last delivery that was answered FLUSH_TIMEOUT: stored, but perhaps not in effect yet
     _load               the bucket that is being loaded, None when none is
     _busy               True while a delivery is being written, while paused, and after `stop`
     """
@@ -102,6 +103,7 @@ class Wheel:
         self._busy = False
         self._kept_ms = 0
         self._reload_due = False
+        self._late: Sequence[StateChange] = ()
         self._events = events
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -201,8 +203,9 @@ class Wheel:
             return
         now = self._clock.wall_ms()
         try:
-            if self._reload_due:
-                self._reload()
+            if self._reload_due and not self._reload():
+                self._arm(_PAUSE_MS)
+                return
             loaded_ms = self._open_buckets(now)
             messages, changes = self._due(now, loaded_ms)
         except (OSError, StoreError) as error:
@@ -215,16 +218,18 @@ class Wheel:
             self._arm(pause)
             return
         self._busy = True
-        self._writer.deliver(messages, changes, self._done)
+        self._writer.deliver(messages, changes, partial(self._done, changes))
 
-    def _done(self, result: list[Placed] | Failure) -> None:
+    def _done(self, changes: Sequence[StateChange], result: list[Placed] | Failure) -> None:
         self._busy = False
         self.recalled.removal_written(not isinstance(result, Failure))
         if not isinstance(result, Failure):
             self.delivered += len(result)
             _drop_buckets(self._index, self._kept_ms, self.last_delivered[0])
             self._kept_ms = self.last_delivered[0]
-        elif result.code is not ErrorCode.FLUSH_TIMEOUT:
+        elif result.code is ErrorCode.FLUSH_TIMEOUT:
+            self._late = [change for change in changes if change.space == TIMER]
+        else:
             self._reload_due = True
             try:
                 self._reload()
@@ -234,8 +239,14 @@ class Wheel:
             return
         self._arm()
 
-    def _reload(self) -> None:
-        """Start again from the stored progress: a delivery was refused, and nothing of it is stored."""
+    def _reload(self) -> bool:
+        """Start again from the stored progress: a delivery was refused, and nothing of it is stored.
+
+        Returns False while an earlier delivery is stored whose effects are to come: the known progress does not have it.
+        """
+        if any(self._state.get(TIMER, change.key) != change.value for change in self._late):
+            return False
+        self._late = []
         self._heap.clear()
         self._known.clear()
         self._buckets.clear()
@@ -243,6 +254,7 @@ class Wheel:
         self.last_delivered = (0, -1)
         self.start()
         self._reload_due = False
+        return True
 
     def stop(self) -> None:
         """Stop delivering: the store is closed."""

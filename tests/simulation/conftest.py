@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.world import World
 
 LINES = 12
 NEAR = {"test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways", "test_pull_cost", "test_repetition"}
-"""Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway. All others run twice."""
+"""Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway, as those of `cluster/`.
+All others run twice."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with clients at the node, and with clients at two gateways before it."""
-    if metafunc.module.__name__.rpartition(".")[2] not in NEAR:
+    package, _, name = metafunc.module.__name__.rpartition(".")
+    if name not in NEAR and not package.endswith(".cluster"):
         metafunc.parametrize("distance", ("near", "far"), indirect=True, scope="module")
 
 
@@ -38,5 +41,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             told += world.ledger.trace[-LINES:]
             told.append(f"again: python -m pytest '{item.nodeid}'")
             report.sections.append((f"simulated node, seed {world.seed}", "\n".join(told)))
+        for cluster in Cluster.made[-1:]:
+            told = [cluster.timeline.text(), f"again: python -m tests.simulation.cluster.seeds {cluster.seed} -t"]
+            report.sections.append((f"simulated cluster, seed {cluster.seed}", "\n".join(told)))
     if report.when == "teardown":
         World.made.clear()
+        Cluster.made.clear()

@@ -23,7 +23,12 @@ Dial = Callable[["Device"], None]
 
 
 class Device:
-    """A client that connects again whenever its link is lost, with the same session."""
+    """A client that connects again whenever its link is lost, with the same session.
+
+    pause_ms   pause between an answer and the next message, at most
+    """
+
+    pause_ms = 30
 
     def __init__(self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger) -> None:
         self.name = name
@@ -51,6 +56,8 @@ class Device:
     def received(self, data: bytes) -> None:
         for packet in self._decoder.feed(data):
             if isinstance(packet, Connack):
+                if packet.code:
+                    continue  # refused: the connection ends
                 if self._attached and not packet.present:
                     self.ledger.faults.append(f"{self.name}: the session is gone")
                 self._attached = True
@@ -129,7 +136,7 @@ class Sensor(Device):
         del self._flying[packet.packet_id]
         self.ledger.acknowledged[flight.body] = self.clock.monotonic_ns()
         self.ledger.note(f"{self.clock.monotonic_ns()} {self.name} published {flight.body}")
-        self.clock.call_at(self.clock.monotonic_ns() + self.chance.randrange(1, 30) * MILLISECOND_NS, self._go_on)
+        self.clock.call_at(self.clock.monotonic_ns() + self.chance.randrange(1, self.pause_ms) * MILLISECOND_NS, self._go_on)
 
 
 class Listener(Device):

@@ -46,10 +46,12 @@ class Net(Protocol):
 class Poster:
     """Sends `count` messages to `topic`. Subclasses say how: `opened`, `post`, and they call `answered`.
 
-    link   what sends the client's bytes, None without a connection
+    link       what sends the client's bytes, None without a connection
+    pause_ms   pause between an answer and the next message, at most
     """
 
     protocol = ""
+    pause_ms = 120
 
     def __init__(self, net: Net, name: str, topic: str, count: int) -> None:
         self.net, self.name, self.topic = net, name, topic
@@ -107,7 +109,7 @@ class Poster:
             self.net.ledger.acknowledged[self._asked] = self.net.clock.monotonic_ns()
             self.net.ledger.note(f"{self.net.clock.monotonic_ns()} {self.name} sent {self._asked}")
         self._give_up()
-        self._later(self.chance.randrange(1, 120), self.next)
+        self._later(self.chance.randrange(1, self.pause_ms), self.next)
 
     def _give_up(self) -> None:
         self._asked = ""
@@ -123,18 +125,23 @@ class Poster:
 
 
 class RemotingPoster(Poster):
-    """SEND_MESSAGE_V2."""
+    """SEND_MESSAGE_V2. `queue`: of its messages, "-1": the node chooses."""
 
     protocol = "remoting"
+    queue = "-1"
+
+    def properties(self) -> list[tuple[str, str]]:
+        """Properties of the next message."""
+        return [("UNIQ_KEY", self._asked)]
 
     def opened(self) -> None:
         self._decoder = frame.FrameDecoder()
         self.next()
 
     def post(self, body: bytes) -> None:
-        stored = properties.encode([("UNIQ_KEY", self._asked)]).decode()
+        stored = properties.encode(self.properties()).decode()
         fields = {
-            "a": "sim", "b": self.topic, "c": "TBW102", "d": "4", "e": "-1", "f": "0", "g": "1", "h": "0", "i": stored,
+            "a": "sim", "b": self.topic, "c": "TBW102", "d": "4", "e": self.queue, "f": "0", "g": "1", "h": "0", "i": stored,
             "j": "0", "k": "false", "m": "false",
         }  # fmt: skip
         self.link.send(frame.encode(SEND, self._number, fields=fields, body=body))

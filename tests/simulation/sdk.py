@@ -114,7 +114,12 @@ class Producer(RemotingClient):
 
 
 class Member(RemotingClient):
-    """A POP consumer: receives, omits some acknowledgements at random, never acknowledges after the invisible time."""
+    """A POP consumer: receives, omits some acknowledgements at random, never acknowledges after the invisible time.
+
+    order   True: it asks for the messages of a queue in their order
+    """
+
+    order = False
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str,
@@ -133,7 +138,7 @@ class Member(RemotingClient):
         fields = {
             "consumerGroup": self._group, "topic": self._topic, "queueId": "-1", "maxMsgNums": str(self.chance.randrange(1, 9)),
             "invisibleTime": str(INVISIBLE_MS), "pollTime": "1000", "bornTime": str(self.clock.wall_ms()), "initMode": "0",
-            "expType": "TAG", "exp": "*", "order": "false",
+            "expType": "TAG", "exp": "*", "order": "true" if self.order else "false",
         }  # fmt: skip
         self.ask("pop", POP, fields)
 

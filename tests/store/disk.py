@@ -252,6 +252,16 @@ class MemoryDisk:
         for content, size, done in held:
             self._clock.call_soon(partial(self._end_sync, content, size, done))
 
+    def mend(self) -> None:
+        """Nothing is wrong with the disk any more: syncs end, writes have room, and no sector fails."""
+        self.fail_syncs = False
+        self.capacity = 0
+        self.torn_at = -1
+        self.unreadable.clear()
+        self.ends.clear()
+        if self.hold_syncs:
+            self.release()
+
     def flip(self, name: str, at: int, bit: int = 0) -> None:
         """Flip one bit of a file at rest."""
         self.files[name].data[at] ^= 1 << bit

@@ -54,6 +54,23 @@ def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durab
     assert driver.store.figures()["timers"] == 0
 
 
+def test_a_refused_delivery_does_not_repeat_one_that_is_stored_and_not_durable_yet() -> None:
+    """A delivery is answered FLUSH_TIMEOUT, the next one is refused: the progress that is stored has neither."""
+    driver = Driver(StoreConfig(flush_timeout_ms=200, pending_bytes_max=2_000))
+    driver.topic("t")
+    now = driver.clock.wall_ms()
+    driver.store.log.append([timer(b"first", now + 100), timer(b"second", now + 1_000)], None)
+    driver.clock.run_for(50)
+    driver.disk.hold_syncs = True
+    driver.clock.run_for(900)
+    assert driver.bodies("t") == [], "the first one is written, and not readable yet"
+    driver.store.log.append([Message("t", bytes(2_000), b"", queue_id=1)], None)
+    driver.clock.run_for(1_000)
+    driver.disk.release()
+    driver.clock.run_for(5_000)
+    assert driver.bodies("t") == [b"first", b"second"]
+
+
 def test_a_delay_level_counts_from_the_store_time_of_its_own_message() -> None:
     driver = Driver()
     driver.topic("t")

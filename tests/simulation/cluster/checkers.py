@@ -1,0 +1,213 @@
+"""What must be true of every history of a cluster, checked as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from domain.controller.group import StoreGroup
+from domain.errors import Failure
+from domain.record import Record
+from domain.replication.ports import LeaderStore
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
+from store.log import batch
+from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
+from tests.store.disk import MemoryDisk
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_node import StoreNode
+
+GROUP = "broker-a"
+
+
+class HistoryError(AssertionError):
+    """What was seen cannot be."""
+
+
+def log_part(disk: MemoryDisk, begin: int, end: int) -> bytes:
+    """The bytes of a log from `begin` to `end`, or fewer, as its process sees them."""
+    parts: list[bytes] = []
+    for name in disk.names("log"):
+        base, data = int(name), disk.files[f"log/{name}"].data
+        if base < end and base + len(data) > begin:
+            parts.append(bytes(data[max(begin - base, 0) : end - base]))
+    return b"".join(parts)
+
+
+class Reader:
+    """Hears what becomes readable at one leader."""
+
+    def __init__(self, checkers: Checkers, node: StoreNode, store: LeaderStore) -> None:
+        self._checkers = checkers
+        self._node = node
+        self._store = store
+        self.written = self.synced = 0
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """StoreListener.arrived."""
+        if topic not in LEVELS:
+            return
+        limit = self.written if topic == QUICK else self.synced
+        for each in records:
+            record = Record(each)
+            if record.physical_offset + len(each) > limit:
+                raise self._checkers.wrong(
+                    self._node, f"{topic}/{queue_id}/{record.queue_offset} is readable above the confirmed position {limit}"
+                )
+            self._checkers.shown(self._node, topic, queue_id, record)
+
+    def freed(self, group: str, topic: str) -> None:
+        """StoreListener.freed."""
+
+
+class Checkers:
+    """Looks at every promotion, every confirmed position and every record that becomes readable.
+
+    confirmed   the bytes that some leader has confirmed, from position 0 on
+    durable     up to where they were confirmed as durable
+    epochs      leader epoch -> the replica that has led in it
+    seen        (topic, queue, offset) -> body of what was readable at some leader
+    unsynced    True: what was confirmed and not durable may be lost, because machines have lost their power
+    serving     leaders that have begun to serve
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.confirmed = bytearray()
+        self.durable = 0
+        self.epochs: dict[int, int] = {}
+        self.seen: dict[tuple[str, int, int], bytes] = {}
+        self.unsynced = False
+        self.serving = 0
+        self.due: dict[str, int] = {}
+
+    def wrong(self, node: StoreNode, what: str) -> HistoryError:
+        """The error for something that cannot be."""
+        self._cluster.timeline.note(node.name, f"WRONG: {what}")
+        return HistoryError(f"{node.name}: {what}")
+
+    def does_not_open(self, node: StoreNode, error: Exception) -> None:
+        """A replica does not start on what its disk has."""
+        if not node.damaged:
+            raise self.wrong(node, f"does not start: {error}")
+        node.replace_disk()
+
+    # Leaders
+
+    def promoted(self, node: StoreNode, store: LeaderStore) -> None:
+        """A replica leads: alone in its epoch, with all that was confirmed."""
+        led = store.replica
+        if self.epochs.setdefault(led.epoch, node.number) != node.number:
+            raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
+        self._cluster.timeline.note(node.name, f"leads in epoch {led.epoch} from {led.begin} on")
+        own = log_part(node.disk, 0, len(self.confirmed))
+        if own != self.confirmed:
+            same = next(
+                (at for at, (one, other) in enumerate(zip(own, self.confirmed, strict=False)) if one != other), len(own)
+            )
+            only_filler = same == len(own) and batch.is_filler(bytes(self.confirmed[same:])) and len(self.confirmed) - same == 8
+            if not only_filler and (same < self.durable or not self.unsynced):
+                raise self.wrong(
+                    node, f"lacks what was confirmed: of {len(self.confirmed)} bytes the first {same} are the same"
+                )
+            del self.confirmed[same:]
+            self.seen = {key: body for key, body in self.seen.items() if key[0] != QUICK}
+        reader = Reader(self, node, store)
+        confirm = led.confirm
+
+        def noted(written: int, synced: int) -> None:
+            self._confirmed(node, led.epoch, written, synced)
+            reader.written, reader.synced = written, synced
+            confirm(written, synced)
+
+        led.confirm = noted  # type: ignore[method-assign]
+        store.store.log.listen(reader)
+
+    def _confirmed(self, node: StoreNode, epoch: int, written: int, synced: int) -> None:
+        """A leader confirms: the bytes are those of everybody in the SyncStateSet, and of all earlier leaders."""
+        group = self.group()
+        before = len(self.confirmed)
+        begin = min(before, written)
+        own = log_part(node.disk, begin, written)
+        if len(own) != written - begin:
+            raise self.wrong(node, f"has confirmed up to {written}, and its log ends at {begin + len(own)}")
+        newest = max(self.epochs)
+        if epoch < newest and written > before and self._elsewhere(newest, own, begin):
+            raise self.wrong(node, f"has confirmed up to {written} in epoch {epoch}, which the leader of epoch {newest} lacks")
+        self.confirmed[begin:] = own
+        if group is None or group.leader_epoch != epoch:
+            self.durable = max(self.durable, synced)
+            return
+        for other in self._cluster.stores:
+            if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
+                theirs = log_part(other.disk, begin, written)
+                if theirs != own:
+                    raise self.wrong(node, f"has confirmed up to {written} of the log, which {other.name} in the set lacks")
+                self._is_durable(node, other, synced)
+        self._is_durable(node, node, synced)
+        self.durable = max(self.durable, synced)
+
+    def _elsewhere(self, epoch: int, own: bytes, begin: int) -> bool:
+        """True when the leader of that epoch has other bytes than these."""
+        leader = self._cluster.stores[self.epochs[epoch] - 1]
+        return leader.led is not None and log_part(leader.disk, begin, begin + len(own)) != own
+
+    def _is_durable(self, leader: StoreNode, node: StoreNode, synced: int) -> None:
+        """What is confirmed as durable is on the platter."""
+        for name in node.disk.names("log"):
+            content = node.disk.files[f"log/{name}"]
+            end = min(synced - int(name), len(content.data))
+            if int(name) < synced and content.synced < end:
+                raise self.wrong(leader, f"has confirmed {synced} as durable; {node.name} has {name} up to {content.synced}")
+
+    def group(self) -> StoreGroup | None:
+        """The store group as a majority of the controllers has decided it: the newest that one of them has applied."""
+        found = [
+            group
+            for each in self._cluster.controllers
+            if each.controlling is not None and each.controlling.member is not None
+            and (group := each.controlling.member.groups.group(GROUP)) is not None
+        ]  # fmt: skip
+        return max(found, key=lambda group: (group.leader_epoch, group.set_epoch), default=None)
+
+    # Records
+
+    def shown(self, node: StoreNode, topic: str, queue_id: int, record: Record) -> None:
+        """A record is readable: it stays what it is, follows the one before it, and comes not before its time."""
+        key = (topic, queue_id, record.queue_offset)
+        body = bytes(record.body)
+        before = self.seen.setdefault(key, body)
+        if before != body:
+            raise self.wrong(node, f"{topic}/{queue_id}/{record.queue_offset} is {body!r}, and was {before!r}")
+        due = self.due.get(body.decode("utf-8", "replace").rstrip("."), 0)
+        now = self._cluster.clock.wall_ms()
+        if due and now < due - self._cluster.skew_ms // 2 - 5:
+            raise self.wrong(node, f"{body!r} is readable {due - now} ms before its time")
+
+    def served(self, node: StoreNode, store: LeaderStore) -> None:
+        """A replica begins to serve: what it shows is what was shown before, and it has all of that."""
+        self.serving += 1
+        for topic, count in QUEUES.items():
+            for queue in range(count):
+                self._shows(node, store, topic, queue)
+
+    def _shows(self, node: StoreNode, store: LeaderStore, topic: str, queue: int) -> None:
+        def read(result: ReadResult | Failure) -> None:
+            if node.store is not store:
+                return
+            records = [] if isinstance(result, Failure) else [Record(each) for each in result.records]
+            offsets = [each.queue_offset for each in records]
+            if offsets != list(range(len(offsets))):
+                raise self.wrong(node, f"the offsets of {topic}/{queue} have gaps: {offsets}")
+            lacks = [key for key in expected if key[2] >= len(offsets)]
+            if lacks:
+                raise self.wrong(
+                    node, f"has {len(offsets)} messages in {topic}/{queue}, and lacks {lacks}, which were readable"
+                )
+            for record in records:
+                self.shown(node, topic, queue, record)
+
+        expected = [key for key in self.seen if key[:2] == (topic, queue)]
+        store.store.log.read(ReadRequest(topic, queue, 0, 1_000_000, 1 << 40), read)

@@ -1,0 +1,54 @@
+"""A controller of a simulated cluster: the real composition of the role, on a simulated machine."""
+
+from __future__ import annotations
+
+from controller.member import identity as identities
+from controller.member.founding import Founding
+from domain.address import endpoint_text
+from domain.errors import StoreError
+from gateway.connection.context import ConnectionContext
+from gateway.controllers.controlling import Controlling
+from gateway.controllers.links import ControllerLinks
+from gateway.node.config import Config
+from gateway.node.nameserver.alone import OnlyVerbs
+from gateway.node.nameserver.joining import GroupJoining
+from gateway.observe.counters import CounterRegistry
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.remoting import remoting_of
+from tests.simulation.cluster.wires import Listener
+from tests.simulation.lifetime import Traced
+
+PORT = 9878
+
+
+class ControllerNode(Machine):
+    """One controller.
+
+    controlling   what it answers; None: it is down
+    """
+
+    controlling: Controlling | None = None
+    links: ControllerLinks
+
+    def began(self) -> None:
+        """Machine.began."""
+        cluster, clock, entropy = self.cluster, self.clock, self.entropy
+        endpoints = cluster.controller_endpoints
+        founding = Founding(identities.load(self.disk, entropy), [endpoint_text(*each) for each in endpoints])
+        controlling = self.controlling = Controlling(founding, endpoints, clock)
+        self.links = ControllerLinks(endpoints, founding, cluster.net.dialer(self), clock, entropy, None)
+        joining = GroupJoining(self.disk, clock, entropy, founding, self.links, controlling)
+        handler = OnlyVerbs("a controller", controlling)
+        context = ConnectionContext(
+            Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000
+        )  # fmt: skip
+        adapter = remoting_of(Config(), self.host, PORT, entropy, clock, is_controller=True)
+        cluster.net.listen(Listener(self, PORT, context, adapter))
+        try:
+            joining.start()
+        except StoreError as error:
+            self.end(f"the controller does not start: {error}")
+
+    def gone(self) -> None:
+        """Machine.gone."""
+        self.controlling = None

@@ -1,0 +1,49 @@
+"""Runs seeds and prints what they did: `python -m tests.simulation.cluster.seeds FIRST [LAST] [-t]`.
+
+With `-t`, or when a seed fails, its timeline is printed. With `-d` only the digest of each run is printed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from gateway.runtime.compiled import activate
+
+
+def main(words: list[str]) -> int:
+    """Run the seeds from FIRST up to LAST, exclusive. Returns how many failed."""
+    print(f"# {activate()}")
+    from tests.simulation.cluster.scene import Scene  # imported once it is decided what runs
+
+    numbers = [int(each) for each in words if not each.startswith("-")]
+    failed = 0
+    for seed in range(numbers[0], numbers[1] if len(numbers) > 1 else numbers[0] + 1):
+        scene = Scene(seed)
+        begin_s = time.process_time()
+        try:
+            with scene.cluster.timeline.with_logs():
+                scene.run()
+        except Exception as error:
+            failed += 1
+            print(f"seed {seed} {scene.shape}: {type(error).__name__}: {error}\n{scene.cluster.timeline.text()}", flush=True)
+            continue
+        finally:
+            scene.cluster.made.clear()
+        if "-d" in words:
+            print(scene.digest())
+            continue
+        if "-t" in words:
+            print(scene.cluster.timeline.text())
+        cluster = scene.cluster
+        print(
+            f"seed {seed}: {scene.shape.stores} stores, {cluster.checkers.serving} leaderships, "
+            f"{len(cluster.ledger.acknowledged)} messages acknowledged, {sum(scene.weather.counts.values())} faults, "
+            f"{cluster.clock.monotonic_ns() / 1e9:.0f} s virtual, {time.process_time() - begin_s:.2f} s CPU",
+            flush=True,
+        )
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(sys.argv[1:])))

@@ -1,0 +1,179 @@
+"""A replica of a simulated cluster: a real life of a replica, and the composition of a node while it leads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from domain.address import endpoint_text
+from domain.errors import GatewayError, StoreError
+from domain.limits import MILLISECOND_NS
+from domain.replication.ports import LeaderStore
+from domain.store_event import StoreEvent, StoreEventKind
+from domain.topic import Durability
+from gateway.connection.context import ConnectionContext
+from gateway.node.composition import Parts, StoreSide, compose
+from gateway.node.config import Config
+from gateway.node.nameserver.alone import OnlyVerbs
+from gateway.observe.counters import CounterRegistry
+from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.enrolment import ReplicaPlace
+from gateway.replicas.identity import ReplicaIdentity
+from gateway.replicas.replica import ReplicaLife
+from store.config import StoreConfig
+from store.replica.follower import Follower, open_follower
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.remoting import remoting_of
+from tests.simulation.cluster.wires import Listener
+from tests.simulation.lifetime import Traced
+from tests.simulation.world import PORTS
+from tests.store.disk import MemoryDisk
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.cluster import Cluster
+
+REPLICATION, REMOTING = 10912, 10911
+SETTLE_NS = 5_000 * MILLISECOND_NS
+"""How long a store that was elected has to take its first writes; see gateway.node.store_role."""
+AGAIN_MS = 50
+"""Time in which a process whose life as a replica has ended starts again."""
+GROUP = "broker-a"
+CONFIG = StoreConfig(
+    segment_bytes=64_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_check_ms=1 << 40, cache_bytes=1 << 16,
+    scrub_days=0, flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED, free_ratio_min=0.0,
+    pressure_ratio=0.0,
+)  # fmt: skip
+
+
+class StoreNode(Machine):
+    """One replica.
+
+    life       its life as a replica; None: it is down
+    follower   its log, as long as it has not been promoted
+    store      its store once it may serve; None: it does not
+    led        the same from its promotion on
+    parts      the composed node, once clients reach it
+    damaged    True: its disk has lost or changed what was on its platter
+    """
+
+    damaged = False
+
+    def __init__(self, cluster: Cluster, number: int, host: str) -> None:
+        super().__init__(cluster, f"store {number}", host)
+        self.number = number
+        self.life: ReplicaLife | None = None
+        self.follower: Follower | None = None
+        self.store: LeaderStore | None = None
+        self.led: LeaderStore | None = None
+        self.parts: Parts | None = None
+
+    def began(self) -> None:
+        """Machine.began."""
+        cluster, clock, entropy = self.cluster, self.clock, self.entropy
+        settings = replace(CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60))
+        try:
+            follower = self.follower = open_follower(self.disk, clock, settings, self._heard)
+            identity = ReplicaIdentity(self.disk, entropy)
+        except (StoreError, OSError) as error:
+            self.end(f"the log does not open: {error}")
+            cluster.checkers.does_not_open(self, error)
+            return
+        promote = follower.promote
+        follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
+        place = ReplicaPlace("DefaultCluster", GROUP, identity, endpoint_text(self.host, REPLICATION), False)
+        dialer = cluster.net.dialer(self)
+        controllers = GroupControllers(
+            "DefaultCluster", GROUP, cluster.controller_endpoints, dialer, clock, entropy, None
+        )  # fmt: skip
+        life = self.life = ReplicaLife(
+            follower, place, controllers, dialer, None, clock, entropy, self._elected, self._over
+        )  # fmt: skip
+        handler = OnlyVerbs("a replica", life)
+        context = ConnectionContext(
+            Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000, output_bytes_max=1 << 26
+        )
+        adapter = remoting_of(Config(), self.host, REPLICATION, entropy, clock, is_replica=True)
+        cluster.net.listen(Listener(self, REPLICATION, context, adapter))
+        life.start()
+
+    def gone(self) -> None:
+        """Machine.gone."""
+        self.life = self.follower = self.store = self.led = self.parts = None
+
+    @property
+    def member(self) -> tuple[int, str]:
+        """(replica, incarnation) as the controllers know it; (0, ""): it is not known."""
+        if self.life is None or self.follower is None:
+            return 0, ""
+        found = self.led.replica.incarnation if self.led is not None else self.follower.incarnation
+        return self.life.own, str(found)
+
+    @property
+    def is_stuck(self) -> bool:
+        """True when its log takes nothing until it is started again."""
+        if self.led is not None:
+            return self.led.store.broken is not None
+        return self.follower is not None and self.follower.broken is not None
+
+    def replace_disk(self) -> None:
+        """An operator puts an empty disk in."""
+        self.note("gets an empty disk")
+        self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
+        self.damaged = False
+
+    def _heard(self, event: StoreEvent) -> None:
+        """An event of the store: no callback may raise."""
+        if event.kind is StoreEventKind.FAULT and event.error is not None:
+            raise event.error
+
+    def _promoted(self, store: LeaderStore) -> LeaderStore:
+        self.led = store
+        self.cluster.checkers.promoted(self, store)
+        return store
+
+    def _elected(self, store: LeaderStore) -> None:
+        """The store of a leader may serve: it is composed as in gateway.node.store_role."""
+        self.store = store
+        try:
+            parts = compose(
+                self.cluster.config, PORTS, self.host, self.disk, self.clock, self.entropy, 1 << 30, report=self._heard,
+                side=StoreSide(store=store.store),
+            )  # fmt: skip
+        except GatewayError as error:
+            self._over(str(error))
+            return
+        self._prepare(parts, self.clock.monotonic_ns() + SETTLE_NS)
+
+    def _prepare(self, parts: Parts, end_ns: int) -> None:
+        now = self.clock.monotonic_ns()
+        if parts.handler.ready:
+            self._serve(parts)
+        elif now > end_ns:
+            self._over("the store takes no writes")
+        else:
+            self.clock.call_at(now + 2 * MILLISECOND_NS, lambda: self._prepare(parts, end_ns))
+
+    def _serve(self, parts: Parts) -> None:
+        assert self.store is not None
+        self.parts = parts
+        cluster = self.cluster
+        context = ConnectionContext(
+            Traced(cluster.clock, cluster.ledger, parts.gate), self.clock, CounterRegistry(), 10_000,
+            unfinished_bytes=parts.unfinished_bytes,
+        )  # fmt: skip
+        cluster.net.listen(Listener(self, REMOTING, context, parts.adapters.streams["remoting"]))
+        self.note(f"serves in epoch {self.store.replica.epoch}")
+        cluster.served(self, self.store)
+
+    def _over(self, reason: str) -> None:
+        """This life ends; the process starts again."""
+        clock = self.clock
+        if clock.dead:
+            return
+        self.note(f"this life ends: {reason}")
+
+        def again() -> None:
+            self.end("leaves")
+            self.start()
+
+        clock.call_at(clock.monotonic_ns() + AGAIN_MS * MILLISECOND_NS, again)

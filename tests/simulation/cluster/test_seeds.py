@@ -1,0 +1,28 @@
+"""Whole clusters under seeds: 50 of them here, a thousand with `make sim`.
+
+A run that fails prints its timeline. `python -m tests.simulation.cluster.seeds 17` runs a seed again.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.cluster.scene import run
+
+SEEDS = int(os.environ.get("CLUSTER_SEEDS", "50"))
+BLOCK = 10
+
+
+@pytest.mark.parametrize("block", range(SEEDS // BLOCK))
+def test_nothing_is_lost_and_everything_goes_on(block: int) -> None:
+    scenes = [run(seed) for seed in range(block * BLOCK, block * BLOCK + BLOCK)]
+    assert sum(len(each.cluster.ledger.acknowledged) for each in scenes) > 40 * BLOCK
+    assert sum(each.cluster.checkers.serving for each in scenes) > 2 * BLOCK, "leaders are lost, and followed by others"
+    assert len({kind for each in scenes for kind in each.weather.counts}) > 10, "faults of all kinds"
+
+
+def test_a_seed_repeats_exactly() -> None:
+    for seed in (3, 7):
+        assert run(seed).digest() == run(seed).digest()

@@ -1,0 +1,252 @@
+"""Faults, at times that the seed decides. Each ends by itself, or in `Weather.clear`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.cluster.machine import Machine
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.cluster import Cluster
+
+PAUSE_MS_MAX: Final = 6_000
+
+
+class Weather:
+    """The faults of a run.
+
+    power    machines lose their power
+    counts   fault -> how often it has been
+    """
+
+    def __init__(self, cluster: Cluster, power: bool) -> None:
+        self._cluster = cluster
+        self._chance: random.Random = cluster.chance
+        self.power = power
+        self.counts: dict[str, int] = {}
+        self._over = False
+        self._faults: list[tuple[int, Callable[[], None]]] = [
+            (6, self.kill), (3, self.kill_two), (4, self.pause), (3, self.reset), (3, self.isolate), (2, self.halves),
+            (2, self.one_way), (1, self.bridge), (1, self.ring), (2, self.slow_network), (2, self.slow_disk),
+            (1, self.full_disk), (1, self.failing_disk), (3, self.leave_network_alone),
+        ]  # fmt: skip
+        if power:
+            self._faults += [(4, self.power_off), (2, self.power_off_all)]
+
+    def begin(self) -> None:
+        """Let it storm, until `clear`."""
+        self._cluster.net.unsteady = 0.02
+        self._next()
+
+    def _next(self) -> None:
+        if self._over:
+            return
+        self._cluster.after(self._chance.uniform(50, 2_000), self._next)
+        self._chance.choices([each for _, each in self._faults], [weight for weight, _ in self._faults])[0]()
+
+    def clear(self) -> None:
+        """All faults end."""
+        self._over = True
+        cluster = self._cluster
+        cluster.timeline.note("weather", "all faults end")
+        cluster.net.unsteady = 0.0
+        cluster.net.heal()
+        for machine in cluster.machines:
+            machine.heal()
+        self._repair()
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def _note(self, what: str) -> None:
+        self._cluster.timeline.note("weather", what)
+
+    def _machine(self) -> Machine:
+        """A machine: mostly one of the stores, and often the leader."""
+        cluster, lot = self._cluster, self._chance.random()
+        leader = cluster.leader()
+        if leader is not None and lot < 0.35:
+            return leader
+        return self._chance.choice(cluster.stores if lot < 0.7 else cluster.machines)
+
+    def _again(self, machine: Machine, after_ms: float) -> None:
+        def again() -> None:
+            if not machine.running:
+                machine.note("started")
+                machine.start()
+
+        self._cluster.after(after_ms, again)
+
+    # Processes and machines
+
+    def kill(self) -> None:
+        """kill -9."""
+        machine = self._machine()
+        if machine.running:
+            self._count("kill")
+            machine.end("killed")
+            self._again(machine, self._chance.uniform(20, 4_000))
+
+    def kill_two(self) -> None:
+        """Two kills within a short time, or at once."""
+        self.kill()
+        self._cluster.after(self._chance.choice((0, 1, 20, 300)), lambda: None if self._over else self.kill())
+
+    def pause(self) -> None:
+        """SIGSTOP, and SIGCONT later."""
+        machine = self._machine()
+        self._count("pause")
+        machine.pause(self._chance.randrange(50, PAUSE_MS_MAX))
+
+    def power_off(self) -> None:
+        """One machine loses its power."""
+        machine = self._machine()
+        if machine.powered:
+            self._count("power")
+            self._cluster.checkers.unsynced = True
+            machine.lose_power()
+            self._again(machine, self._chance.uniform(100, 4_000))
+
+    def power_off_all(self) -> None:
+        """All machines lose their power at once."""
+        self._count("power of all")
+        self._cluster.checkers.unsynced = True
+        for machine in self._cluster.machines:
+            machine.lose_power()
+            self._again(machine, self._chance.uniform(100, 3_000))
+
+    # The network
+
+    def reset(self) -> None:
+        """Connections break."""
+        self._count("reset")
+        machine = self._machine()
+        share = self._chance.choice((0.3, 1.0))
+        self._note(f"connections of {machine.name} break ({share:.0%})")
+        self._cluster.net.reset(machine.host, share)
+        for gateway in self._cluster.gateways:
+            gateway.reset_some(self._chance.choice((0.0, 0.3)))
+
+    def _part(self, name: str, what: str, pairs: list[tuple[Machine, Machine]]) -> None:
+        self._count(name)
+        net = self._cluster.net
+        net.heal()
+        for origin, to in pairs:
+            net.block(origin.host, to.host)
+        for_ms = self._chance.uniform(100, 6_000)
+        self._note(f"{what}, for {for_ms:.0f} ms")
+        blocked = set(net.blocked)
+
+        def end() -> None:
+            if net.blocked == blocked:
+                net.heal()
+                self._note("the network is whole")
+
+        self._cluster.after(for_ms, end)
+
+    def isolate(self) -> None:
+        """Nothing passes to and from one machine."""
+        one = self._machine()
+        others = [each for each in self._cluster.machines if each is not one]
+        pairs = [(one, other) for other in others] + [(other, one) for other in others]
+        self._part("isolate", f"{one.name} is isolated", pairs)
+
+    def _split(self) -> tuple[list[Machine], list[Machine]]:
+        machines = list(self._cluster.machines)
+        self._chance.shuffle(machines)
+        at = self._chance.randrange(1, len(machines))
+        return machines[:at], machines[at:]
+
+    def halves(self) -> None:
+        """Nothing passes between two parts."""
+        left, right = self._split()
+        pairs = [(one, other) for one in left for other in right] + [(other, one) for one in left for other in right]
+        self._part("halves", f"{_names(left)} are parted from {_names(right)}", pairs)
+
+    def one_way(self) -> None:
+        """From one machine to others nothing passes; back it does."""
+        one = self._machine()
+        others = [each for each in self._cluster.machines if each is not one and self._chance.random() < 0.7]
+        pairs = [(one, other) for other in others]
+        if self._chance.random() < 0.5:
+            pairs = [(other, one) for one, other in pairs]
+        self._part("one way", f"{'from' if pairs and pairs[0][0] is one else 'to'} {one.name} nothing passes", pairs)
+
+    def bridge(self) -> None:
+        """Two parts reach each other only through one machine, which does not forward."""
+        left, right = self._split()
+        middle = self._machine()
+        pairs = [
+            pair for one in left for other in right if middle not in (one, other) for pair in ((one, other), (other, one))
+        ]  # fmt: skip
+        self._part("bridge", f"{middle.name} is the bridge between {_names(left)} and {_names(right)}", pairs)
+
+    def ring(self) -> None:
+        """Each machine reaches two others."""
+        machines = list(self._cluster.machines)
+        self._chance.shuffle(machines)
+        count = len(machines)
+        pairs = [
+            (machines[one], machines[other])
+            for one in range(count) for other in range(count) if one != other and (one - other) % count not in (1, count - 1)
+        ]  # fmt: skip
+        self._part("ring", f"a ring of {_names(machines)}", pairs)
+
+    def leave_network_alone(self) -> None:
+        """A partition ends before its time."""
+        if self._cluster.net.blocked:
+            self._cluster.net.heal()
+            self._note("the network is whole")
+
+    def slow_network(self) -> None:
+        """Everything to and from one machine takes longer, or what is said is late now and then."""
+        self._count("slow network")
+        net, machine = self._cluster.net, self._machine()
+        late_ms = net.slow[machine.host] = self._chance.choice((5, 50, 250))
+        self._note(f"{machine.name} is {late_ms} ms away")
+
+        def end() -> None:
+            net.slow.pop(machine.host, None)
+
+        self._cluster.after(self._chance.uniform(500, 5_000), end)
+        net.unsteady = self._chance.choice((0.0, 0.02, 0.1))
+
+    # Disks
+
+    def _store_disk(self, name: str, what: str, for_ms: float, begin: str, value: object) -> None:
+        """Something is wrong with the disk of a store, unless its process starts again meanwhile."""
+        store = self._chance.choice(self._cluster.stores)
+        disk = store.disk
+        before = getattr(disk, begin)
+        self._count(name)
+        store.note(f"{what} for {for_ms:.0f} ms")
+        setattr(disk, begin, value)
+        self._cluster.after(for_ms, lambda: setattr(disk, begin, before))
+
+    def slow_disk(self) -> None:
+        """Syncs take long."""
+        sync_ms = self._chance.choice((20.0, 100.0, 700.0))
+        self._store_disk("slow disk", f"a sync takes {sync_ms} ms", self._chance.uniform(500, 5_000), "sync_ms", sync_ms)
+
+    def full_disk(self) -> None:
+        """No room for another byte."""
+        self._store_disk("full disk", "the disk is full", self._chance.uniform(100, 2_000), "capacity", 1)
+        self._cluster.after(self._chance.uniform(2_000, 5_000), self._repair)
+
+    def failing_disk(self) -> None:
+        """Syncs fail: their pages are clean afterwards, and lost at the next power failure."""
+        self._store_disk("failing disk", "syncs fail", self._chance.uniform(50, 500), "fail_syncs", True)
+        self._cluster.after(self._chance.uniform(500, 4_000), self._repair)
+
+    def _repair(self) -> None:
+        """An operator starts replicas again that take nothing any more, because their disk has failed."""
+        for store in self._cluster.stores:
+            if store.is_stuck and not store.clock.paused:
+                store.end("takes nothing any more, and is started again")
+                store.start()
+
+
+def _names(machines: list[Machine]) -> str:
+    return ", ".join(each.name for each in machines)
