@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from domain.errors import StoreError
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk
-from domain.replication.ports import FollowerLog
+from domain.replication.ports import DamagedLog, FollowerLog
 from domain.store_event import Report
 
 GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation", "boot")
@@ -35,8 +36,11 @@ class StorageEngine:
                has to tell: failures of the disk, a full disk, damage. Raises StoreError when the files need repair
     follow     the same for a replica of a store group: its log, which serves when it is promoted; None: the engine's stores are
                not replicated
+    damaged    the log of a replica whose opening by `follow` has raised the StoreError handed in, which says that what was
+               promised is damaged; returns None when other replicas cannot help. None: the engine knows no repair
     """
 
     settings: type[Any]
     open: Callable[[Disk, Clock, Any, Report], MessageStore]
     follow: Callable[[Disk, Clock, Any, Report], FollowerLog] | None = None
+    damaged: Callable[[Disk, Clock, StoreError], DamagedLog | None] | None = None

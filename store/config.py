@@ -41,6 +41,8 @@ class StoreConfig:
     retention_bytes      total size of the log; 0: no bound
     retention_check_ms   interval of the retention checks
     scrub_days           days in which all of the log is read once and checked, in the background; 0: never
+    scrub_bytes_min      bytes that are checked in a second at least, when there are so many
+    scrub_pass_s         seconds from the begin of a pass over the log to that of the next one, at least
     once_window_ms       time for which the key of an append is known: a repetition within it is not appended again
     once_keys_max        keys that are known at most; the oldest are forgotten first
     transaction_timeout_ms   age of an open transaction at its first check
@@ -70,6 +72,8 @@ class StoreConfig:
     retention_bytes: Amount = 0
     retention_check_ms: Amount = 10_000
     scrub_days: Amount = 7
+    scrub_bytes_min: Amount = 64 * 1024
+    scrub_pass_s: Amount = 3_600
     once_window_ms: Amount = 3_600_000
     once_keys_max: Amount = 100_000
     transaction_timeout_ms: Amount = 6_000

@@ -13,6 +13,7 @@ from store.derived import DerivedDamageError
 from store.events import StoreEvents
 from store.log_store import LogStore
 from store.opening import StoreOpening
+from store.replica.damaged import damaged_replica
 from store.replica.follower import open_follower
 
 
@@ -40,5 +41,5 @@ def _open(disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) ->
     return opening.store(recovered, opening.checkpointer(opening.commit, points))
 
 
-LOG: Final = StorageEngine(StoreConfig, open_store, open_follower)
+LOG: Final = StorageEngine(StoreConfig, open_store, open_follower, damaged_replica)
 """The entry point `log` of the group `gateway.stores`."""

@@ -83,7 +83,10 @@ class StoreOpening:
     recovery   reads the log
     source     what a checkpoint has besides the index
     promise    of the last run; in a new directory the first one of this log
+    scrubs     what looks for damage, once there is a store
     """
+
+    scrubs: Scrubber
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
         """Find the files, and make what recovery fills. Raises StoreError and OSError."""
@@ -190,8 +193,10 @@ class StoreOpening:
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
         """What looks for damage below the position `durable()`."""
-        incarnation = self.promise.incarnation
-        return Scrubber(self.files.segments, durable, incarnation, self._config.scrub_days, partial(_damaged, self._events))
+        told = partial(_damaged, self._events)
+        made = Scrubber(self.files.segments, durable, self.promise.incarnation, self._config, told)
+        self._reader.checked.found = made.suspect
+        return made
 
     def store(self, recovered: Recovered, checkpointer: Checkpointer, leads: bool = False) -> LogStore:
         """Begin to append behind what was applied, make the other parts and the ports, and start the store.
@@ -214,9 +219,10 @@ class StoreOpening:
         client_appends = ClientAppends(writer, Outbox(wheel, self._transactions, clock), state)
         once = OnceAppends(client_appends.append, writer, self._appender, state, index, clock, config, events)
         once.load()
+        self.scrubs = self.scrubber(lambda: commit.synced)
         parts = StoreParts(
             segments, commit, self._admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
-            self._transactions, checkpointer, retention, self.scrubber(lambda: commit.synced), Census(ledger), once,
+            self._transactions, checkpointer, retention, self.scrubs, Census(ledger), once,
             GroupRemoval(ledger, state, writer, clock), events, recovered,
         )  # fmt: skip
         return self._started(parts, client_appends)

@@ -5,6 +5,11 @@ Follow            -->
                   <--  FollowAccepted, or FollowRefused
 LogHeld              -->  (often)
                   <--  LogBytes  (often; also without bytes, as a sign that the leader lives)
+
+Over other connections any replica asks any other one for a part of the log, because its own is damaged there:
+
+ReadLog           -->
+                  <--  LogPart, or LogPartRefused
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ from typing import Final, NamedTuple
 from domain.command import Command
 from domain.event import Event
 
+PART_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of one LogPart, unless a single batch is larger."""
 ERAS_MAX: Final = 4_096
 """Eras of a log that a follower names, the newest ones. A log with more of them behind the cut begins anew."""
 
@@ -122,3 +129,48 @@ class LogHeld(Command):
     epoch: int
     written: int
     synced: int
+
+
+class PartRefusal(Enum):
+    """Why a replica does not give a part of its log. The text is for people."""
+
+    NOT_OPEN = "this replica has no open log"
+    OTHER_GROUP = "this replica is of another store group"
+    NOT_CONFIRMED = "this replica does not know yet that all members have it"
+    GONE = "this replica has deleted it"
+    DAMAGED = "this replica cannot read it"
+
+
+@dataclass(slots=True)
+class ReadLog(Command):
+    """A replica wants a part of the log whose own copy is damaged -> LogPart or LogPartRefused.
+
+    group      store group
+    position   where the part begins: at a batch or a filler
+    end        position behind its last byte
+    """
+
+    ticket: object
+    group: str
+    position: int
+    end: int
+
+
+@dataclass(slots=True)
+class LogPart(Event):
+    """The answer to ReadLog.
+
+    data   whole batches and fillers from the position on, one at least, PART_BYTES_MAX unless one is larger; all of it is
+           confirmed, and none of it lies behind the end that was asked for
+    """
+
+    ticket: object
+    data: bytes
+
+
+@dataclass(slots=True)
+class LogPartRefused(Event):
+    """The answer to ReadLog: no."""
+
+    ticket: object
+    reason: PartRefusal

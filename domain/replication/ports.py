@@ -10,11 +10,96 @@ from typing import NamedTuple, Protocol
 
 from domain.errors import Failure, StoreError
 from domain.message_store import MessageStore
-from domain.replication.message import Era
+from domain.replication.message import Era, PartRefusal
 
 
 class ReplicaDataError(StoreError):
     """Bytes that are no whole batches, not the next ones of the log, or damaged."""
+
+
+class PartRefusedError(StoreError):
+    """A part of the log that is asked for cannot be given.
+
+    reason   why
+    """
+
+    def __init__(self, reason: PartRefusal) -> None:
+        super().__init__(reason.value, "")
+        self.reason = reason
+
+
+class DamagedPart(NamedTuple):
+    """A part of a log that is durable elsewhere and cannot be read here.
+
+    begin   position of its first byte, where a batch or a filler begins
+    end     position behind its last byte
+    """
+
+    begin: int
+    end: int
+
+
+class Mending(Protocol):
+    """One damaged part on its way to be whole again: start -> add, add, ... -> finish, or abandon at any time.
+
+    The bytes are written to a new file, which is synced and then takes the place of the damaged one: after a crash there is one
+    or the other.
+    """
+
+    @property
+    def position(self) -> int:
+        """Where the next bytes belong."""
+
+    @property
+    def end(self) -> int:
+        """Position behind the part. It may become lower while bytes are added: the rest is another part."""
+
+    def start(self, ready: Callable[[Failure | None], None]) -> None:
+        """Begin the new file; then call `ready`."""
+
+    def add(self, data: bytes) -> None:
+        """Whole batches and fillers from `position` on. Raises ReplicaDataError for what does not belong there, OSError."""
+
+    def finish(self, done: Callable[[Failure | None], None]) -> None:
+        """`position` is `end`: put the new file in its place, durably; then call `done`."""
+
+    def abandon(self) -> None:
+        """Leave the log as it is."""
+
+
+class MendableLog(Protocol):
+    """A log whose damaged parts can be replaced while it is in use."""
+
+    def damaged(self) -> Sequence[DamagedPart]:
+        """The parts that are known to be damaged and to be confirmed: other replicas have the same bytes there."""
+
+    def mend(self, part: DamagedPart) -> Mending | None:
+        """Begin to replace one; None: not now, try again later. One at a time."""
+
+    def read_confirmed(self, position: int, end: int) -> bytes:
+        """Whole batches and fillers from `position` on and below `end`, PART_BYTES_MAX or one of them, confirmed and checked.
+
+        Raises PartRefusedError."""
+
+
+class DamagedLog(Protocol):
+    """A replica's log that cannot be opened, because what it has promised is damaged.
+
+    fault   what is damaged, for a person
+    """
+
+    fault: StoreError
+
+    @property
+    def parts(self) -> MendableLog:
+        """What other replicas have of it: the parts that its checkpoint says are confirmed."""
+
+    def renounce(self, incarnation: int) -> str:
+        """Keep what stands before the first damage, set the rest aside, and become another log, which has none of it promised.
+        The folder that has the rest. Raises OSError."""
+
+    def close(self) -> None:
+        """Close the files; it can be opened again, or not."""
 
 
 class FollowerLog(Protocol):
@@ -54,6 +139,10 @@ class FollowerLog(Protocol):
     @property
     def broken(self) -> Failure | None:
         """Why it takes nothing any more: its disk has failed; None while it works."""
+
+    @property
+    def parts(self) -> MendableLog:
+        """Its damaged parts, and what it gives to others."""
 
     @property
     def foreign(self) -> bool:
@@ -118,6 +207,10 @@ class LeaderLog(Protocol):
     @property
     def begin(self) -> int:
         """Where its log ended when it was promoted."""
+
+    @property
+    def parts(self) -> MendableLog:
+        """Its damaged parts, and what it gives to others."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""

@@ -250,6 +250,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     replication.Follow: _cluster(UPDATE),
     replication.LogHeld: _cluster(UPDATE),
     replica_admin.QueryReplica: _cluster(GET),
+    replication.ReadLog: _cluster(UPDATE),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
     mqtt_session.ReleasePacketIds: _nothing,

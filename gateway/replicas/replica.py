@@ -24,17 +24,30 @@ from domain.replication.message import (
     FollowRefused,
     LogBytes,
     LogHeld,
+    LogPart,
+    LogPartRefused,
+    PartRefusal,
+    ReadLog,
 )
-from domain.replication.ports import FollowerLog, LeaderLog, LeaderStore
+from domain.replication.ports import (
+    DamagedPart,
+    FollowerLog,
+    LeaderLog,
+    LeaderStore,
+    MendableLog,
+    PartRefusedError,
+)
 from gateway.connection.client_connection import ClientConnection
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
 from gateway.replicas.leader_link import LeaderLink
+from gateway.replicas.part_sources import PartSources
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
 from store.replication.following import Following
 from store.replication.leading import Leading, member_of
+from store.replication.repairing import RepairCounts, Repairing
 
 log: Final = logging.getLogger("headgate.replica")
 
@@ -67,8 +80,10 @@ class ReplicaLife:
     def __init__(
         self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
+        repairs: RepairCounts | None = None,
     ) -> None:  # fmt: skip
-        """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended."""
+        """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
+        `repairs`: counts what is repaired."""
         self.leading: Leading | None = None
         self.why = "no controller answers"
         self._follower = follower
@@ -90,18 +105,25 @@ class ReplicaLife:
         self._asking = False
         self._closed = False
         self._connections: dict[ClientConnection, _Follower] = {}
+        self._group: StoreGroup | None = None
+        self._repairs = repairs or RepairCounts()
+        self._sources = PartSources(dialer, clock, entropy, sign)
+        self._repairing = self._repair(follower.parts)
         self._enrolment = Enrolment(place, self._facts, controllers, clock, self._enrolled)
 
     def start(self) -> None:
         """Register, and do what the controllers decide."""
         self._controllers.heard = self._heard
         self._enrolment.start()
+        self._repairing.start()
 
     def close(self) -> None:
         """Follow and lead no more; the log of a follower is closed."""
         self._closed = True
         self._enrolment.end()
         self._controllers.close()
+        self._repairing.close()
+        self._sources.close()
         self._unfollow()
         if self.leading is not None:
             self.leading.close()
@@ -169,6 +191,7 @@ class ReplicaLife:
 
     def _heard(self, group: StoreGroup) -> None:
         """A controller has told how the group is."""
+        self._group = group
         if self._closed or not self._own or self._enrolment.why or self._promoting is not None:
             return
         if self.leading is not None:
@@ -232,6 +255,7 @@ class ReplicaLife:
         """The leader has nothing that this log could be continued with."""
         follower = self._follower
         self._unfollow()
+        self._repairing.close()
         if follower.foreign and follower.written > follower.first:
             self._end(
                 f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
@@ -247,6 +271,8 @@ class ReplicaLife:
         except (OSError, StoreError) as error:
             self._end(f"a new log cannot be begun: {error}")
             return
+        self._repairing = self._repair(follower.parts)
+        self._repairing.start()
         self._enrolment.why = "a new log is registered"
         self._enrolment.start()
 
@@ -264,6 +290,7 @@ class ReplicaLife:
     def _promoted(self, group: StoreGroup) -> None:
         if self._closed:
             return
+        self._repairing.close()
         try:
             promoted = self._follower.promote(group.leader_epoch)
         except (OSError, StoreError) as error:
@@ -275,6 +302,8 @@ class ReplicaLife:
         leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end)
         log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
         leading.start()
+        self._repairing = self._repair(led.parts)
+        self._repairing.start()
         led.when_ready(lambda: None if self._closed else self._elected(promoted))
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
@@ -290,7 +319,7 @@ class ReplicaLife:
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The commands of followers."""
-        return {Follow: self._followed, LogHeld: self._held}
+        return {Follow: self._followed, LogHeld: self._held, ReadLog: self._read}
 
     def _followed(self, connection: ClientConnection, command: Follow) -> None:
         leading = self.leading
@@ -312,3 +341,31 @@ class ReplicaLife:
         follower = self._connections.pop(connection, None)
         if self.leading is not None and follower is not None:
             self.leading.lost(follower)
+
+    # Damage
+
+    def _repair(self, log: MendableLog) -> Repairing:
+        return Repairing(log, lambda: self._sources.of(self._group, self._own), self._clock, self._repairs, self._repaired)
+
+    def _repaired(self, part: DamagedPart, where: str) -> None:
+        size = part.end - part.begin
+        if where:
+            log.warning("store group %s: %s bytes of the log at %s were damaged and are whole again, from %s",
+                        self._place.group, size, part.begin, where)  # fmt: skip
+        else:
+            log.error("store group %s: %s bytes of the log at %s are damaged, and nobody has given them: %s",
+                      self._place.group, size, part.begin, self._repairing.why)  # fmt: skip
+
+    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
+        parts = (self._leader_log or self._follower).parts
+        if command.group != self._place.group or self._closed:
+            reason = PartRefusal.NOT_OPEN if self._closed else PartRefusal.OTHER_GROUP
+            connection.answer(LogPartRefused(command.ticket, reason))
+            return
+        try:
+            data = parts.read_confirmed(command.position, command.end)
+        except PartRefusedError as error:
+            connection.answer(LogPartRefused(command.ticket, error.reason))
+            return
+        self._repairs.given += 1
+        connection.answer(LogPart(command.ticket, data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import StoreError
@@ -19,17 +20,19 @@ class CheckedRanges:
     """The parts of the log whose batches have been checked by this process.
 
     failed     checks that have failed since the start
+    found      called with a position at which, or near which, a check has failed
     _begins    positions where checked parts begin, ascending; they begin and end at batches
     _ends      where each of them ends
     """
 
-    __slots__ = ("_begins", "_ends", "_segments", "failed")
+    __slots__ = ("_begins", "_ends", "_segments", "failed", "found")
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self._begins: list[int] = []
         self._ends: list[int] = []
         self.failed = 0
+        self.found: Callable[[int], None] = _nobody
 
     def require(self, begin: int, end: int) -> None:
         """Check the batches that hold the bytes from `begin` to `end`, of one segment, unless they have been checked.
@@ -85,6 +88,7 @@ class CheckedRanges:
 
     def _damaged(self, segment: Segment, position: int) -> StoreError:
         self.failed += 1
+        self.found(position)
         name = file_name(FOLDER, segment.base)
         return StoreError(f"{name} is damaged at byte {position - segment.base:,}: a checksum is wrong", name)
 
@@ -106,3 +110,7 @@ class CheckedRanges:
             del self._ends[at]
         self._begins.insert(at, begin)
         self._ends.insert(at, end)
+
+
+def _nobody(_position: int) -> None:
+    """Default of `CheckedRanges.found`."""

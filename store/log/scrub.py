@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
+from store.config import StoreConfig
 from store.log import batch
 from store.log.segment import Segments
 from store.log.survey import LogSurvey, Stretch
 
-RATE_BYTES_MIN: Final = 64 * 1024
-"""Bytes that are checked in a second at least, when there are so many."""
-PASS_S_MIN: Final = 3_600
-"""Seconds from the begin of a pass to that of the next one at least: a small log is not read all the time."""
 DAY_S: Final = 86_400
 DAMAGED_MAX: Final = 1_024
 """Damaged parts that are remembered; further ones are told at each pass."""
+SUSPECTS_MAX: Final = 64
+"""Segments that wait for a check of their own."""
 _COST_BYTES: Final = 64
 """Bytes that cost as much as a visit (`store.turns.COST_MAX`)."""
 
@@ -29,14 +28,15 @@ class Scrubber:
     damaged         the damaged parts that it knows, by their first position
     _at             position of the batch that is checked next
     _found          damaged parts found in this pass
+    _suspects       bases of segments in which a reader has met damage: they are checked first, and at once
     _owed           bytes to check in this second
     _pass_s         seconds since this pass began
     _waits          True at the end of a pass, until the next one may begin
     """
 
     __slots__ = (
-        "_at", "_days", "_durable", "_found", "_incarnation", "_owed", "_pass_s", "_segments", "_told", "_waits",
-        "checked_bytes", "damaged", "passes",
+        "_at", "_bytes_min", "_days", "_durable", "_found", "_incarnation", "_owed", "_pass_min_s", "_pass_s", "_segments",
+        "_suspects", "_told", "_waits", "checked_bytes", "damaged", "passes",
     )  # fmt: skip
 
     def __init__(
@@ -44,17 +44,20 @@ class Scrubber:
         segments: Segments,
         durable: Callable[[], int],
         incarnation: int,
-        days: int,
+        config: StoreConfig,
         told: Callable[[Stretch], None],
     ) -> None:
-        """`durable()`: position below which the log is on the disk; `days`: in which the whole log is checked once, 0: never.
+        """`durable()`: position below which the log is on the disk. Of `config` the settings that begin with `scrub` count.
 
         `told` gets each damaged part once.
         """
         self._segments = segments
         self._durable = durable
         self._incarnation = incarnation
-        self._days = days
+        self._days = config.scrub_days
+        self._bytes_min = config.scrub_bytes_min
+        self._pass_min_s = config.scrub_pass_s
+        self._suspects: dict[int, None] = {}
         self._told = told
         self._at = segments.first
         self._owed = 0
@@ -67,13 +70,14 @@ class Scrubber:
 
     def second(self) -> Iterator[int]:
         """Check what is due in one second; yields the cost of each step, in visits. Raises no OSError: it is damage."""
+        yield from self._suspected()
         self._pass_s += 1
-        if not self._days or (self._waits and self._pass_s < PASS_S_MIN):
+        if not self._days or (self._waits and self._pass_s < self._pass_min_s):
             return
         if self._waits:
             self._waits, self._pass_s = False, 0
         size = self._durable() - self._segments.first
-        self._owed += max(RATE_BYTES_MIN, size // (self._days * DAY_S))
+        self._owed += max(self._bytes_min, size // (self._days * DAY_S))
         while self._owed > 0:
             checked = self._step()
             if not checked:
@@ -82,6 +86,26 @@ class Scrubber:
             self._owed -= checked
             self.checked_bytes += checked
             yield checked // _COST_BYTES + 1
+
+    def suspect(self, position: int) -> None:
+        """A reader has met damage at `position`, or near it: the segment is checked in the next second."""
+        segment = self._segments.around(position)
+        if segment is not None and len(self._suspects) < SUSPECTS_MAX:
+            self._suspects[segment.base] = None
+
+    def _suspected(self) -> Iterator[int]:
+        """Check the segments that are suspected, from begin to end."""
+        while self._suspects:
+            at = next(iter(self._suspects))
+            del self._suspects[at]
+            segment = self._segments.at(at)
+            while segment is not None and at < min(segment.end, self._durable()) and segment is self._segments.around(at):
+                behind = self._segments.after(self._check(at))
+                if behind == at:
+                    break
+                self.checked_bytes += behind - at
+                yield (behind - at) // _COST_BYTES + 1
+                at = behind
 
     def mended(self, begin: int) -> None:
         """The damaged part that begins at `begin` is good again."""
@@ -99,20 +123,27 @@ class Scrubber:
         if segment is None:  # deleted meanwhile
             self._at = segments.first
             return 1
+        self._at = self._check(position)
+        return max(self._at - before, 1)
+
+    def _check(self, position: int) -> int:
+        """Check the batch at `position`, or find how far the damage goes; the position behind it, or `position`: look again."""
+        segment = self._segments.at(position)
+        if segment is not None and segment.base == position and not self._segments.intact(segment):
+            return self._bad(Stretch(position, position, segment.end, 0, False, "the file is missing, or too short"))
         found = self._good(position)
         if found:
-            self._at = position + found
-            return self._at - before
+            return position + found
         stretch = self._stretch(position)
-        if stretch is None:
-            return 1
+        return position if stretch is None else self._bad(stretch)
+
+    def _bad(self, stretch: Stretch) -> int:
         self._found.add(stretch.begin)
         if stretch.begin not in self.damaged:
             if len(self.damaged) < DAMAGED_MAX:
                 self.damaged[stretch.begin] = stretch
             self._told(stretch)
-        self._at = max(stretch.end, position + 1)
-        return self._at - before
+        return stretch.end
 
     def _good(self, position: int) -> int:
         """The size of the batch at `position` when it is whole; 0 when it is damaged or cannot be read."""

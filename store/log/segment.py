@@ -17,6 +17,8 @@ COPY_WHOLE_BYTES: Final = 1024 * 1024
 """A segment of at most this size is copied whole when its end is unproven; of a longer one only the unproven part."""
 _COPY_BYTES: Final = 1024 * 1024
 _CUT: Final = ".cut"
+NEW: Final = ".new"
+"""Ends the name of a file that is not whole yet; such a file is never used."""
 
 
 class Gap(NamedTuple):
@@ -272,14 +274,44 @@ class Segments:
     def _copy(self, segment: Segment, begin: int) -> None:
         """Write the bytes of `segment` from position `begin` on to a file of their own, named by `begin`."""
         name = file_name(self._folder, begin)
-        copy = self._disk.open(name + ".new")
+        copy = self._disk.open(name + NEW)
         try:
             copy.truncate(0)
             for at in range(begin, segment.end, _COPY_BYTES):
                 copy.append(segment.file.read(at - segment.base, min(_COPY_BYTES, segment.end - at)))
         finally:
             copy.close()
-        self._disk.rename(name + ".new", name)
+        self._disk.rename(name + NEW, name)
+
+    def busy(self, segment: Segment) -> bool:
+        """True for a segment that is appended to, or has bytes that no sync covers yet: its file is not replaced."""
+        return segment is self.all[-1] or segment in self._unsynced or segment in self._syncing
+
+    def intact(self, segment: Segment) -> bool:
+        """True when the name of a segment stands for a file of its size, which nobody has deleted or emptied."""
+        return self._disk.size(file_name(self._folder, segment.base)) >= segment.end - segment.base
+
+    def create(self, base: int) -> File:
+        """An empty file that `put` may make a segment. Raises OSError."""
+        made = self._disk.open(file_name(self._folder, base) + NEW)
+        made.truncate(0)
+        return made
+
+    def discard(self, base: int) -> None:
+        """Delete what `create` has made. Raises OSError."""
+        self._disk.remove(file_name(self._folder, base) + NEW)
+
+    def put(self, base: int, end: int) -> None:
+        """Let the file that `create` has made, synced and closed, be the segment from `base` to `end`. Raises OSError."""
+        name = file_name(self._folder, base)
+        self._disk.rename(name + NEW, name)
+        at = bisect_right(self._bases, base) - 1
+        if at >= 0 and self._bases[at] == base:
+            self._close(self.all[at])
+            self.all[at].end = end
+        else:
+            self.all.insert(at + 1, Segment(self, base, end))
+            self._bases.insert(at + 1, base)
 
     def drop_first(self) -> None:
         """Delete the oldest segment. The caller never deletes the last one. Raises OSError: the file is left, and not used."""

@@ -26,6 +26,7 @@ from store.recovery import ABORT, lost_power, running
 from store.replica.applied import AppliedLog
 from store.replica.beginning import HEIR, OURS, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog
+from store.replica.mendable import MendableSegments
 from store.replica.raw_log import RawLog
 from store.turns import Turns
 
@@ -41,6 +42,7 @@ class Follower:
     incarnation   identity of the log
     continues     FollowerLog.continues
     foreign       FollowerLog.foreign
+    parts         FollowerLog.parts
     """
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
@@ -86,6 +88,16 @@ class Follower:
         self._first = raw.first
         self._dropping = False
         self._spills = Turns(self._clock)
+        self._scrub = Turns(self._clock)
+        self._scrubs = opening.scrubber(lambda: raw.synced)
+        self.parts = MendableSegments(
+            segments,
+            self._scrubs,
+            self._clock,
+            lambda: 0 if self.foreign else min(self._confirmed, raw.written),
+            raw.roll,
+            self._mended,
+        )
         self._apply_timer: Timer | None = None
         self._timer: Timer | None = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
 
@@ -137,8 +149,16 @@ class Follower:
         """FollowerLog.confirm."""
         if position > self._confirmed:
             self._confirmed = position
-            if self._apply_timer is None:
-                self._apply_timer = self._clock.call_at(self._clock.monotonic_ns(), self._apply)
+            self._apply_soon()
+
+    def _apply_soon(self) -> None:
+        if self._apply_timer is None:
+            self._apply_timer = self._clock.call_at(self._clock.monotonic_ns(), self._apply)
+
+    def _mended(self) -> None:
+        """A damaged part is whole again: what stopped at it goes on."""
+        if not self._closed and self.applied < min(self._confirmed, self.behind):
+            self._apply_soon()
 
     def cut(self, position: int, done: Callable[[], None]) -> None:
         """FollowerLog.cut."""
@@ -191,7 +211,9 @@ class Follower:
             position=raw.written, epoch=epoch, first=raw.first, store_ms=recovered.store_ms, incarnation=self.incarnation
         )
         store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
-        return LeaderStore(store, StoredLeaderLog(opening.commit, opening.files.segments, eras, begin))
+        return LeaderStore(
+            store, StoredLeaderLog(opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock)
+        )
 
     def close(self) -> None:
         """FollowerLog.close."""
@@ -211,6 +233,7 @@ class Follower:
                 timer.cancel()
         self._timer = self._apply_timer = None
         self._spills.stop()
+        self._scrub.stop()
 
     def _apply(self) -> None:
         self._apply_timer = None
@@ -233,6 +256,8 @@ class Follower:
         except OSError as error:
             self._raw.stop("a read of the log", error)
         opening.ledger.replay.finish()
+        if whole and self.applied < min(most, self._raw.behind):
+            self._scrubs.suspect(self.applied)
         return whole
 
     def _second(self) -> None:
@@ -242,6 +267,8 @@ class Follower:
         index = self._opening.index
         if not self._spills.busy:
             self._spills.run(index.spill(), lambda: None, lambda error: self._raw.stop("a write of the index", error))
+        if not self._scrub.busy:
+            self._scrub.run(self._scrubs.second(), lambda: None, lambda _error: None)
         self._checkpointer.check()
         self._opening.keys.drop_before(self._raw.first)
         self._drop()

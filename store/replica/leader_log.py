@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import final
 
 from domain.errors import Failure, StoreError
+from domain.ports import Clock
 from domain.replication.message import Era
 from store.log import batch
 from store.log.commit import GroupCommit
 from store.log.confirmation import Confirmation
+from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments, file_name
 from store.replica.eras import listed
+from store.replica.mendable import MendableSegments
 
 
 @final
@@ -21,10 +24,13 @@ class StoredLeaderLog:
     epoch         leader epoch
     incarnation   identity of the log
     begin         where it ended when it was promoted
+    parts         LeaderLog.parts
     """
 
-    def __init__(self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int) -> None:
-        """`eras` of the log up to `begin`."""
+    def __init__(
+        self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock
+    ) -> None:
+        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts."""
         assert commit.confirmation is not None
         self._commit = commit
         self._confirmation: Confirmation = commit.confirmation
@@ -33,6 +39,8 @@ class StoredLeaderLog:
         self.epoch = commit.writer.epoch
         self.incarnation = commit.writer.incarnation
         self.begin = begin
+        self._scrubs = scrubs
+        self.parts = MendableSegments(segments, scrubs, clock, lambda: self._confirmation.written, commit.roll, _nothing)
 
     @property
     def first(self) -> int:
@@ -84,6 +92,7 @@ class StoredLeaderLog:
         return data if at == len(data) else data[:at]
 
     def _damaged(self, base: int, position: int) -> StoreError:
+        self._scrubs.suspect(position)
         name = file_name(FOLDER, base)
         return StoreError(f"{name} cannot be replicated at byte {position - base:,}: it is damaged, or records are lost", name)
 
@@ -106,3 +115,7 @@ class StoredLeaderLog:
     def depose(self, failure: Failure) -> None:
         """LeaderLog.depose."""
         self._commit.depose(failure)
+
+
+def _nothing() -> None:
+    """A leader has nothing to do behind the mending of its log: readers ask again."""

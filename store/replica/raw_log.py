@@ -114,6 +114,13 @@ class RawLog:
             epoch = found.epoch
         return parts
 
+    def roll(self) -> None:
+        """Let what is appended next go to another file. A file that cannot be made breaks the log."""
+        try:
+            self._segments.roll()
+        except OSError as error:
+            self.stop("a new file of the log", error)
+
     def sync(self, done: Callable[[], None]) -> None:
         """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
         if self.broken is not None:

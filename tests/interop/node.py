@@ -78,6 +78,10 @@ class Node:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
+    def choose_ports(self) -> None:
+        """Choose the ports before the first start, for who has to know them then."""
+        self._ports = self._ports or free_ports()
+
     def start(self) -> Node:
         """Start and wait until it is ready. Ports are chosen at the first start and kept."""
         if self._process is not None:
@@ -108,6 +112,10 @@ class Node:
         """Stop and start with the same data and ports."""
         self.stop()
         return self.start()
+
+    def ended(self) -> bool:
+        """True when the process has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
 
     @property
     def pid(self) -> int:

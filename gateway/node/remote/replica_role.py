@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 
@@ -13,8 +14,16 @@ from domain.address import endpoint_text
 from domain.command import Command
 from domain.errors import ConfigError, StoreError
 from domain.ports import Clock
-from domain.replication.message import Follow, FollowRefusal, FollowRefused, LogHeld
-from domain.replication.ports import LeaderStore
+from domain.replication.message import (
+    Follow,
+    FollowRefusal,
+    FollowRefused,
+    LogHeld,
+    LogPartRefused,
+    PartRefusal,
+    ReadLog,
+)
+from domain.replication.ports import FollowerLog, LeaderStore
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.client_connection import ClientConnection
@@ -28,8 +37,10 @@ from gateway.node.role import EndClients, OpenPort
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
 from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.damaged_start import DamagedStart
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
+from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.broker_request import Sign
@@ -38,6 +49,7 @@ from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.usecase.handler import Verb
+from store.replication.repairing import RepairCounts
 
 REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
 OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -50,12 +62,15 @@ class ReplicaRole(AloneRole):
     """`gateway.node.role.Role` of the part that replicates.
 
     replica   one life of the replica, once its log is open
+    repairs   counts the repairs of its log
     """
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
         """`over` is called when the store that has led must be closed. Raises ConfigError and StoreError."""
         super().__init__(config, clock, health, protocols)
         self.replica: ReplicaLife | None = None
+        self.repairs = RepairCounts()
+        self._damaged: DamagedStart | None = None
         self._over = over
         self._settings = config.part(ReplicationSettings, "replication")
         self._dialer, self._sign = _dialer(self._settings), _sign(self._settings, clock)
@@ -69,7 +84,7 @@ class ReplicaRole(AloneRole):
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """UseCase.verbs."""
-        return {Follow: self._follow, LogHeld: self._held}
+        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
 
     def _follow(self, connection: ClientConnection, command: Follow) -> None:
         if self.replica is None:
@@ -81,6 +96,39 @@ class ReplicaRole(AloneRole):
         if self.replica is not None:
             self.replica.verbs()[LogHeld](connection, command)
 
+    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
+        if self.replica is None:
+            connection.answer(LogPartRefused(command.ticket, PartRefusal.NOT_OPEN))
+        else:
+            self.replica.verbs()[ReadLog](connection, command)
+
+    async def _opened(
+        self, open_log: Callable[[], FollowerLog], config: Config, local: LocalStore, own: int, controllers: GroupControllers
+    ) -> FollowerLog:
+        """The log; when what it has promised is damaged, after other replicas have helped. Raises StoreError."""
+        damaged_log, entropy = engine_of(config).damaged, SystemEntropy()
+        while True:
+            try:
+                return open_log()
+            except StoreError as error:
+                damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
+                if damaged is None or not own:
+                    return local.opened(partial(_raise, error))
+                sources = PartSources(self._dialer, self._clock, entropy, self._sign)
+                opens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+                start = self._damaged = DamagedStart(
+                    damaged, own, controllers, sources, self._clock, entropy, self.repairs,
+                    partial(_set, opens),
+                )  # fmt: skip
+                try:
+                    start.start()
+                    if not await opens:
+                        return local.opened(partial(_raise, error))
+                finally:
+                    start.close()
+                    sources.close()
+                    self._damaged = None
+
     async def lead(self, config: Config, store_host: bytes, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError."""
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
@@ -90,22 +138,24 @@ class ReplicaRole(AloneRole):
         follow = engine_of(config).follow
         if follow is None:
             raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
-        follower = local.opened(lambda: follow(local.disk, clock, settings, local.report))
-        place = ReplicaPlace(
-            config.cluster, config.broker, ReplicaIdentity(local.disk, entropy), self._address, self._settings.learner
+        identity = ReplicaIdentity(local.disk, entropy)
+        controllers = GroupControllers(
+            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign
         )
+        follower = await self._opened(
+            lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
+        )
+        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner)
 
         def over(reason: str) -> None:
             if not elected.done():
                 elected.set_exception(StoreError(reason))
             self._over()
 
-        controllers = GroupControllers(
-            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign
-        )
         replica = self.replica = ReplicaLife(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
             lambda store: None if elected.done() else elected.set_result(store), over,
+            self.repairs,
         )  # fmt: skip
         replica.start()
         led = await elected
@@ -117,9 +167,16 @@ class ReplicaRole(AloneRole):
     def counters(self) -> dict[str, float]:
         """How the replica is."""
         leading = None if self.replica is None else self.replica.leading
+        repairs: dict[str, float] = {
+            "replica_repaired_parts_total": self.repairs.parts,
+            "replica_repaired_bytes_total": self.repairs.size,
+            "replica_repairs_failed_total": self.repairs.failures,
+            "replica_repair_parts_given_total": self.repairs.given,
+        }
         if leading is None:
-            return {"replica_leads": 0}
+            return {"replica_leads": 0, **repairs}
         return {
+            **repairs,
             "replica_leads": 1,
             "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
             "replica_members": len(leading.group.members),
@@ -133,15 +190,30 @@ class ReplicaRole(AloneRole):
 
     async def close(self) -> None:
         """End the life of the replica, and close the store of users."""
+        self._undamaged()
         if self.replica is not None:
             self.replica.close()
         await super().close()
 
+    def _undamaged(self) -> None:
+        if self._damaged is not None:
+            self._damaged.close()
+
     def abandon(self) -> None:
         """End the life of the replica, and unlock the directory."""
+        self._undamaged()
         if self.replica is not None:
             self.replica.close()
         super().abandon()
+
+
+def _set(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _raise(error: StoreError) -> FollowerLog:
+    raise error
 
 
 def is_replicated(config: Config) -> bool:

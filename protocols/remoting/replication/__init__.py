@@ -1,1 +1,1 @@
-"""What a follower and its leader say to each other: codes 30025 to 30027, on the port `replication` of a replica."""
+"""What replicas say to each other, on the port `replication` of each: codes 30025 to 30027, and 30030."""

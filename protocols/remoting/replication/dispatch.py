@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain.event import Event
-from domain.replication.message import FollowAccepted, FollowRefused
+from domain.replication.message import FollowAccepted, FollowRefused, LogPart, LogPartRefused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.dispatch import Reader
@@ -36,4 +36,18 @@ def held(_client: Client, frame: Frame) -> Outcome:
     return (form.held_of(frame.body),)
 
 
-READERS: Final[Mapping[int, Reader]] = {codes.FOLLOW: follow, codes.LOG_HELD: held}
+def read(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30030 -> ReadLog. Raises RequestError."""
+    if frame.oneway:
+        raise form.malformed("who wants a part of the log waits for it")
+    return (form.read_of(Ticket(frame, _given), frame),)
+
+
+def _given(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    if isinstance(event, LogPartRefused):
+        return ticket.reply(codes.PART_REFUSED, {"refusal": event.reason.name}, remark=event.reason.value)
+    assert isinstance(event, LogPart)
+    return ticket.reply(codes.SUCCESS, {}, event.data)
+
+
+READERS: Final[Mapping[int, Reader]] = {codes.FOLLOW: follow, codes.LOG_HELD: held, codes.READ_LOG: read}

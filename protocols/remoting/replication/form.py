@@ -3,6 +3,7 @@
 FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each
 LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
 LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8
+READ_LOG    request with ext fields; body of the reply: bytes of the log
 
 Numbers of bodies are big-endian and signed; only `cut` of a reply may be below 0.
 """
@@ -13,7 +14,20 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from domain.replication.message import ERAS_MAX, Era, Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
+from domain.replication.message import (
+    ERAS_MAX,
+    Era,
+    Follow,
+    FollowAccepted,
+    FollowRefusal,
+    FollowRefused,
+    LogBytes,
+    LogHeld,
+    LogPart,
+    LogPartRefused,
+    PartRefusal,
+    ReadLog,
+)
 from protocols.remoting import codes
 from protocols.remoting.frame import Frame, head
 from protocols.remoting.header import BINARY, FLAG_ONEWAY
@@ -135,3 +149,29 @@ def held_of(body: bytes) -> LogHeld:
     if epoch < 0 or not 0 <= synced <= written:
         raise malformed("epochs and positions are not below 0, and what is durable is written")
     return LogHeld(epoch, written, synced)
+
+
+def read_fields(command: ReadLog) -> dict[str, str]:
+    """Ext fields of READ_LOG."""
+    return {"group": command.group, "position": str(command.position), "end": str(command.end)}
+
+
+def read_of(ticket: object, frame: Frame) -> ReadLog:
+    """The command of a frame. Raises RequestError."""
+    args = Arguments(frame)
+    position, end = args.number("position"), args.number("end")
+    if not 0 <= position < end:
+        raise malformed("a part of a log begins at a position of at least 0, and ends behind it")
+    return ReadLog(ticket, args.text("group"), position, end)
+
+
+def part_of(frame: Frame) -> LogPart | LogPartRefused:
+    """The event of a reply to READ_LOG. Raises RequestError for a reply that is none."""
+    if frame.code == codes.SUCCESS:
+        if not frame.body:
+            raise malformed("a part of a log without bytes")
+        return LogPart(None, frame.body)
+    name = Arguments(frame).text("refusal", "-") if frame.code == codes.PART_REFUSED else "-"
+    if name not in PartRefusal.__members__:
+        raise RequestError(frame.code, frame.remark or f"response code {frame.code}")
+    return LogPartRefused(None, PartRefusal[name])

@@ -13,7 +13,7 @@ from gateway.client.link import Link
 from tests.interop.node import Node, free_ports
 
 GET_METADATA_INFO = 1005
-WAIT_S = 60.0
+WAIT_S = 180.0
 
 
 class Controllers:

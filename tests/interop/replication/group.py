@@ -22,9 +22,15 @@ SEND_S = 2.0
 class StoreGroupNodes:
     """The replicas of one store group. `nodes` can be killed and started again."""
 
-    def __init__(self, folder: Path, count: int, *options: str, controllers: int = 3) -> None:
+    def __init__(
+        self, folder: Path, count: int, *options: str, controllers: int = 3, environment: dict[str, str] | None = None
+    ) -> None:
+        """`environment`: further variables of the replicas."""
         self.controllers = Controllers(folder, controllers)
-        environment = {"HEADGATE_REPLICATION_CONTROLLERS": json.dumps(self.controllers.addresses)}
+        environment = {
+            "HEADGATE_REPLICATION_CONTROLLERS": json.dumps(self.controllers.addresses),
+            **(environment or {}),
+        }
         self.nodes = [
             Node(folder / f"replica-{number}", "--roles", "gateway,store", *options, verb="run", environment=environment)
             for number in range(1, count + 1)

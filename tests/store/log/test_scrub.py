@@ -8,7 +8,6 @@ import pytest
 
 from domain.store_event import StoreEventKind
 from store.config import StoreConfig
-from store.log.scrub import PASS_S_MIN, RATE_BYTES_MIN
 from tests.store.driver import Driver
 
 CONFIG = StoreConfig(segment_bytes=4_096, fresh_incarnation=99, retention_check_ms=1 << 40)
@@ -43,7 +42,7 @@ def batch_position(driver: Driver, number: int) -> int:
 
 
 def pass_by(driver: Driver) -> None:
-    driver.clock.run_for((PASS_S_MIN + 2) * SECOND_MS)
+    driver.clock.run_for((CONFIG.scrub_pass_s + 2) * SECOND_MS)
 
 
 @pytest.mark.parametrize("number", [0, 13, 29])
@@ -77,7 +76,7 @@ def test_a_part_that_is_good_again_is_forgotten() -> None:
 def test_a_pass_begins_once_in_an_hour_and_a_second_checks_a_bounded_part() -> None:
     driver = filled(replace(CONFIG, segment_bytes=1 << 20), count=400)
     first = driver.store.figures()["log_scrubbed_bytes_total"]
-    assert first <= 5 * (RATE_BYTES_MIN + 4_096)
+    assert first <= 5 * (CONFIG.scrub_bytes_min + 4_096)
     driver.clock.run_for(10 * SECOND_MS)
     end = driver.store.parts.segments.end
     assert driver.store.figures()["log_scrubbed_bytes_total"] <= end

@@ -134,7 +134,7 @@ def test_no_body_raises_and_a_request_has_one_outcome(code: int, body: bytes, se
     assert (len(commands) > 0) != (len(replies(conn)) > 0)
 
 
-@pytest.mark.parametrize("code", [30025, 30026, 30027, 30028])
+@pytest.mark.parametrize("code", [30025, 30026, 30027, 30028, 30030])
 def test_an_ordinary_node_does_not_know_these_requests(code: int) -> None:
     conn = connection()
     assert conn.receive(request(code, FIELDS, ERAS), 1) == []
@@ -144,7 +144,7 @@ def test_an_ordinary_node_does_not_know_these_requests(code: int) -> None:
 
 
 def test_the_port_of_a_replica_knows_no_others() -> None:
-    assert sorted(REPLICA_READERS) == [30025, 30027]
+    assert sorted(REPLICA_READERS) == [30025, 30027, 30030]
     assert set(REPLICA_READERS).isdisjoint(READERS)
     for code in (codes.PULL, codes.GET_ROUTE, codes.GREET_NODE, codes.LOG_BYTES, codes.GET_CONTROLLER):
         conn = leader()

@@ -1,0 +1,208 @@
+"""A damaged part of the log that is written again: with the good bytes around it, into a new file that takes the file's place.
+
+start: bytes before the part --> add: bytes of another replica --> finish: bytes behind it -> sync -> rename
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock, File
+from domain.replication.ports import DamagedPart, ReplicaDataError
+from store.log import batch
+from store.log.segment import Segment, Segments
+from store.turns import Turns
+
+_COPY_BYTES: Final = 256 * 1024
+_COPY_COST: Final = 4_096
+"""Cost of one such copy in visits (`store.turns.COST_MAX`): one a turn."""
+_SECTOR_BYTES: Final = 4_096
+
+Ended = Callable[[Failure | None], None]
+
+
+@final
+class SegmentMending:
+    """`domain.replication.ports.Mending` of one part of one segment.
+
+    position   Mending.position
+    end        Mending.end
+    _segment   the segment whose file has the part; None: no file has it, and it becomes one
+    _base      position of the first byte of the new file
+    _epoch     epoch of the batches of the file, -1: not known. An epoch begins with a file, so there is one
+    _least     epoch of the segment before; `_most`: of the one behind, -1: not known
+    """
+
+    def __init__(self, segments: Segments, clock: Clock, part: DamagedPart, mended: Callable[[int, int], None]) -> None:
+        """`mended(begin, end)` is called when the new file is in its place. Raises OSError."""
+        self._segments = segments
+        self._part = part
+        self._mended = mended
+        self._turns = Turns(clock)
+        self._file: File | None = None
+        self._syncing = False
+        self._ended = False
+        found = segments.around(part.begin)
+        self._segment = found if found is not None and part.begin < found.end else None
+        self._base = part.begin if self._segment is None else self._segment.base
+        self.position = part.begin
+        self.end = part.end if self._segment is None else min(part.end, self._segment.end)
+        self._least, self._epoch, self._most = self._epochs()
+
+    def _epochs(self) -> tuple[int, int, int]:
+        """(epoch of the file before, of this one, of the one behind) by the headers that are good; -1: not known."""
+        segments, own = self._segments, self._segment
+        before = max((each.base for each in segments.all if each.base < self._base), default=-1)
+        behind = min((each.base for each in segments.all if each.base >= self.end and each is not own), default=-1)
+        epoch = -1
+        for place in (self._base, self.end) if own is not None else ():
+            if not self._part.begin <= place < self.end:
+                epoch = max(epoch, self._epoch_at(place))
+        return self._epoch_at(before), epoch, self._epoch_at(behind)
+
+    def _epoch_at(self, position: int) -> int:
+        segment = self._segments.at(position) if position >= 0 else None
+        if segment is None:
+            return -1
+        found = batch.header(_bytes(segment, position, batch.HEADER_BYTES), position)
+        return -1 if found is None or found.is_gap else found.epoch
+
+    def start(self, ready: Ended) -> None:
+        """Mending.start."""
+        try:
+            self._file = self._segments.create(self._base)
+        except OSError as error:
+            ready(_failure("the new file cannot be made", error))
+            return
+        self._copy(self._base, self._part.begin, ready)
+
+    def _copy(self, begin: int, end: int, done: Ended) -> None:
+        steps = self._copied(begin, end)
+        self._turns.run(steps, lambda: done(None), lambda error: done(_failure("the segment cannot be copied", error)))
+
+    def _copied(self, begin: int, end: int) -> Iterator[int]:
+        """Write the bytes of the segment from `begin` to `end`; zeros for those that cannot be read, which stay damaged."""
+        for at in range(begin, end, _COPY_BYTES):
+            segment, file = self._segment, self._file
+            assert segment is not None
+            assert file is not None
+            size = min(_COPY_BYTES, end - at)
+            data = _bytes(segment, at, size)
+            file.append(data + bytes(size - len(data)))
+            yield _COPY_COST
+
+    def add(self, data: bytes) -> None:
+        """Mending.add."""
+        file = self._file
+        if self._ended or file is None:
+            return
+        taken = self._checked(data)
+        if not taken:
+            raise ReplicaDataError(f"there is nothing for {self.position} in what another replica has sent")
+        file.append(data[:taken])
+        self.position += taken
+
+    def _checked(self, data: bytes) -> int:
+        """How many bytes of `data` belong to this file: whole batches of one epoch, and at the end a filler."""
+        at = 0
+        while at < len(data):
+            place = self.position + at
+            front = data[at : at + batch.HEADER_BYTES]
+            if batch.is_filler(front):
+                return self._filled(place, at)
+            found = batch.header(front, place)
+            if found is None or found.is_gap or not batch.holds(data[at : at + found.size], found):
+                raise ReplicaDataError(f"what another replica has sent is not whole at {place}")
+            if place + found.size > self.end:
+                raise ReplicaDataError(f"the batch at {place} reaches over the end of the damaged part, {self.end}")
+            if self._epoch < 0 and self._least <= found.epoch and (self._most < 0 or found.epoch <= self._most):
+                self._epoch = found.epoch
+            elif found.epoch != self._epoch and self._segment is None and self.position + at > self._base:
+                self.end = place  # the next epoch begins with another file
+                return at
+            elif found.epoch != self._epoch:
+                raise ReplicaDataError(f"the batch at {place} is of epoch {found.epoch}, which cannot be there")
+            at += found.size
+        return at
+
+    def _filled(self, place: int, at: int) -> int:
+        """A filler ends the file. A part that has no file ends with it: what follows has a file of its own."""
+        behind = place + batch.FILLER_BYTES
+        if behind > self.end or (self._segment is not None and behind != self._segment.end):
+            raise ReplicaDataError(f"a filler cannot be at {place}")
+        self.end = behind
+        return at + batch.FILLER_BYTES
+
+    def finish(self, done: Ended) -> None:
+        """Mending.finish."""
+        assert self.position == self.end
+        behind = self.end if self._segment is None else self._segment.end
+        self._copy(self.end, behind, lambda failure: done(failure) if failure is not None else self._sync(behind, done))
+
+    def _sync(self, behind: int, done: Ended) -> None:
+        file = self._file
+        assert file is not None
+        self._syncing = True
+
+        def synced(error: OSError | None) -> None:
+            self._syncing = False
+            if error is not None or self._ended:
+                self._drop()
+                if error is not None and not self._ended:
+                    done(_failure("the new file cannot be synced", error))
+                return
+            done(self._put(behind))
+
+        file.sync(synced)
+
+    def _put(self, behind: int) -> Failure | None:
+        segment, segments = self._segment, self._segments
+        self._drop()
+        if segment is not None and (segment not in segments.all or segment.end != behind):
+            return Failure(ErrorCode.STORE_UNAVAILABLE, "the segment was deleted meanwhile")
+        try:
+            segments.put(self._base, behind)
+        except OSError as error:
+            return _failure("the new file cannot take the place of the damaged one", error)
+        self._ended = True
+        self._mended(self._part.begin, self.end)
+        return None
+
+    def _drop(self) -> None:
+        if self._file is not None and not self._syncing:
+            self._file.close()
+            self._file = None
+
+    def abandon(self) -> None:
+        """Mending.abandon. What the new file has is overwritten by the next attempt."""
+        if self._ended:
+            return
+        self._ended = True
+        self._turns.stop()
+        self._drop()
+        if not self._syncing:
+            try:
+                self._segments.discard(self._base)
+            except OSError:
+                return  # such a file is never used
+
+
+def _bytes(segment: Segment, position: int, size: int) -> bytes:
+    """At most `size` bytes of a segment; zeros where the disk cannot read them."""
+    at = position - segment.base
+    try:
+        return segment.file.read(at, min(size, segment.end - position))
+    except OSError:
+        if size <= _SECTOR_BYTES:
+            return bytes(min(size, segment.end - position))
+    parts = [
+        _bytes(segment, place, min(_SECTOR_BYTES, position + size - place))
+        for place in range(position, position + size, _SECTOR_BYTES)
+    ]
+    return b"".join(parts)
+
+
+def _failure(what: str, error: OSError) -> Failure:
+    return Failure(ErrorCode.STORE_UNAVAILABLE, f"{what}: {error.strerror or error}")

@@ -1,0 +1,93 @@
+"""The damaged parts of an open log, and what the log gives to other replicas that have damage of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain.ports import Clock
+from domain.replication.message import PART_BYTES_MAX, PartRefusal
+from domain.replication.ports import DamagedPart, PartRefusedError
+from store.log import batch
+from store.log.mending import SegmentMending
+from store.log.scrub import Scrubber
+from store.log.segment import Segments
+
+
+@final
+class MendableSegments:
+    """`domain.replication.ports.MendableLog` over the segments of a log, whose damage a scrubber finds."""
+
+    def __init__(
+        self, segments: Segments, scrubber: Scrubber, clock: Clock, confirmed: Callable[[], int], roll: Callable[[], None],
+        mended: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`confirmed()`: position below which all members have the log. `roll()`: appends go to another file from now on.
+        `mended()`: called when a part is whole again."""
+        self._segments = segments
+        self._scrubber = scrubber
+        self._clock = clock
+        self._confirmed = confirmed
+        self._roll = roll
+        self._told = mended
+
+    def damaged(self) -> Sequence[DamagedPart]:
+        """MendableLog.damaged."""
+        known = self._scrubber.damaged.values()
+        return [DamagedPart(each.begin, each.end) for each in known if each.end <= self._confirmed()]
+
+    def mend(self, part: DamagedPart) -> SegmentMending | None:
+        """MendableLog.mend."""
+        segment = self._segments.around(part.begin)
+        if segment is None:
+            self._scrubber.mended(part.begin)  # it was deleted
+            return None
+        if segment is self._segments.active:
+            self._roll()
+        if self._segments.busy(segment):
+            return None
+        return SegmentMending(self._segments, self._clock, part, self._mended)
+
+    def _mended(self, begin: int, end: int) -> None:
+        self._scrubber.mended(begin)
+        self._scrubber.suspect(begin)  # what follows in the same file may be damaged too
+        self._told()
+
+    def read_confirmed(self, position: int, end: int) -> bytes:
+        """MendableLog.read_confirmed."""
+        segments = self._segments
+        if position < segments.first:
+            raise PartRefusedError(PartRefusal.GONE)
+        end = min(end, self._confirmed())
+        segment = segments.at(position)
+        if segment is None or position >= end:
+            raise PartRefusedError(PartRefusal.NOT_CONFIRMED)
+        try:
+            data = segment.file.read(position - segment.base, min(PART_BYTES_MAX, min(end, segment.end) - position))
+            size = _whole(data, position)
+            if not size:
+                found = batch.header(data, position)
+                if found is not None and not found.is_gap and position + found.size <= min(end, segment.end):
+                    data = segment.file.read(position - segment.base, found.size)
+                    size = _whole(data, position)
+        except OSError as error:
+            self._scrubber.suspect(position)
+            raise PartRefusedError(PartRefusal.DAMAGED) from error
+        if not size:
+            self._scrubber.suspect(position)
+            raise PartRefusedError(PartRefusal.DAMAGED)
+        return data[:size]
+
+
+def _whole(data: bytes, position: int) -> int:
+    """How many bytes at the begin of `data`, the log from `position` on, are whole batches, with the filler behind them."""
+    at = 0
+    while at < len(data):
+        front = data[at : at + batch.HEADER_BYTES]
+        if batch.is_filler(front):
+            return at + batch.FILLER_BYTES
+        found = batch.header(front, position + at)
+        if found is None or found.is_gap or not batch.holds(data[at : at + found.size], found):
+            return at
+        at += found.size
+    return at
