@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask
+from tests.interop.killed_clients import Client
 from tests.interop.node import Node
-from tests.interop.test_kill import Client
 
 
 def make_lite_group(node: Node, group: str, topic: str, orderly: bool = True, **attributes: str) -> None:
