@@ -17,11 +17,12 @@ JOIN_S = 60.0
 class PahoSender:
     """Publishes one message after the other; paho repeats what was not acknowledged.
 
-    acknowledged  what was answered by PUBACK
+    sent  as `Senders.sent`
     """
 
     def __init__(self, gateway: Node, topic: str, pause_s: float) -> None:
-        self.acknowledged: list[Acknowledged] = []
+        self._acknowledged: list[Acknowledged] = []
+        self.sent = {"MQTT QoS 1, connected again by paho": self._acknowledged}
         self._topic = topic
         self._pause_s = pause_s
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=f"sender of {topic}", clean_session=False)
@@ -48,7 +49,7 @@ class PahoSender:
 
     def each_has_sent_since(self, since_s: float, count: int) -> bool:
         """As `Senders.each_has_sent_since`."""
-        return len(self.acknowledged) >= count and self.acknowledged[-count].asked_s >= since_s
+        return len(self._acknowledged) >= count and self._acknowledged[-count].asked_s >= since_s
 
     def _send(self) -> None:
         number = 0
@@ -59,4 +60,4 @@ class PahoSender:
             while not told.is_published() and not self._ended.is_set():
                 time.sleep(0.002)
             if told.is_published():
-                self.acknowledged.append(Acknowledged(body, asked_s, time.monotonic()))
+                self._acknowledged.append(Acknowledged(body, asked_s, time.monotonic()))
