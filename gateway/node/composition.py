@@ -72,6 +72,8 @@ class StoreSide:
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
     epoch          in which this node leads its store group; 0: the store is no replica
+    over           why this node leads no more; "": it leads, or it is no replica
+    over           why this node leads no more; "": it leads, or it is no replica
     replica        tells how the store is replicated; None: it keeps its log alone
     """
 
@@ -85,6 +87,7 @@ class StoreSide:
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
     epoch: int = 0
+    over: Callable[[], str] = lambda: ""
     replica: ReplicaView | None = None
 
 

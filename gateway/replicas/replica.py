@@ -74,6 +74,7 @@ class ReplicaLife:
     """One life of a replica.
 
     leading   its leadership; None while it follows
+    promoted  its store from the promotion on, before it may serve too; None while it follows
     why       why it is in no store group yet, or what ended this life; "": neither
     """
 
@@ -85,6 +86,7 @@ class ReplicaLife:
         """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
         `repairs`: counts what is repaired."""
         self.leading: Leading | None = None
+        self.promoted: LeaderStore | None = None
         self.why = "no controller answers"
         self._follower = follower
         self._leader_log: LeaderLog | None = None
@@ -296,6 +298,7 @@ class ReplicaLife:
         except (OSError, StoreError) as error:
             self._end(f"this replica was elected and cannot lead: {error}")
             return
+        self.promoted = promoted
         self._leader_log = led = promoted.replica
         self._epoch = group.leader_epoch
         self._promoting = None

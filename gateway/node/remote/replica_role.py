@@ -148,7 +148,10 @@ class ReplicaRole(AloneRole):
         place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner)
 
         def over(reason: str) -> None:
-            if not elected.done():
+            led = None if self.replica is None else self.replica.promoted
+            if led is not None and not elected.done():
+                elected.set_result(led)  # it is opened, closed and followed by another life, as if it had served
+            elif not elected.done():
                 elected.set_exception(StoreError(reason))
             self._over()
 
@@ -159,7 +162,9 @@ class ReplicaRole(AloneRole):
         )  # fmt: skip
         replica.start()
         led = await elected
-        return StoreSide(store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, replica=replica)
+        return StoreSide(
+            store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why, replica=replica
+        )
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: `lead` begins."""

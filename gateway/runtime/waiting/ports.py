@@ -14,7 +14,7 @@ from gateway.runtime.waiting.listeners import ClosedListeners, ResettingListener
 from gateway.runtime.waiting.startup_admin import StartupAdmin
 
 
-class _Waiting(Protocol):
+class _PortsKept(Protocol):
     """Some of the ports."""
 
     def stop(self) -> None:
@@ -48,7 +48,7 @@ class WaitingPorts:
         streams = clients.values()
         is_follower = waiting is WaitingFor.ELECTION
         datagrams = [(clients[name], refusals[name]) for name in refusals if is_follower and name in clients]
-        self._parts: list[_Waiting] = [
+        self._parts: list[_PortsKept] = [
             ResettingListeners(streams if waiting is WaitingFor.OTHER_STORE else (), loop),
             ClosedListeners(streams if is_follower else ()),
             RefusedDatagrams(datagrams, loop),
