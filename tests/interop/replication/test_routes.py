@@ -10,7 +10,7 @@ import pytest
 from gateway.client.answer import ClientError
 from gateway.client.client import Client
 from tests.interop.node import Node
-from tests.interop.replication.group import StoreGroupNodes, post
+from tests.interop.replication.group import StoreGroupNodes, post, registering_at
 from tests.patience import until
 
 pytestmark = pytest.mark.interop
@@ -36,9 +36,7 @@ def address(node: Node) -> str:
 def test_routes_name_the_leader_and_who_leads_next(tmp_path: Path) -> None:
     names = Node(tmp_path / "names", "--roles", "nameserver", verb="run")
     with names:
-        settings = tmp_path / "replica.toml"
-        nameserver = f"127.0.0.1:{names.port('nameserver')}"
-        settings.write_text(f'[registration]\nnameservers = ["{nameserver}"]\n')
+        settings = registering_at(names, tmp_path / "replica.toml")
         with StoreGroupNodes(tmp_path, 2, "--config", str(settings)) as group:
             group.await_members(1, 2)
             gateway = group.gateway(tmp_path / "gateway")

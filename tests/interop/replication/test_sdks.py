@@ -1,6 +1,7 @@
 """The leader of a store group is killed under unmodified SDKs: Java (remoting of two versions, gRPC), Go (both), Python, Node.
 
-They are at a gateway, or have the addresses of all replicas: their name server ports by remoting, their gRPC ports by gRPC.
+They are at a gateway, or at the leader: by remoting through a name server apart, at which replicas register, by gRPC with the
+addresses of all replicas.
 Producers and consumers go on; transactions are ended or checked back; timers are on time, never early. The scenes are those of
 `tests/interop/test_kill.py`. `make soak` runs all of them.
 """
@@ -17,9 +18,10 @@ import pytest
 from tests.interop.grpc.java import compiled
 from tests.interop.grpc.test_go import client as grpc_go
 from tests.interop.killed_clients import Programmes, make_topics, results, running
+from tests.interop.node import Node
 from tests.interop.remoting.java import PROJECT, JavaClient, build
 from tests.interop.remoting.test_go import client as remoting_go
-from tests.interop.replication.group import StoreGroupNodes
+from tests.interop.replication.group import StoreGroupNodes, registering_at
 from tests.interop.workshop import CLIENTS, node_scripts
 from tests.store.faults.soak import SOAK
 
@@ -70,16 +72,22 @@ def told(tmp_path_factory: pytest.TempPathFactory, programmes: Programmes) -> Ca
 
 def played(place: str, programmes: Programmes, folder: Path) -> dict[str, str]:
     """Kill the leader under the clients of one place. `client:scene` -> its result."""
-    with StoreGroupNodes(folder, 2) as group:
+    with (
+        Node(folder / "names", "--roles", "nameserver", verb="run") as names,
+        StoreGroupNodes(folder, 2, "--config", str(registering_at(names, folder / "replica.toml"))) as group,
+    ):
         group.await_members(1, 2)
         leader = group.leader()
-        entries = [group.gateway(folder / "gateway")] if place == "gateway" else group.nodes
         make_topics(leader)
-        nameservers, endpoints = (
-            ";".join(f"127.0.0.1:{each.port(name)}" for each in entries) for name in ("nameserver", "grpc")
-        )
-        broker = f"127.0.0.1:{(entries[0] if place == 'gateway' else leader).port('remoting')}"
-        commands = programmes.commands(nameservers, broker, endpoints)
+        if place == "gateway":
+            nameserver = gateway = broker = group.gateway(folder / "gateway")
+            endpoints = [gateway]
+        else:
+            nameserver, broker, endpoints = names, leader, group.nodes
+        commands = programmes.commands(
+            f"127.0.0.1:{nameserver.port('nameserver')}", f"127.0.0.1:{broker.port('remoting')}",
+            ";".join(f"127.0.0.1:{each.port('grpc')}" for each in endpoints),
+        )  # fmt: skip
         with running({name: commands[name] for name in clients_at(place)}, folder / "homes") as clients:
             group.kill(leader)
             group.leader()
