@@ -13,7 +13,6 @@ from domain.event import Event
 from domain.replication.message import LogBytes
 from gateway.connection.client_connection import ClientConnection
 from gateway.rocketmq.dialer import WireUser
-from protocols.remoting import codes
 from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.replication import dispatch, form
 from tests.store.clock import VirtualClock, VirtualTimer
@@ -183,8 +182,7 @@ class SimConnection:
             self.connection.end()
             return
         for frame in self._decoder.feed(data):
-            read = dispatch.follow if frame.code == codes.FOLLOW else dispatch.held
-            commands = read(None, frame)  # type: ignore[arg-type]
+            commands = dispatch.READERS[frame.code](None, frame)  # type: ignore[arg-type]
             for command in commands:
                 assert isinstance(command, Command)
                 verbs = self._server.life.verbs()
