@@ -1,0 +1,185 @@
+"""A store group with proxies between its replicas, and between these and the controllers: what chaos happens to.
+
+Each replica's process is a controller and a gateway too; before them stands a gateway of its own. Replica 1 has a slow disk,
+replica 3 a small volume.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from domain.controller.group import StoreGroup
+from gateway.cluster.controllers import ClusterControllers
+from tests.interop.controller.controllers import until
+from tests.interop.node import Node, free_ports
+from tests.interop.replication.chaos.full_disk import SmallVolume
+from tests.interop.replication.chaos.proxy import LoopbackProxy
+from tests.interop.replication.chaos.slow_disk import SlowDisks
+from tests.interop.replication.logs import log_end, log_of
+
+COUNT: Final = 3
+SETTINGS: Final = {
+    "HEADGATE_STORE_SEGMENT_BYTES": str(1 << 20),
+    "HEADGATE_STORE_CHECKPOINT_BYTES": str(1 << 20),
+    "HEADGATE_STORE_CHECKPOINT_MS": "5000",
+    "HEADGATE_STORE_FREE_RATIO_MIN": "0.01",
+    "HEADGATE_STORE_PRESSURE_RATIO": "0",
+}
+HEAL_S: Final = 240.0
+
+
+class ChaosGroup:
+    """Three replicas, a gateway, and everything that can go wrong between them.
+
+    nodes     the replicas; `gateway` stands before them
+    follow    proxy before the replication port of each replica
+    control   (replica, controller) -> proxy
+    skipped   faults that are not possible here, and why
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.disks = SlowDisks(folder)
+        self.volume = SmallVolume(folder / "replica-3" / "data")
+        self.skipped = [each.missing for each in (self.disks, self.volume) if each.missing]
+        ports = [free_ports()["controller"] for _ in range(COUNT)]
+        self.controllers = [f"127.0.0.1:{port}" for port in ports]
+        self.follow: list[LoopbackProxy] = []
+        self.control: dict[tuple[int, int], LoopbackProxy] = {}
+        self.nodes: list[Node] = []
+        for number in range(COUNT):
+            ways = []
+            for at, port in enumerate(ports):
+                way = free_ports()["controller"]
+                self.control[number, at] = LoopbackProxy(way, port)
+                ways.append(f"127.0.0.1:{way}")
+            address = free_ports()["replication"]
+            environment = {
+                "HEADGATE_CONTROLLER_PEERS": json.dumps(self.controllers),
+                "HEADGATE_REPLICATION_CONTROLLERS": json.dumps(ways),
+                "HEADGATE_REPLICATION_ADDRESS": f"127.0.0.1:{address}",
+                **SETTINGS,
+                **(self.disks.environment("1") if number == 0 else {}),
+            }
+            node = Node(
+                folder / f"replica-{number + 1}", "--roles", "gateway,store,controller", f"--port=controller={ports[number]}",
+                verb="run", environment=environment,
+            )  # fmt: skip
+            node.choose_ports()
+            self.follow.append(LoopbackProxy(address, node.port("replication")))
+            self.nodes.append(node)
+        stores = ",".join(f"127.0.0.1:{node.port('remoting')}" for node in self.nodes)
+        self.gateway = Node(folder / "gateway", "--roles", "gateway", "--store", stores, verb="run")
+        self.running: set[Node] = set()
+        self.paused: set[Node] = set()
+
+    def __enter__(self) -> ChaosGroup:
+        try:
+            for node in self.nodes:
+                self.start(node)
+            until(lambda: len(self.members()) == COUNT, "all replicas are in sync", HEAL_S)
+            self.start(self.gateway)
+            until(lambda: self.serves(self.gateway), "the gateway serves", HEAL_S)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything."""
+        for node in list(self.running):
+            self.kill(node)
+        for proxy in self.proxies():
+            proxy.close()
+        self.volume.close()
+
+    def proxies(self) -> list[LoopbackProxy]:
+        """All of them."""
+        return [*self.follow, *self.control.values()]
+
+    def start(self, node: Node) -> None:
+        """Start without waiting."""
+        node.folder.mkdir(exist_ok=True)
+        node.spawn()
+        self.running.add(node)
+
+    def kill(self, node: Node) -> None:
+        """kill -9."""
+        self.running.discard(node)
+        self.paused.discard(node)
+        node.kill()
+
+    def pause(self, node: Node) -> None:
+        """SIGSTOP."""
+        node.signal(signal.SIGSTOP)
+        self.paused.add(node)
+
+    def resume(self, node: Node) -> None:
+        """SIGCONT."""
+        self.paused.discard(node)
+        if node in self.running:
+            node.signal(signal.SIGCONT)
+
+    def heal(self) -> None:
+        """All faults end."""
+        for proxy in self.proxies():
+            proxy.heal()
+        for node in list(self.paused):
+            self.resume(node)
+        if self.volume.is_full:
+            self.volume.free()
+        if not self.disks.missing:
+            self.disks.slow("1", 0)
+        for node in (*self.nodes, self.gateway):
+            self.revive(node)
+
+    def revive(self, node: Node) -> None:
+        """Start a node that was killed, or that has ended by itself: an operator's supervisor would."""
+        if node in self.running and node.ended():
+            self.kill(node)
+        if node not in self.running:
+            self.start(node)
+
+    def group(self) -> StoreGroup | None:
+        """The store group, by the word of the controllers; None while nobody tells."""
+        controllers = ClusterControllers(self.controllers, None, None)
+        try:
+            return controllers.group("broker-a")[0]
+        except Exception:  # whatever it is, it is asked again
+            return None
+        finally:
+            controllers.close()
+
+    def members(self) -> list[int]:
+        """Ids of the SyncStateSet."""
+        group = self.group()
+        return [] if group is None else list(group.in_sync)
+
+    def leader(self) -> Node | None:
+        """The replica that serves, if one does."""
+        for node in self.nodes:
+            if node in self.running and node not in self.paused and self.serves(node):
+                return node
+        return None
+
+    def serves(self, node: Node) -> bool:
+        """True when a node takes requests."""
+        try:
+            node.admin("/readyz")
+        except OSError:
+            return False
+        return True
+
+    def logs_equal(self) -> bool:
+        """True when all logs end at one place and are the same from where all of them begin."""
+        ends = {log_end(node) for node in self.nodes}
+        if len(ends) != 1:
+            return False
+        begin = max(min(int(each.name) for each in (node.data / "log").iterdir() if each.name.isdigit()) for node in self.nodes)
+        return len({log_of(node, begin, max(ends)) for node in self.nodes}) == 1
