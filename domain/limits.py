@@ -71,3 +71,5 @@ FRAME_NS: Final = 10_000_000_000
 """Time from the first byte of a frame to its last."""
 SECOND_NS: Final = 1_000_000_000
 MILLISECOND_NS: Final = 1_000_000
+CONTROLLERS_MAX: Final = 9
+"""Controllers of one group."""

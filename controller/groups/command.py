@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from controller.groups import octets
 from controller.groups.octets import OctetReader
+from domain.controller.book import SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -23,7 +24,8 @@ from domain.controller.change import (
 )
 
 VERSION: Final = 1
-KINDS: Final[dict[int, type[GroupChange]]] = {
+LogChange = GroupChange | SetControllers
+KINDS: Final[dict[int, type[LogChange]]] = {
     1: ApplyId,
     2: RegisterReplica,
     3: AlterSet,
@@ -31,6 +33,7 @@ KINDS: Final[dict[int, type[GroupChange]]] = {
     5: CleanReplicas,
     6: SetMinInSync,
     7: RecoverGroup,
+    8: SetControllers,
 }
 """Numbers in the log: a number that was used is never another kind's."""
 _KIND_OF: Final = {change: kind for kind, change in KINDS.items()}
@@ -42,23 +45,24 @@ _FORMS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[OctetReader], ob
     "tuple[int, ...]": (octets.numbers, OctetReader.numbers),
     "tuple[SetMember, ...]": (octets.members, OctetReader.members),
     "tuple[ReplicaReport, ...]": (octets.reports, OctetReader.reports),
+    "ControllerBook": (octets.book, OctetReader.book),
 }
 """Annotation of a field -> how it is written and read."""
 
 
-def encode(change: GroupChange) -> bytes:
+def encode(change: LogChange) -> bytes:
     """A change within its limits (bounds.py) -> a command."""
     return bytes((VERSION, _KIND_OF[type(change)])) + b"".join(
         _FORMS[str(each.type)][0](getattr(change, each.name)) for each in fields(change)
     )
 
 
-def decode(data: bytes) -> GroupChange:
+def decode(data: bytes) -> LogChange:
     """A command -> the change. Raises ValueError for bytes that `encode` did not write, and for those of a later version."""
     if len(data) < 2 or data[0] != VERSION or data[1] not in KINDS:
         raise ValueError(f"no command of version {VERSION}: {data[:2].hex()}")
     reader = OctetReader(data, 2)
-    form: Callable[..., GroupChange] = KINDS[data[1]]
+    form: Callable[..., LogChange] = KINDS[data[1]]
     change = form(*(_FORMS[str(each.type)][1](reader) for each in fields(KINDS[data[1]])))
     reader.finish()
     return change

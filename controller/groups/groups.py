@@ -1,4 +1,4 @@
-"""The state machine that the controllers replicate: the store groups of all clusters."""
+"""The state machine that the controllers replicate: the store groups of all clusters, and who the controllers are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from controller.groups import election, membership, recovery, registration
 from controller.groups.bounds import is_within
 from controller.groups.ruling import Ruling
 from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.book import ControllerBook, SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -38,11 +39,13 @@ class StoreGroups:
 
     floor   highest epoch of any group that was removed: a group that comes back under its name begins there, so that no
             replica of the one before takes an election for an old one
+    book    the controllers, when their number was changed while they ran
     """
 
-    __slots__ = ("_groups", "floor")
+    __slots__ = ("_groups", "book", "floor")
 
-    def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0) -> None:
+    def __init__(self, groups: Iterator[StoreGroup] | None = None, floor: int = 0, book: ControllerBook | None = None) -> None:
+        self.book = book or ControllerBook()
         self._groups = {each.name: each for each in groups or ()}
         self.floor = floor
 
@@ -62,6 +65,13 @@ class StoreGroups:
         """The id that a new replica of a group applies for."""
         group = self._groups.get(name)
         return group.next_id if group is not None else FIRST_ID
+
+    def set_controllers(self, change: SetControllers) -> GroupAnswer:
+        """Take the next book; another one is refused with OLD_BOOK."""
+        if change.book.number != self.book.number + 1:
+            return GroupAnswer(GroupRefusal.OLD_BOOK, None)
+        self.book = change.book
+        return GroupAnswer(None, None)
 
     def apply(self, change: GroupChange) -> GroupAnswer:
         """Make a change, or refuse it; the answer has the group as it is afterwards."""

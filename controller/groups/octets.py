@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar, final
 
+from domain.controller.book import ControllerBook, ControllerPlace
 from domain.controller.group import ReplicaReport, SetMember
 
 _COUNT: Final = struct.Struct(">H")
@@ -48,6 +49,11 @@ def reports(values: Iterable[ReplicaReport]) -> bytes:
             for each in values
         ]
     )
+
+
+def book(value: ControllerBook) -> bytes:
+    """The controllers."""
+    return number(value.number) + _listed([text(each.address) + number(each.node) for each in value.places])
 
 
 def _listed(items: list[bytes]) -> bytes:
@@ -107,6 +113,10 @@ class OctetReader:
         return self.list_of(
             lambda: ReplicaReport(self.number(), self.text(), self.number(), self.number(), self.number()),
         )
+
+    def book(self) -> ControllerBook:
+        """The controllers."""
+        return ControllerBook(self.number(), self.list_of(lambda: ControllerPlace(self.text(), self.number())))
 
     def _take(self, size: int) -> bytes:
         end = self._at + size

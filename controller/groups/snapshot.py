@@ -1,5 +1,7 @@
 """The state machine as bytes: version 1 | floor 8 | number of groups 2 | the groups in their order (octets.py).
 
+Version 2 has the book of the controllers behind the version. It is written from the first change of their number on.
+
 group    cluster | name | next id | leader | leader epoch | members | set epoch | least | list of replicas
 replica  id | node | address | incarnation | learner | epoch | position | heir of
 
@@ -16,12 +18,14 @@ from controller.groups.octets import OctetReader
 from domain.controller.group import StoreGroup, StoreReplica
 
 VERSION: Final = 1
+VERSION_WITH_BOOK: Final = 2
 
 
 def snapshot(groups: StoreGroups) -> bytes:
     """The whole state."""
     found = [_group(each) for each in groups]
-    return b"".join((bytes((VERSION,)), octets.number(groups.floor), len(found).to_bytes(2, "big"), *found))
+    front = bytes((VERSION_WITH_BOOK,)) + octets.book(groups.book) if groups.book.number else bytes((VERSION,))
+    return b"".join((front, octets.number(groups.floor), len(found).to_bytes(2, "big"), *found))
 
 
 def restore(data: bytes) -> StoreGroups:
@@ -31,13 +35,14 @@ def restore(data: bytes) -> StoreGroups:
     """
     if not data:
         return StoreGroups()
-    if data[0] != VERSION:
+    if data[0] not in (VERSION, VERSION_WITH_BOOK):
         raise ValueError(f"a snapshot of version {data[0]}")
     reader = OctetReader(data, 1)
+    book = reader.book() if data[0] == VERSION_WITH_BOOK else None
     floor = reader.number()
     found = reader.list_of(lambda: _read_group(reader))
     reader.finish()
-    return StoreGroups(iter(found), floor)
+    return StoreGroups(iter(found), floor, book)
 
 
 def _group(group: StoreGroup) -> bytes:

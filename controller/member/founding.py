@@ -30,8 +30,7 @@ class Founding:
 
     def heard(self, address: str, greeting: MemberIdentity) -> frozenset[int]:
         """Somebody has answered at `address`. Returns the founders when the group has just become known, else nobody."""
-        if address in self._addresses:
-            self._heard[address] = greeting
+        self._heard[address] = greeting
         return self.told(greeting)
 
     def told(self, greeting: MemberIdentity) -> frozenset[int]:
@@ -43,6 +42,15 @@ class Founding:
             return frozenset()
         self.identity = self.identity._replace(founders=founders)
         return founders
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where the controllers are, as far as this one knows."""
+        return self._addresses
+
+    def follow(self, addresses: Sequence[str]) -> None:
+        """The controllers are at these addresses from now on. Who answers elsewhere still gets what is sent to it."""
+        self._addresses = tuple(addresses)
 
     def silent(self, address: str) -> None:
         """Nobody answers at `address` any more."""
@@ -68,14 +76,21 @@ class Founding:
         return {each.node: address for address, each in self._heard.items()}
 
     @property
+    def here(self) -> dict[str, int]:
+        """Address of a controller -> the identity that answers there. One of another group is not there."""
+        own = self.identity.founders
+        found = {each: self._heard[each] for each in self._addresses if each in self._heard}
+        return {address: each.node for address, each in found.items() if not each.founders or each.founders == own}
+
+    @property
     def missing(self) -> list[str]:
         """Addresses at which nobody answers."""
-        return [address for address in self._addresses if address not in self._heard]
+        return [address for address in self._addresses if address not in self.here]
 
     @property
     def nodes(self) -> frozenset[int]:
         """Who answers now."""
-        return frozenset(each.node for each in self._heard.values())
+        return frozenset(self.here.values())
 
     def _first(self) -> frozenset[int]:
         """The founders, when this controller is the one to found."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, final
 
 from controller.groups import command
@@ -12,7 +12,8 @@ from controller.groups.groups import StoreGroups
 from controller.groups.snapshot import restore, snapshot
 from controller.member.ports import Peers
 from controller.member.proposals import ChangeDone, Proposals
-from controller.member.replacement import replacement
+from controller.member.replacement import MemberChange, replacement
+from controller.member.reshaping import begun, reshaped, settled, unfinished, with_controller, without_controller
 from controller.peers import message_bytes
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import Persisted, RaftStorage
@@ -22,6 +23,7 @@ from controller.raft.refusal import RaftRefusal, SafetyError
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
 from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.book import ControllerBook, SetControllers
 from domain.controller.change import GroupChange
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
@@ -129,6 +131,14 @@ class ControllerMember:
         found = self._raft.configuration
         return tuple(sorted(found.learners - found.outgoing))
 
+    @property
+    def changing(self) -> str:
+        """The change of members that is under way, for people; "": none is."""
+        book, configuration = self.groups.book, self._raft.configuration
+        if book.number:
+            return unfinished(book, configuration)
+        return "a controller is taken in" if configuration.is_joint or configuration.learners else ""
+
     def start(self) -> None:
         """Begin to take part."""
         self._tick()
@@ -164,6 +174,29 @@ class ControllerMember:
         if not is_within(change):
             done(GroupAnswer(GroupRefusal.INVALID, self.groups.group(change.group)))
             return
+        self._propose(change, done)
+
+    def add_controller(self, address: str, seeds: Sequence[str], heard: Mapping[str, int], done: ChangeDone) -> None:
+        """Take one more controller into the book; `follow_book` makes it a voter. Raises ValueError, which says why not.
+
+        seeds   addresses of the settings
+        heard   address -> identity that answers there
+        """
+        book = begun(self.groups.book, seeds, heard, self._raft.configuration)
+        self._put_book(with_controller(book, address, self._raft.configuration), done)
+
+    def remove_controller(self, address: str, seeds: Sequence[str], heard: Mapping[str, int], done: ChangeDone) -> None:
+        """Take a controller out of the book, as `add_controller`; it votes no more when `follow_book` is through."""
+        book = begun(self.groups.book, seeds, heard, self._raft.configuration)
+        self._put_book(without_controller(book, address, heard, self._raft.configuration), done)
+
+    def _put_book(self, book: ControllerBook, done: ChangeDone) -> None:
+        if book.number == self.groups.book.number:
+            done(GroupAnswer(None, None))  # it is so already
+        else:
+            self._propose(SetControllers(book), done)
+
+    def _propose(self, change: command.LogChange, done: ChangeDone) -> None:
         entry = self._raft.propose(command.encode(change))
         if isinstance(entry, RaftRefusal):
             done(GroupAnswer(_REFUSALS.get(entry, GroupRefusal.NOT_LEADING), None))
@@ -189,8 +222,36 @@ class ControllerMember:
         if not self.leads:
             return
         wanted = replacement(self._raft.configuration, there, complete)
-        if wanted is None:
+        if wanted is not None:
+            self._change_members(wanted)
+
+    def follow_book(self, heard: Mapping[str, int]) -> None:
+        """Go towards the book, one step; `heard`: address -> identity. Does nothing on a member that does not lead.
+
+        A leader that is to go hands the leadership over first.
+        """
+        book, configuration = self.groups.book, self._raft.configuration
+        if not self.leads or not book.number:
             return
+        places = {heard.get(each.address, each.node) for each in book.places}
+        if self.node not in places:
+            heirs = sorted(places & configuration.voters & set(heard.values()))
+            if heirs and not configuration.is_joint:
+                self._do(lambda: self._hand_over(heirs[0]))
+            return
+        found = settled(configuration, book, heard)
+        if found is not None:
+            self._put_book(found, _unheard)
+            return
+        wanted = reshaped(configuration, book, heard)
+        if wanted is not None:
+            self._change_members(wanted)
+
+    def _hand_over(self, heir: int) -> None:
+        if self._raft.transfer(heir) is None:
+            log.warning("controllers: this one is to go, and hands the leadership over to %s", heir)
+
+    def _change_members(self, wanted: MemberChange) -> None:
         refusal = self._raft.change(wanted.voters, wanted.learners)
         if isinstance(refusal, LogEntry):
             log.warning("controllers: voters %s, learners %s", sorted(wanted.voters), sorted(wanted.learners))
@@ -267,8 +328,12 @@ class ControllerMember:
         answer: GroupAnswer | None = None
         if entry.kind is EntryKind.COMMAND:
             change = command.decode(entry.data)
-            answer = self.groups.apply(change)
-            self.applied(change, answer)
+            if isinstance(change, SetControllers):
+                answer = self.groups.set_controllers(change)
+                log.warning("controllers: from now on they are %s", ", ".join(self.groups.book.addresses))
+            else:
+                answer = self.groups.apply(change)
+                self.applied(change, answer)
         self._proposals.committed(entry, answer)
 
     def _lose_reads(self, tickets: list[int]) -> None:
@@ -286,6 +351,10 @@ class ControllerMember:
 def _groups_of(data: bytes) -> StoreGroups:
     """The store groups of a snapshot; none before the first."""
     return restore(data) if data else StoreGroups()
+
+
+def _unheard(_answer: GroupAnswer | None) -> None:
+    """Whether the book has taken an identity is seen in the book."""
 
 
 def _nobody(_change: GroupChange, _answer: GroupAnswer) -> None:

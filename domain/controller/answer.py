@@ -30,6 +30,7 @@ class GroupRefusal(Enum):
     ALIVE = "a replica that would be removed is alive, or leads"
     NOT_TYPED = "the name of the store group is not written once more as it is"
     MEMBER_COMES_BACK = "a member of the SyncStateSet is there: an election loses nothing, ask for that"
+    OLD_BOOK = "the controllers have changed in between"
     LAST_MEMBER = "no replica would remain that has all records"
 
 

@@ -15,11 +15,13 @@ class GreetController(Command):
 
     node       identity of its log
     founders   identities of the first voters of its group, ascending; empty: it knows of no group
+    book       addresses of all controllers, when their number has been changed (domain/controller/book.py); empty: unknown
     """
 
     ticket: object
     node: int
     founders: tuple[int, ...]
+    book: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class ControllerGreeted(Event):
     ticket: object
     node: int
     founders: tuple[int, ...]
+    book: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

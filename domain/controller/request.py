@@ -126,6 +126,8 @@ class ControllerFound(Event):
     learners  identities of those who only get the log
     places    identity -> host:port at which it answers, of those that this one reaches
     failure   why it takes part in nothing; "": it takes part, or waits for its group
+    book      host:port of all controllers, as it knows them
+    changing  the change of members that is under way, for people; "": none is
     """
 
     ticket: object
@@ -137,6 +139,8 @@ class ControllerFound(Event):
     learners: Sequence[int]
     places: Mapping[int, str]
     failure: str
+    book: Sequence[str] = ()
+    changing: str = ""
 
 
 @dataclass(slots=True)

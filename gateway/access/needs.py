@@ -22,6 +22,7 @@ from domain.admin import replica as replica_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
+from domain.controller import book as controller_book
 from domain.controller import peer as controller_peer
 from domain.controller import request as controller_request
 from domain.filter.path import path_of
@@ -238,6 +239,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     broker_admin.ChangeNodePolicy: _cluster(UPDATE),
     broker_admin.QueryNodePolicy: _cluster(GET),
     controller_request.ChangeGroup: _cluster(UPDATE),
+    controller_book.ChangeControllers: _cluster(UPDATE),
     controller_request.QueryGroups: _cluster(GET),
     controller_request.ListStoreGroups: _cluster(GET),
     controller_request.QueryController: _cluster(GET),

@@ -31,6 +31,9 @@ KEY = Annotated[str, typer.Option("--key-file", help="File with NAME:PASSWORD of
 CA = Annotated[str, typer.Option("--ca", help="PEM file: connections use TLS.")]
 GROUP = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the store group, as broker-a.")]
 REPLICA = Annotated[int, typer.Argument(metavar="REPLICA", min=1, help="Number of the replica, as in the table of status.")]
+CONTROLLER = Annotated[
+    str, typer.Option("--controller-address", metavar="HOST:PORT", help="A controller that is added or removed.")
+]
 HERE = "127.0.0.1:9878"
 
 
@@ -84,24 +87,79 @@ def move(group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: 
 
 
 @cluster.command()
+def add(
+    group: Annotated[str, typer.Argument(metavar="[GROUP]", help="Store group that gets a replica.")] = "",
+    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port replication of the new replica.")] = "",
+    learner: Annotated[bool, typer.Option("--learner", help="The replica gets the log and is never elected.")] = False,
+    controller_address: CONTROLLER = "",
+    seconds: Annotated[float, typer.Option(min=0, help="Seconds to wait until a controller votes.")] = 60,
+    at: AT = HERE, key_file: KEY = "", ca: CA = "",
+) -> None:  # fmt: skip
+    """Add a replica: print its configuration. Add a controller, which runs already: it votes afterwards.
+
+    Examples: headgate cluster add broker-a --address 10.0.0.4:10912 > replica.toml
+
+              headgate cluster add --controller-address 10.0.0.8:9878
+
+    Exit status: 0 done, 1 the controller does not vote within the time, 2 refused.
+    """
+    from domain.errors import ConfigError
+    from gateway.cluster import membership
+
+    if bool(group) == bool(controller_address) or bool(group) != bool(address):
+        raise ConfigError("name a store group and --address of its new replica, or --controller-address of a new controller")
+    with _controllers(at, key_file, ca) as controllers:
+        if group:
+            raise typer.Exit(membership.add_replica(controllers, group, address, learner, typer.echo))
+        raise typer.Exit(membership.add_controller(controllers, controller_address, seconds, typer.echo))
+
+
+@cluster.command()
 def remove(
-    group: GROUP,
+    group: Annotated[str, typer.Argument(metavar="[GROUP]", help="Store group that loses replicas.")] = "",
     replicas: Annotated[list[int] | None, typer.Argument(metavar="REPLICA...", help="As in the table of status.")] = None,
     at: AT = HERE, key_file: KEY = "", ca: CA = "",
     whole: Annotated[bool, typer.Option("--all", help="All replicas: the store group goes.")] = False,
     even_living: Annotated[bool, typer.Option("--even-living", help="Remove replicas that are alive, too.")] = False,
+    controller_address: CONTROLLER = "",
+    seconds: Annotated[float, typer.Option(min=0, help="Seconds to wait until a controller votes no more.")] = 60,
 ) -> None:  # fmt: skip
-    """Forget replicas that are gone for good, or a whole store group. Their numbers are not given again.
+    """Forget replicas that are gone for good, or a whole store group; their numbers are not given again. Or a controller.
 
-    Example: headgate cluster remove broker-a 3
+    Examples: headgate cluster remove broker-a 3
+
+              headgate cluster remove --controller-address 10.0.0.8:9878
     """
     from domain.errors import ConfigError
-    from gateway.cluster import orders
+    from gateway.cluster import membership, orders
 
-    if bool(replicas) == whole:
+    if controller_address:
+        if group or replicas or whole:
+            raise ConfigError("name replicas of a store group to remove, or --controller-address of a controller, not both")
+        with _controllers(at, key_file, ca) as controllers:
+            raise typer.Exit(membership.remove_controller(controllers, controller_address, seconds, typer.echo))
+    if not group or bool(replicas) == whole:
         raise ConfigError("name the replicas to remove, or give --all for the whole store group")
     with _controllers(at, key_file, ca) as controllers:
         raise typer.Exit(orders.remove(controllers, group, replicas or (), even_living, typer.echo))
+
+
+@cluster.command("set")
+def set_group(
+    group: GROUP,
+    min_in_sync: Annotated[
+        int, typer.Option("--min-in-sync", min=0, metavar="N", help="Replicas that a send above flushed needs; 0: the default.")
+    ],
+    at: AT = HERE, key_file: KEY = "", ca: CA = "",
+) -> None:  # fmt: skip
+    """Change how many replicas have to be in sync for sends above flushed. It holds at once, until it is changed again.
+
+    Example: headgate cluster set broker-a --min-in-sync 2
+    """
+    from gateway.cluster import orders
+
+    with _controllers(at, key_file, ca) as controllers:
+        raise typer.Exit(orders.set_least(controllers, group, min_in_sync, typer.echo))
 
 
 @cluster.command()

@@ -98,6 +98,15 @@ class ClusterControllers:
         """Make a change; one whose fate is not known is asked for again."""
         return self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), asking.changed)
 
+    def change_controllers(self, address: str, remove: bool) -> str:
+        """Add or remove a controller -> "" when it is decided, else why not. Who votes follows: `seen` tells."""
+        fields = asking.changing_controllers(address, remove)
+        return self._led(codes.CHANGE_CONTROLLERS, b"", asking.controllers_changed, fields)
+
+    def controller(self, address: str) -> ControllerSeen:
+        """One controller."""
+        return self._see(address)
+
     def _see(self, address: str) -> ControllerSeen:
         try:
             return ControllerSeen(address, asking.controller_of(self._ask(address, codes.GET_CONTROLLER)), "")
@@ -117,14 +126,17 @@ class ClusterControllers:
             return []
         return [each.partition(":")[2] for each in fields.get("peers", "").split(";") if each]
 
-    def _led(self, code: int, body: bytes, read: Callable[[Frame], Answer | GroupRefusal | None]) -> Answer:
+    def _led(
+        self, code: int, body: bytes, read: Callable[[Frame], Answer | GroupRefusal | None],
+        fields: Mapping[str, str] | None = None,
+    ) -> Answer:  # fmt: skip
         """The answer of the controller that leads, as `read` understands it."""
         end = time.monotonic() + PATIENCE_S
         said: dict[str, str] = {}
         while True:
             for address in sorted(self.addresses, key=lambda each: each != self._leader):
                 try:
-                    found = read(self._ask(address, code, body=body))
+                    found = read(self._ask(address, code, fields, body))
                     said[address] = "has no majority" if found is None else "does not lead"
                     if found is not None and not isinstance(found, GroupRefusal) and not _does_not_lead(found):
                         self._leader = address

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
 from domain.controller.group import UNKNOWN, StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
@@ -53,6 +53,19 @@ def remove(controllers: ClusterControllers, name: str, replicas: Sequence[int], 
     if answer.refusal is not None:
         raise ConfigError(answer.refusal.value)
     say(f"store group {name} is removed" if answer.group is None else headline(answer.group))
+    return DONE
+
+
+def set_least(controllers: ClusterControllers, name: str, least: int, say: Say) -> int:
+    """Change `min_in_sync` of a group; 0: as follows from its replicas. Raises ConfigError for more than it has replicas."""
+    group, _ = controllers.group(name)
+    full = sum(not each.learner for each in group.replicas)
+    if least > full:
+        raise ConfigError(
+            f"store group {name} has {full} replicas that can be in sync: with {least} wanted sends above flushed are refused"
+        )
+    answer = controllers.change(SetMinInSync(name, least))
+    say(headline(_made(answer.refusal, answer.group)))
     return DONE
 
 

@@ -19,6 +19,7 @@ from controller.member.member import ControllerMember
 from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.book import ChangeControllers, ControllersChanged
 from domain.controller.change import ElectLeader, GroupChange, RecoverGroup
 from domain.controller.group import StoreGroup
 from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
@@ -67,7 +68,7 @@ class Controlling:
         self.member: ControllerMember | None = None
         self.elections: Elections | None = None
         self.grey: GreyMoves | None = None
-        self.greeted: Callable[[MemberIdentity], None] = _nobody
+        self.greeted: Callable[[MemberIdentity, tuple[str, ...]], None] = _nobody
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self._founding = founding
         self._addresses = [endpoint_text(host, port) for host, port in endpoints]
@@ -81,7 +82,7 @@ class Controlling:
             ChangeGroup: self._change, QueryGroups: self._query, QueryControllers: self._controllers, HearReplica: self._hear,
             ListStoreGroups: self._list, QueryController: self._this,
             QueryControllerSettings: self._query_settings, ChangeControllerSettings: self._change_settings,
-            GreetController: self._greet, TellController: self._tell,
+            GreetController: self._greet, TellController: self._tell, ChangeControllers: self._change_controllers,
         }  # fmt: skip
 
     def joined(self, member: ControllerMember, record: FiguresRecord) -> None:
@@ -119,6 +120,31 @@ class Controlling:
         else:
             alive = frozenset[int]() if answer.group is None else self._alive(answer.group)
             connection.answer(GroupChanged(command.ticket, answer, alive))
+
+    def _change_controllers(self, connection: ClientConnection, command: ChangeControllers) -> None:
+        member = self.member
+
+        def done(answer: GroupAnswer | None) -> None:
+            if answer is None:
+                connection.answer(Refused(command.ticket, _UNSURE))
+            else:
+                why = "" if answer.refusal is None else answer.refusal.value
+                connection.answer(ControllersChanged(command.ticket, answer.refusal, why))
+
+        if member is None or not member.leads:
+            done(GroupAnswer(GroupRefusal.NOT_LEADING, None))
+            return
+        change = member.remove_controller if command.remove else member.add_controller
+        try:
+            change(command.address, self._addresses, self._founding.here, done)
+        except ValueError as error:
+            connection.answer(ControllersChanged(command.ticket, GroupRefusal.INVALID, str(error)))
+
+    @property
+    def _book(self) -> tuple[str, ...]:
+        """Addresses of all controllers: those that they have agreed on, else those of the settings."""
+        agreed = () if self.member is None else self.member.groups.book.addresses
+        return agreed or tuple(self._addresses)
 
     def _alive(self, group: StoreGroup) -> frozenset[int]:
         return frozenset(each.id for each in self.heartbeats.live(group, self._now_ms()))
@@ -159,19 +185,19 @@ class Controlling:
     def _this(self, connection: ClientConnection, command: QueryController) -> None:
         member, own = self.member, self._founding.identity.node
         if member is None:
-            connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, ""))
+            connection.answer(ControllerFound(command.ticket, own, 0, False, 0, (), (), self._founding.places, "", self._book))
             return
         connection.answer(
             ControllerFound(
                 command.ticket, own, member.term, member.leads, member.leader, member.voters, member.learners,
-                self._founding.places, member.failure,
+                self._founding.places, member.failure, self._book, member.changing,
             )
         )  # fmt: skip
 
     def _controllers(self, connection: ClientConnection, command: QueryControllers) -> None:
-        """Every controller answers. Controllers are named n0, n1, … in the order of the settings, as Apache's are."""
+        """Every controller answers. Controllers are named n0, n1, … in their order, as Apache's are."""
         member = self.member
-        names = {address: f"n{at}" for at, address in enumerate(self._addresses)}
+        names = {address: f"n{at}" for at, address in enumerate(self._book)}
         leader = "" if member is None or not member.leader else names.get(self._founding.address_of(member.leader), "")
         peers = {name: address for address, name in names.items()}
         leads = member is not None and member.leads
@@ -233,14 +259,15 @@ class Controlling:
         connection.answer(Done(command.ticket))
 
     def _greet(self, connection: ClientConnection, command: GreetController) -> None:
-        self.greeted(MemberIdentity(command.node, frozenset(command.founders)))
-        own = self._founding.identity
-        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders))))
+        self.greeted(MemberIdentity(command.node, frozenset(command.founders)), command.book)
+        own, member = self._founding.identity, self.member
+        book = () if member is None else member.groups.book.addresses
+        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book))
 
     def _tell(self, _connection: ClientConnection, command: TellController) -> None:
         if self.member is not None:
             self.member.receive(command.data)
 
 
-def _nobody(_greeting: MemberIdentity) -> None:
+def _nobody(_greeting: MemberIdentity, _book: tuple[str, ...]) -> None:
     """Default of `Controlling.greeted`."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, final
 
 from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
-from domain.address import endpoint_text
+from domain.address import endpoint_of, endpoint_text
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
@@ -33,6 +33,7 @@ class ControllerLinks:
     """`controller.member.ports.Peers`, over remoting.
 
     founding   who answers where
+    book       addresses of all controllers, which greetings tell; empty while they are those of the settings
     founded    called once when the group becomes known
     greeted    called after each round of greetings
     """
@@ -42,13 +43,15 @@ class ControllerLinks:
         sign: Sign | None,
     ) -> None:  # fmt: skip
         self.founding = founding
+        self.book: tuple[str, ...] = ()
         self.founded: Founded = _nobody
         self.greeted: Callable[[], None] = _nothing
         self._clock = clock
-        self._links = {
-            endpoint_text(host, port): RemotingLink("controller", host, port, dialer, clock, entropy, sign, _refuse)
-            for host, port in endpoints
-        }
+        self._seeds = tuple(endpoint_text(*each) for each in endpoints)
+        self._hints: tuple[str, ...] = ()
+        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign, on_request=_refuse)
+        self._links: dict[str, RemotingLink] = {}
+        self.follow((), ())
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -68,15 +71,42 @@ class ControllerLinks:
         if link is not None:
             link.oneway(BrokerRequest(codes.TELL_CONTROLLER, {"to": str(to)}, data))
 
-    def told(self, greeting: MemberIdentity) -> None:
+    def follow(self, book: tuple[str, ...], members: Iterable[int]) -> None:
+        """Greet those in `book` from now on, or those of the settings while there is none.
+
+        members   identities that raft sends to: they are reached until they are no members any more
+        """
+        if book != self.book:
+            self._hints = ()
+        self.book = book
+        self.founding.follow(book or self._seeds)
+        kept = [where for node, where in self.founding.places.items() if node in members]
+        # One whose book is old finds the others by the settings, and by what greetings have told it.
+        wanted = list(dict.fromkeys((*(book or self._seeds), *self._hints, *kept)))
+        for gone in self._links.keys() - set(wanted):
+            self._links.pop(gone).close("it is no controller any more")
+            self.founding.silent(gone)
+        for address in wanted:
+            endpoint = endpoint_of(address)
+            if address not in self._links and endpoint is not None:
+                self._links[address] = self._made("controller", *endpoint)
+
+    def told(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
         """Another controller has greeted this one."""
+        self._hear(greeting, book)
         self._tell(self.founding.told(greeting))
+
+    def _hear(self, greeting: MemberIdentity, book: tuple[str, ...]) -> None:
+        """A controller of this group knows a book that this one does not have: ask there, too."""
+        own = self.founding.identity.founders
+        if book and book != self.book and (not own or greeting.founders == own):
+            self._hints = book
 
     def _greet(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + GREET_MS * MILLISECOND_NS, self._greet)
         own = self.founding.identity
-        for address, link in self._links.items():
-            request = BrokerRequest(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders))))
+        for address, link in list(self._links.items()):
+            request = BrokerRequest(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book))
             link.ask(request, partial(self._answered, address), ANSWER_MS)
         self.greeted()
 
@@ -85,11 +115,14 @@ class ControllerLinks:
             self.founding.silent(address)
             return
         try:
-            node, founders = peer.read(answer.fields() or {})
+            node, founders, book = peer.read(answer.fields() or {})
         except RequestError:
             self.founding.silent(address)
             return
-        self._tell(self.founding.heard(address, MemberIdentity(node, frozenset(founders))))
+        greeting = MemberIdentity(node, frozenset(founders))
+        self._hear(greeting, book)
+        if address in self._links:
+            self._tell(self.founding.heard(address, greeting))
 
     def _tell(self, founders: frozenset[int]) -> None:
         if founders:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, final
 
+from domain.address import endpoint_of
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.errors import Failure
-from domain.limits import MILLISECOND_NS
+from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
+from gateway.replicas.identity import KnownControllers
 from gateway.rocketmq.broker_request import BrokerRequest, Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, RemotingLink
@@ -30,6 +33,8 @@ ANSWER_MS: Final = 2_000
 _ROUNDS: Final = 2
 """How often each controller is asked for one answer before it is given up."""
 
+log: Final = logging.getLogger("headgate.replica")
+
 Heard = Callable[[StoreGroup], None]
 Changed = Callable[[GroupAnswer | None], None]
 
@@ -38,20 +43,25 @@ Changed = Callable[[GroupAnswer | None], None]
 class GroupControllers:
     """What one replica says to the controllers and hears from them.
 
+    The controllers of the settings are where it begins. The one that leads tells it who the controllers are by now.
+
     heard   called with the store group, whenever a controller has told how it is
     """
 
     def __init__(
         self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
-        sign: Sign | None,
+        sign: Sign | None, kept: KnownControllers | None = None,
     ) -> None:  # fmt: skip
+        """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told."""
         self.heard: Heard = _ignored
         self._cluster = cluster
         self._group = group
         self._clock = clock
-        self._links = [
-            RemotingLink("controller", host, port, dialer, clock, entropy, sign, self._noticed) for host, port in endpoints
-        ]
+        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign, on_request=self._noticed)
+        self._seeds = list(dict.fromkeys(endpoints))
+        self._kept = kept
+        self._known = list(dict.fromkeys((*self._seeds, *(() if kept is None else kept.read()))))
+        self._links = [self._made("controller", *each) for each in self._known]
         self._leads = 0
         self._address = ""
         self._report: Callable[[], ReplicaReport] | None = None
@@ -103,6 +113,36 @@ class GroupControllers:
 
         self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered)
 
+    def _learn(self) -> None:
+        """Ask the controller that leads who the controllers are. One that was removed does not know that it was."""
+
+        def answered(answer: Frame | Failure) -> None:
+            found = {} if isinstance(answer, Failure) else answer.fields() or {}
+            if self._closed or found.get("isLeader") != "true":
+                return
+            peers = [endpoint_of(each.partition(":")[2]) for each in found.get("peers", "").split(";") if each]
+            self._follow([each for each in peers if each is not None])
+
+        self._links[self._leads].ask(BrokerRequest(codes.GET_CONTROLLER_METADATA, {"group": self._group}), answered, ANSWER_MS)
+
+    def _follow(self, peers: Sequence[tuple[str, int]]) -> None:
+        """These are the controllers, besides those of the settings, which may come back."""
+        known = list(dict.fromkeys((*self._seeds, *peers)))[: len(self._seeds) + CONTROLLERS_MAX]
+        if known == self._known:
+            return
+        before = dict(zip(self._known, self._links, strict=True))
+        leads = self._known[self._leads]
+        self._links = [before.pop(each) if each in before else self._made("controller", *each) for each in known]
+        self._known = known
+        self._leads = known.index(leads) if leads in known else 0
+        for link in before.values():
+            link.close("it is no controller any more")
+        if self._kept is not None:
+            try:
+                self._kept.keep(peers)
+            except OSError as error:
+                log.warning("store group %s: where the controllers are cannot be written: %s", self._group, error)
+
     def _led(self, code: int, body: bytes, done: Callable[[Frame | None], None]) -> None:
         """Ask the controller that leads, as far as this replica knows, and the next one while it says that it does not."""
         left = _ROUNDS * len(self._links)
@@ -146,6 +186,7 @@ class GroupControllers:
         if self._closed:
             return
         self._looks = self._after(LOOK_MS, self._look)
+        self._learn()
         self.ask(lambda group, _known: self.heard(group) if group is not None and not self._closed else None)
 
     def _noticed(self, _name: str, frame: Frame, answer: AnswerBack) -> None:

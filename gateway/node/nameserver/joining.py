@@ -39,6 +39,7 @@ class GroupJoining:
         self._controlling = controlling
         self._storage = RaftDiskStorage(disk)
         self._beginning: Persisted | None = None
+        self._is_out = False
         links.founded = self._founded
         links.greeted = self._greeted
         controlling.greeted = links.told
@@ -94,5 +95,17 @@ class GroupJoining:
 
     def _greeted(self) -> None:
         self._begin()
-        if self._controlling.member is not None:
-            self._controlling.member.revise(self._founding.nodes, not self._founding.missing)
+        member = self._controlling.member
+        if member is None:
+            self._links.follow((), ())
+            return
+        book = member.groups.book
+        self._links.follow(book.addresses, member.members)
+        if not book.number:
+            member.revise(self._founding.nodes, not self._founding.missing)
+            return
+        member.follow_book(self._founding.here)
+        is_out = self._founding.address not in book.addresses and all(each.node != member.node for each in book.places)
+        if is_out and not self._is_out:
+            log.warning("controllers: this one was removed: %s go on without it. Stop it", ", ".join(book.addresses))
+        self._is_out = is_out

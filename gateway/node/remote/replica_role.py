@@ -40,7 +40,7 @@ from gateway.observe.health import Health
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.damaged_start import DamagedStart
 from gateway.replicas.enrolment import ReplicaPlace
-from gateway.replicas.identity import ReplicaIdentity
+from gateway.replicas.identity import KnownControllers, ReplicaIdentity
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
@@ -142,8 +142,9 @@ class ReplicaRole(AloneRole):
             raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
         identity = ReplicaIdentity(local.disk, entropy)
         controllers = GroupControllers(
-            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign
-        )
+            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign,
+            KnownControllers(local.disk),
+        )  # fmt: skip
         follower = await self._opened(
             lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
         )

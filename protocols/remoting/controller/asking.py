@@ -65,7 +65,24 @@ def controller_of(frame: Frame) -> ControllerFound:
         [_identity(each) for each in bean.texts(found, "learners")],
         places,
         bean.text(found, "failure"),
+        bean.texts(found, "book"),
+        bean.text(found, "changing"),
     )
+
+
+def changing_controllers(address: str, remove: bool) -> Mapping[str, str]:
+    """Ext fields of 30028."""
+    return {"address": address, "remove": "true" if remove else "false"}
+
+
+def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
+    """The answer to 30028: "" when it is made, else why not; NOT_LEADING: ask another one. None: it is not known, ask again."""
+    if frame.code == codes.SUCCESS:
+        return ""
+    name = (frame.fields() or {}).get("refusal", "")
+    if name == GroupRefusal.NOT_LEADING.name:
+        return GroupRefusal.NOT_LEADING
+    return frame.remark or name if name else None
 
 
 def heartbeat(

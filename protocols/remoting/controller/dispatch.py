@@ -27,4 +27,5 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.LIST_STORE_GROUPS: own.list_groups,
     codes.CHANGE_STORE_GROUP: own.change_group,
     codes.GET_CONTROLLER: own.controller,
+    codes.CHANGE_CONTROLLERS: own.change_controllers,
 }

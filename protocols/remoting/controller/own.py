@@ -1,7 +1,8 @@
-"""What nodes and tools of Headgate ask a controller: codes 30022 to 30024 (docs/protocols/remoting-extensions.md)."""
+"""What nodes and tools of Headgate ask a controller: codes 30022 to 30024, 30028 (docs/protocols/remoting-extensions.md)."""
 
 from __future__ import annotations
 
+from domain.controller.book import ChangeControllers, ControllersChanged
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -16,7 +17,7 @@ from protocols.remoting.client import Client
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.refusal import TABLE, refused
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Outcome, Ticket
+from protocols.remoting.ticket import Arguments, Outcome, Ticket
 
 
 def list_groups(_client: Client, frame: Frame) -> Outcome:
@@ -66,5 +67,20 @@ def _controller(_client: Client, ticket: Ticket, event: Event) -> bytes:
         "learners": [str(each) for each in event.learners],
         "places": {str(node): where for node, where in event.places.items()},
         "failure": event.failure,
+        "book": list(event.book),
+        "changing": event.changing,
     }
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found))
+
+
+def change_controllers(_client: Client, frame: Frame) -> Outcome:
+    """Request code 30028 -> ChangeControllers."""
+    args = Arguments(frame)
+    return (ChangeControllers(Ticket(frame, _controllers_changed), args.text("address"), args.flag("remove")),)
+
+
+def _controllers_changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ControllersChanged)
+    if event.refusal is None:
+        return ticket.reply(codes.SUCCESS)
+    return ticket.reply(TABLE[event.refusal], {"refusal": event.refusal.name}, remark=event.why)

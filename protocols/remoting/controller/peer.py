@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from domain.address import endpoint_of
 from domain.controller.peer import ControllerGreeted, GreetController, TellController
 from domain.event import Event
+from domain.limits import CONTROLLERS_MAX
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
@@ -14,13 +17,13 @@ from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, 
 FOUNDERS_MAX: Final = 64
 
 
-def fields(node: int, founders: tuple[int, ...]) -> dict[str, str]:
+def fields(node: int, founders: tuple[int, ...], book: Sequence[str] = ()) -> dict[str, str]:
     """The fields of a greeting and of its answer."""
-    return {"node": str(node), "founders": ",".join(map(str, founders))}
+    return {"node": str(node), "founders": ",".join(map(str, founders)), "book": ",".join(book)}
 
 
-def read(found: dict[str, str]) -> tuple[int, tuple[int, ...]]:
-    """(node, founders) of these fields. Raises RequestError."""
+def read(found: Mapping[str, str]) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+    """(node, founders, book) of these fields. Raises RequestError."""
     node = int64("node", found.get("node", ""))
     named = [each for each in found.get("founders", "").split(",") if each]
     if len(named) > FOUNDERS_MAX:
@@ -28,19 +31,22 @@ def read(found: dict[str, str]) -> tuple[int, tuple[int, ...]]:
     founders = tuple(int64("founders", each) for each in named)
     if node < 1 or any(each < 1 for each in founders):
         raise RequestError(codes.INVALID_PARAMETER, "identities of controllers are above 0")
-    return node, founders
+    book = tuple(each for each in found.get("book", "").split(",") if each)
+    if len(book) > CONTROLLERS_MAX or any(endpoint_of(each) is None for each in book):
+        raise RequestError(codes.INVALID_PARAMETER, "the book has addresses of controllers, HOST:PORT")
+    return node, founders, book
 
 
 def greet(_client: Client, frame: Frame) -> Outcome:
     """Request code 30020 -> GreetController."""
     args = Arguments(frame)
-    node, founders = read({"node": args.text("node"), "founders": args.text("founders", "")})
-    return (GreetController(Ticket(frame, _greeted), node, founders),)
+    given = {"node": args.text("node"), "founders": args.text("founders", ""), "book": args.text("book", "")}
+    return (GreetController(Ticket(frame, _greeted), *read(given)),)
 
 
 def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, ControllerGreeted)
-    return ticket.reply(codes.SUCCESS, fields(event.node, event.founders))
+    return ticket.reply(codes.SUCCESS, fields(event.node, event.founders, event.book))
 
 
 def tell(_client: Client, frame: Frame) -> Outcome:

@@ -28,6 +28,7 @@ TABLE: Final[dict[GroupRefusal, int]] = {
     GroupRefusal.ALIVE: codes.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
     GroupRefusal.NOT_TYPED: codes.CONTROLLER_INVALID_REQUEST,
     GroupRefusal.MEMBER_COMES_BACK: codes.CONTROLLER_MASTER_STILL_EXIST,
+    GroupRefusal.OLD_BOOK: codes.CONTROLLER_INVALID_REQUEST,
     GroupRefusal.LAST_MEMBER: codes.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
 }
 UNKNOWN_GROUP: Final[dict[int, int]] = {

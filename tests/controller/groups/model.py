@@ -105,8 +105,10 @@ class GroupModel:
         """Make a change as raft would: as bytes, on two state machines. Check what must hold of every change."""
         before = self.groups.group(GROUP)
         data = command.encode(change)
-        answer = self.groups.apply(command.decode(data))
-        assert self.mirror.apply(command.decode(data)) == answer
+        read = command.decode(data)
+        assert isinstance(read, GroupChange)
+        answer = self.groups.apply(read)
+        assert self.mirror.apply(read) == answer
         if self.random.random() < 0.1:
             self.mirror = snapshot.restore(snapshot.snapshot(self.groups))
         assert list(self.mirror) == list(self.groups)

@@ -11,6 +11,7 @@ from controller.groups import command, snapshot
 from controller.groups.bounds import is_within
 from controller.groups.groups import StoreGroups
 from domain.controller import change as changes
+from domain.controller.book import SetControllers
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -43,10 +44,10 @@ def test_a_command_is_read_as_it_was_written(change: GroupChange) -> None:
 
 
 def test_every_change_has_a_number_of_its_own() -> None:
-    assert {type(each) for each in CHANGES} == set(command.KINDS.values())
+    assert {type(each) for each in CHANGES} | {SetControllers} == set(command.KINDS.values())
     named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
-    assert named - {GroupChange} == set(command.KINDS.values())
-    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7]
+    assert named - {GroupChange} == set(command.KINDS.values()) - {SetControllers}
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_the_bytes_of_a_command_do_not_change() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
 from domain.errors import GatewayError
 from gateway.cluster import controllers as asked
 from gateway.cluster.commands import cluster
@@ -92,6 +92,7 @@ def test_move_has_another_member_lead(here: ScriptedControllers) -> None:
         (["remove", NAME], "name the replicas to remove, or give --all"),
         (["remove", NAME, "1", "--all"], "name the replicas to remove, or give --all"),
         (["remove", NAME, "1", "2", "--even-living"], "in sync are 1, 2"),
+        (["set", NAME, "--min-in-sync", "4"], "has 3 replicas that can be in sync"),
         (["recover", NAME, "3"], "give --accept-loss to go on"),
         (["recover", NAME, "3", "--accept-loss", "--name", "broker-b"], "'broker-b' is not the name"),
         (["recover", NAME, "3", "--accept-loss", "--name", NAME], "a member of the SyncStateSet is there"),
@@ -111,6 +112,13 @@ def test_remove_forgets_replicas_and_the_group(here: ScriptedControllers) -> Non
     assert "2 of 2 in sync" in out
     assert "is removed" in headgate(here, "remove", NAME, "--all", "--even-living")[1]
     assert list(here.groups) == []
+
+
+def test_set_changes_how_many_replicas_a_send_needs(here: ScriptedControllers) -> None:
+    code, out = headgate(here, "set", NAME, "--min-in-sync", "3")
+    assert (code, here.changes) == (0, [SetMinInSync(NAME, 3)])
+    assert "at least 3 wanted for sends above flushed" in out
+    assert "at least 2 wanted" in headgate(here, "set", NAME, "--min-in-sync", "0")[1]
 
 
 def _lost(here: ScriptedControllers) -> StoreGroups:

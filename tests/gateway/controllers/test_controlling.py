@@ -194,7 +194,7 @@ def test_every_controller_says_how_it_is_and_only_one_that_leads_lists_groups(wo
     assert event.places == {1: "a:1", 2: "b:1", 3: "c:1"}
     new = Broker(Controlling(Founding(MemberIdentity(7), ["a:1", "b:1", "c:1"]), ENDPOINTS, world.clock))
     new.ask(QueryController(2))
-    assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "")
+    assert new.take() == ControllerFound(2, 7, 0, False, 0, (), (), {}, "", ("a:1", "b:1", "c:1"))
     new.ask(ListStoreGroups(3))
     assert new.take().refusal is GroupRefusal.NOT_LEADING
 
@@ -320,7 +320,7 @@ def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: Worl
 
 def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
     heard: list[MemberIdentity] = []
-    world.controlling.greeted = heard.append
+    world.controlling.greeted = lambda identity, _book: heard.append(identity)
     broker = world.broker()
     broker.ask(GreetController(1, 9, (1, 2)))
     assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3))

@@ -23,13 +23,8 @@ class Controllers:
         ports = [free_ports()["controller"] for _ in range(count)]
         self.addresses = [f"127.0.0.1:{port}" for port in ports]
         peers = json.dumps(self.addresses)
-        self.nodes = [
-            Node(
-                folder / f"controller-{number}", "--roles", "controller", f"--port=controller={port}", verb="run",
-                environment={"HEADGATE_CONTROLLER_PEERS": peers},
-            )
-            for number, port in enumerate(ports)
-        ]  # fmt: skip
+        self._folder = folder
+        self.nodes = [self._node(number, port, peers) for number, port in enumerate(ports)]
 
     def __enter__(self) -> Controllers:
         for node in self.nodes:
@@ -40,6 +35,22 @@ class Controllers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for node in self.nodes:
             node.kill()
+
+    def _node(self, number: int, port: int, peers: str) -> Node:
+        return Node(
+            self._folder / f"controller-{number}", "--roles", "controller", f"--port=controller={port}", verb="run",
+            environment={"HEADGATE_CONTROLLER_PEERS": peers},
+        )  # fmt: skip
+
+    def another(self, *seeds: str) -> Node:
+        """Start one more controller, which looks for the others at `seeds`; it is not added yet."""
+        port = free_ports()["controller"]
+        address = f"127.0.0.1:{port}"
+        node = self._node(len(self.nodes), port, json.dumps([*seeds, address]))
+        self.nodes.append(node)
+        self.addresses.append(address)
+        node.start()
+        return node
 
     def leader(self, other_than: Node | None = None) -> Node:
         """The controller that leads, by its own word; waits until there is one."""

@@ -435,7 +435,22 @@ def test_what_cannot_be_read_is_refused(request_: bytes, code: int) -> None:
 
 
 def test_the_table_serves_what_it_says() -> None:
-    assert sorted(READERS) == [904, 1001, 1002, 1003, 1004, 1005, 1006, 1009, 1010, 1011, 1012, 1013, *range(30020, 30025)]
+    assert sorted(READERS) == [
+        904,
+        1001,
+        1002,
+        1003,
+        1004,
+        1005,
+        1006,
+        1009,
+        1010,
+        1011,
+        1012,
+        1013,
+        *range(30020, 30025),
+        30028,
+    ]
 
 
 def test_brokers_are_told_of_a_new_leader() -> None:

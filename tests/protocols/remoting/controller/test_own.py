@@ -9,6 +9,7 @@ import pytest
 from domain.command import Command
 from domain.controller import change as changes
 from domain.controller.answer import GroupAnswer, GroupRefusal
+from domain.controller.book import ChangeControllers, ControllersChanged
 from domain.controller.change import (
     AlterSet,
     ApplyId,
@@ -33,9 +34,10 @@ from domain.controller.request import (
 )
 from domain.event import Event
 from protocols.remoting import codes
-from protocols.remoting.controller import asking, change_form
+from protocols.remoting.controller import asking, change_form, peer
 from protocols.remoting.controller.notice import role_changed
 from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import RequestError
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to
 
 NAME = "broker-a"
@@ -139,7 +141,9 @@ def test_groups_are_listed_with_what_was_heard_of_their_replicas() -> None:
 def test_a_controller_says_how_it_is() -> None:
     assert isinstance(asked(codes.GET_CONTROLLER, b""), QueryController)
     big = (1 << 63) - 1
-    event = ControllerFound(None, big, 7, True, big, [3, big], [5], {3: "h1:9878", big: "h2:9878"}, "its log is damaged")
+    event = ControllerFound(
+        None, big, 7, True, big, [3, big], [5], {3: "h1:9878", big: "h2:9878"}, "its log is damaged", ["h1:9878"], "no"
+    )
     assert asking.controller_of(answered(codes.GET_CONTROLLER, b"", event)) == event
 
 
@@ -159,3 +163,24 @@ def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
     assert asking.told(frame) == GROUP
     apache = replace(GROUP, replicas=tuple(replace(each, incarnation="apache") for each in GROUP.replicas))
     assert asking.told(decoded(role_changed(apache, 7))) is None, "Apache's brokers read what they read before"
+
+
+def test_a_controller_is_added_and_removed() -> None:
+    body = b""
+    for remove in (False, True):
+        found = command_of(java(codes.CHANGE_CONTROLLERS, asking.changing_controllers("h4:9878", remove), body))
+        assert isinstance(found, ChangeControllers)
+        assert (found.address, found.remove) == ("h4:9878", remove)
+        made = ControllersChanged(None, None, "")
+        assert asking.controllers_changed(decoded(reply_to(found, made))) == ""
+        refused = ControllersChanged(None, GroupRefusal.INVALID, "one at a time")
+        assert asking.controllers_changed(decoded(reply_to(found, refused))) == "one at a time"
+        elsewhere = ControllersChanged(None, GroupRefusal.NOT_LEADING, "no")
+        assert asking.controllers_changed(decoded(reply_to(found, elsewhere))) is GroupRefusal.NOT_LEADING
+
+
+def test_a_greeting_tells_the_book() -> None:
+    assert peer.read(peer.fields(7, (1, 2), ("h1:9878", "h2:9878"))) == (7, (1, 2), ("h1:9878", "h2:9878"))
+    assert peer.read({"node": "7"}) == (7, (), ()), "as a controller of an earlier version says it"
+    with pytest.raises(RequestError):
+        peer.read({"node": "7", "book": "nowhere"})

@@ -1,0 +1,130 @@
+"""The number of controllers changes while they run: what an operator may ask for, and the steps that raft takes towards it.
+
+The book (domain/controller/book.py) is the goal, which is committed like any change. The leader then goes towards it: who is
+new becomes a learner, a learner that has caught up becomes a voter, who is not in the book any more goes. A new leader goes on
+where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from controller.member.replacement import MemberChange
+from controller.raft.configuration import Configuration
+from domain.address import endpoint_of
+from domain.controller.book import ControllerBook, ControllerPlace
+from domain.limits import CONTROLLERS_MAX
+
+
+def begun(book: ControllerBook, seeds: Sequence[str], heard: Mapping[str, int], configuration: Configuration) -> ControllerBook:
+    """The book that a first change starts from: the controllers of the settings, and who they are. Raises ValueError.
+
+    heard   address -> identity that answers there
+    """
+    if book.number:
+        return book
+    missing = [each for each in seeds if each not in heard]
+    unheard = sorted(configuration.voters - set(heard.values()))
+    if len(missing) > 1 or len(missing) != len(unheard):
+        raise ValueError(f"who is who is not known yet: {' and '.join(missing) or 'one of the controllers'} does not answer")
+    return ControllerBook(0, tuple(ControllerPlace(each, heard[each] if each in heard else unheard[0]) for each in seeds))
+
+
+def with_controller(book: ControllerBook, address: str, configuration: Configuration) -> ControllerBook:
+    """The book with one more. Raises ValueError, whose text says why not."""
+    if address in book.addresses:
+        return book
+    found = endpoint_of(address)
+    if found is None:
+        raise ValueError(f"{address!r} is no address: HOST:PORT of a controller is wanted, as in 10.0.0.5:9878")
+    under_way = unfinished(book, configuration)
+    if under_way:
+        raise ValueError(under_way)
+    if len(book.places) >= CONTROLLERS_MAX:
+        raise ValueError(f"there are {len(book.places)} controllers, and more are of no use")
+    local = [each for each in book.addresses if _is_loopback(each)]
+    if local and not _is_loopback(address):
+        raise ValueError(
+            f"{address} cannot reach {local[0]}, which is an address of one machine: start that controller again with "
+            "controller.peers that name it as others reach it"
+        )
+    return ControllerBook(book.number + 1, (*book.places, ControllerPlace(address, 0)))
+
+
+def without_controller(
+    book: ControllerBook, address: str, heard: Mapping[str, int], configuration: Configuration
+) -> ControllerBook:
+    """The book with one less. Raises ValueError, whose text says why not. One that was not taken in yet always goes."""
+    place = next((each for each in book.places if each.address == address), None)
+    if place is None:
+        return book
+    left = tuple(each for each in book.places if each is not place)
+    if place.node:
+        under_way = unfinished(book, configuration)
+        if under_way:
+            raise ValueError(under_way)
+        answering = sum(heard.get(each.address) == each.node for each in left)
+        if not left:
+            raise ValueError("it is the last controller: what they have decided would be lost")
+        if answering <= len(left) // 2:
+            raise ValueError(
+                f"of the {len(left)} that would be left {answering} answer, which is no majority: start the others first"
+            )
+    return ControllerBook(book.number + 1, left)
+
+
+def unfinished(book: ControllerBook, configuration: Configuration) -> str:
+    """The change that is under way, for people; "": none is."""
+    new = [each.address for each in book.places if not each.node]
+    if new:
+        return f"a change is under way: {new[0]} is taken in, one at a time (or remove it again)"
+    voters = {each.node for each in book.places}
+    if configuration.is_joint or configuration.learners or voters != configuration.voters:
+        return "a change of the controllers is under way: ask again when it is over"
+    return ""
+
+
+def reshaped(configuration: Configuration, book: ControllerBook, heard: Mapping[str, int]) -> MemberChange | None:
+    """The next change of members towards the book, None when there is nothing to do or nothing can be done.
+
+    heard   address -> identity that answers there
+    """
+    wanted = [heard.get(each.address, each.node) for each in book.places]
+    goal = {each for each in wanted if each}
+    if configuration.is_joint or len(goal) != sum(map(bool, wanted)):
+        return None  # two addresses of one controller: whose place would be taken is not known
+    there = set(heard.values()) & goal
+    voters, learners = configuration.voters, configuration.learners
+    newcomers = sorted(there - voters - learners)
+    if newcomers:
+        return MemberChange(voters, learners | {newcomers[0]})
+    ready, gone = sorted(learners & there), sorted(voters - goal)
+    if ready:
+        return MemberChange(frozenset((voters - set(gone[:1])) | {ready[0]}), learners - {ready[0]})
+    if learners - goal:
+        return MemberChange(voters, learners & goal)
+    left = voters - set(gone[:1])
+    if gone and _majority(there, left):
+        return MemberChange(left, learners)
+    return None
+
+
+def settled(configuration: Configuration, book: ControllerBook, heard: Mapping[str, int]) -> ControllerBook | None:
+    """The book with the identities of those who have become voters; None when it has them."""
+    if configuration.is_joint:
+        return None
+    found = tuple(
+        ControllerPlace(each.address, heard[each.address]) if heard.get(each.address) in configuration.voters else each
+        for each in book.places
+    )
+    nodes = [each.node for each in found if each.node]
+    return None if found == book.places or len(nodes) != len(set(nodes)) else ControllerBook(book.number + 1, found)
+
+
+def _majority(there: Set[int], voters: Set[int]) -> bool:
+    return len(there & voters) > len(voters) // 2
+
+
+def _is_loopback(address: str) -> bool:
+    host = (endpoint_of(address) or ("", 0))[0]
+    return host in ("localhost", "::1") or host.startswith("127.")
