@@ -33,6 +33,7 @@ from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.remote.replica_role import ReplicaRole, is_replicated
+from gateway.node.remote.replication_switch import ReplicationSwitch
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
@@ -73,13 +74,21 @@ class Node:
     """One server process, from `start` to `stop`.
 
     role   what is behind the ports; while it runs
-    over   set when the node has to be stopped, and a new one started: its store leads its group no more
+    over   set when the node has to be stopped, and a new one started: its store leads its group no more, or is to be another's
+    next   configuration of that one
+    kept   listening sockets for that one, by listener: connections wait there
     side   the parts that serve clients; while it runs
     """
 
-    def __init__(self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None) -> None:
-        """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself."""
-        self.config = config
+    def __init__(
+        self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None,
+        kept: dict[str, socket.socket] | None = None,
+    ) -> None:  # fmt: skip
+        """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself.
+        `kept`: listening sockets of the node in whose place this one is."""
+        self.config = self.next = config
+        self.kept = kept or {}
+        self._switch: ReplicationSwitch | None = None
         self._part = health is not None
         self.protocols = installed()
         self.role: Role
@@ -111,9 +120,11 @@ class Node:
             await self._stop_parts()
             raise
         sockets: dict[str, socket.socket] = {}
+        inherited = bool(self.kept)
         try:
             self._bind(sockets)
-            waiting = WaitingPorts(_waiting_for(config, replicated), sockets, self.protocols.refusals, ADMIN.name, self.health)
+            waiting_for = WaitingFor.OWN_STORE if inherited else _waiting_for(config, replicated)
+            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals, ADMIN.name, self.health)
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
@@ -196,7 +207,11 @@ class Node:
     def _reloadable(self, tls: TlsContexts) -> Reload:
         """The sources of a reload. Settings are read before certificates because they name the certificate files."""
         reread = self._reread
-        renewal = Renewal(self.config, lambda: _without_controller(reread()), self.side, self._connection_context)
+        if not self._part:
+            replica = self._parts.get(REPLICA)
+            role = replica.role if replica is not None and isinstance(replica.role, ReplicaRole) else None
+            self._switch = ReplicationSwitch(self.next, self._clock, role, self._begin_anew)
+        renewal = Renewal(self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch)
 
         def renew() -> None:
             tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
@@ -208,6 +223,12 @@ class Node:
         sources += [_reloaded(name, part.reload) for name, part in self._parts.items()]
         return Reload(sources, asyncio.get_running_loop())
 
+    def _begin_anew(self, config: Config) -> None:
+        """Have a node with another configuration in the place of this one, behind the same listening sockets."""
+        self.next = config
+        self.kept = {each.name: each.socket.dup() for each in self._streams}
+        self.over.set()
+
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in listeners_of(self.config.role_set, self.protocols.listeners):
             listener = self.protocols.listeners[name]
@@ -218,8 +239,13 @@ class Node:
                 continue
             if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
                 log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, self._host(name))
-            sockets[name] = bind(name, self._host(name), self.config.port(name), datagrams=listener.datagrams)
+            sockets[name] = self._kept_socket(name) or bind(
+                name, self._host(name), self.config.port(name), datagrams=listener.datagrams
+            )
             self.ports[name] = sockets[name].getsockname()[1]
+
+    def _kept_socket(self, name: str) -> socket.socket | None:
+        return self.kept.pop(name) if name in self.kept else None
 
     def _host(self, name: str) -> str:
         """The address that a listener binds."""
@@ -349,7 +375,8 @@ class Node:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
         self.health.phase = STOPPING
         replica = self._parts.pop(REPLICA, None)
-        await self._stop_parts()
+        if self._switch is not None:
+            self._switch.stop()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -361,6 +388,9 @@ class Node:
         for datagrams in self._datagrams:
             datagrams.pause()
         await self.role.settled()
+        if replica is not None and isinstance(replica.role, ReplicaRole) and not self.kept:
+            await replica.role.hand_over()
+        await self._stop_parts()
         for datagrams in self._datagrams:
             datagrams.close()
         others = [pump for pump in list(pumps) if not pump.drain()]

@@ -15,6 +15,7 @@ from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config
+from gateway.node.remote.replication_switch import ReplicationSwitch
 
 ALIVE: Final = ("access.", "limits.")
 """Prefixes of settings that a running node applies, by table."""
@@ -37,7 +38,10 @@ class Renewal:
         reread: Callable[[], Config],
         side: ClientSide,
         connection_context: ConnectionContext,
+        switch: ReplicationSwitch | None = None,
     ) -> None:
+        """`switch`: what becomes of changes in `[replication]`; None: they wait for a restart."""
+        self._switch = switch
         self.config = config
         self.waiting: list[str] = []
         self._reread = reread
@@ -55,7 +59,7 @@ class Renewal:
 
     def details(self) -> dict[str, object]:
         """The settings that wait for a restart, for the admin port."""
-        return {"waiting_for_restart": self.waiting}
+        return {"waiting_for_restart": self.waiting, "replication_waits": "" if self._switch is None else self._switch.waits}
 
     def apply(self) -> None:
         """Read the settings and apply them. Raises ConfigError, without having changed anything."""
@@ -65,6 +69,8 @@ class Renewal:
         if self._access is not None and not self._users_elsewhere and not (fresh.controlled and self._known(access)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
+        if self._switch is not None:
+            self._switch.look(fresh)
         self._connection_context.connections_max = fresh.connections_max
         self._limit(limits)
         if self._access is not None:

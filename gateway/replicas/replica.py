@@ -119,6 +119,24 @@ class ReplicaLife:
         self._enrolment.start()
         self._repairing.start()
 
+    def hand_over(self, done: Callable[[], None]) -> None:
+        """Ask for the election of the follower in sync that has most of the log, if there is one. `done`: it is answered, or
+        there is nothing to hand over."""
+        leading = self.leading
+        found = () if leading is None or self._closed else leading.followers.items()
+        heirs = [
+            (each.written, number) for number, each in found
+            if leading is not None and each.connection is not None
+            and member_of(each.id, each.incarnation) in leading.group.members
+        ]  # fmt: skip
+        if not heirs:
+            done()
+            return
+        heir = max(heirs)[1]
+        log.warning("store group %s: this node stops: replica %s should lead", self._place.group, heir)
+        change = ElectLeader(self._place.group, designated=heir, leader_epoch=self._epoch)
+        self._controllers.change(change, lambda _answer: done())
+
     def close(self) -> None:
         """Follow and lead no more; the log of a follower is closed."""
         self._closed = True

@@ -37,21 +37,27 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(lambda: Node(config, reread), loop, compiled))
+        return loop.run_until_complete(_serve(lambda before: _node(config, reread, before), loop, compiled))
     finally:
         loop.close()
 
 
-async def _serve(make: Callable[[], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:
-    """Run a node, and another one in its place whenever its store has ceased to lead its group."""
+def _node(config: Config, reread: Callable[[], Config], before: Node | None) -> Node:
+    """The first node, or the one in the place of another, with the listening sockets that it keeps."""
+    return Node(config, reread) if before is None else Node(before.next, reread, kept=before.kept)
+
+
+async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:
+    """Run a node, and another one in its place whenever its store has ceased to lead its group, or is to become a replica."""
     wanted = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
     Collector(loop.call_later).begin()
     if under_way():
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
+    node: Node | None = None
     while not wanted.is_set():
-        node = make()
+        node = make(node)
         if not await _started(node, wanted):
             return 0
         loop.add_signal_handler(signal.SIGHUP, node.reload.now)

@@ -56,6 +56,8 @@ from store.replication.repairing import RepairCounts
 REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
 OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for followers to read it: the window of each is bounded."""
+HAND_OVER_S: Final = 3.0
+"""Seconds that a stop waits for the election of another leader."""
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -75,7 +77,7 @@ class ReplicaRole(AloneRole):
         self._damaged: DamagedStart | None = None
         self._over = over
         self._settings = config.part(ReplicationSettings, "replication")
-        self._dialer, self._sign = _dialer(self._settings), _sign(self._settings, clock)
+        self._dialer, self._sign = dialer_of(self._settings), sign_of(self._settings, clock)
         self._address = ""
 
     def made(self, place: AlonePlace) -> AloneSide:
@@ -83,6 +85,19 @@ class ReplicaRole(AloneRole):
         self._address = self._settings.address or endpoint_text(place.host, place.ports["replication"])
         side = place.side(place.open_store(), REFUSED, self, is_replica=True)
         return replace(side, limits=replace(side.limits, output_bytes_max=OUTPUT_BYTES_MAX))
+
+    @property
+    def replica_id(self) -> int:
+        """Id of this replica; 0: it has none yet."""
+        return 0 if self.replica is None else self.replica.own
+
+    async def hand_over(self) -> None:
+        """Have another replica lead before this one stops, when one is in sync; for HAND_OVER_S at most."""
+        if self.replica is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self.replica.hand_over(lambda: None if done.done() else done.set_result(None))
+        await asyncio.wait([done], timeout=HAND_OVER_S)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """UseCase.verbs."""
@@ -230,7 +245,9 @@ def is_replicated(config: Config) -> bool:
     return bool(config.part(ReplicationSettings, "replication").controllers)
 
 
-def _dialer(settings: ReplicationSettings) -> SocketDialer:
+def dialer_of(settings: ReplicationSettings) -> SocketDialer:
+    """Connections to controllers and replicas. Raises ConfigError."""
+
     def tls() -> ssl.SSLContext | None:
         return trusting(settings.ca, "replication.ca")
 
@@ -238,7 +255,8 @@ def _dialer(settings: ReplicationSettings) -> SocketDialer:
     return SocketDialer(tls)
 
 
-def _sign(settings: ReplicationSettings, clock: Clock) -> Sign | None:
+def sign_of(settings: ReplicationSettings, clock: Clock) -> Sign | None:
+    """What signs requests to them; None: nothing does. Raises ConfigError."""
     if not settings.access_key_file:
         return None
     try:
