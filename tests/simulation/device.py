@@ -88,7 +88,12 @@ class Flight:
 
 
 class Sensor(Device):
-    """Publishes `count` messages at QoS 1 or 2 in order, and repeats each until it is acknowledged."""
+    """Publishes `count` messages at QoS 1 or 2 in order, and repeats each until it is acknowledged.
+
+    packet_ids   packet identifiers that it uses, from 1 on, before it uses the first one again
+    """
+
+    packet_ids = 65_535
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, qos: int, count: int
@@ -111,7 +116,9 @@ class Sensor(Device):
 
     def _go_on(self) -> None:
         while self._left and len(self._flying) < WINDOW and self.link is not None:
-            self._next_id = self._next_id % 65_535 + 1
+            self._next_id = self._next_id % self.packet_ids + 1
+            if self._next_id in self._flying:
+                continue
             flight = Flight(self._next_id, self._left.pop(0), self._qos)
             self._flying[flight.packet_id] = flight
             self._send(flight, dup=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from domain import property as properties
 from domain.errors import ErrorCode, Failure
@@ -14,6 +16,8 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
+
+_NOT_YET: Final = Failure(ErrorCode.FLUSH_TIMEOUT, "the message is stored, and not yet as durable as promised: send it again")
 
 
 class InboundDeduplication:
@@ -56,10 +60,21 @@ class InboundDeduplication:
                 # The first copy is being appended: the retransmission gets the same answer.
                 waiting[0] += 1
                 pending.append(settle)
+            elif session.durable:
+                waiting[0] += 1
+                self._is_kept(session, number, settle)
         if messages:
             self._append_once(session, messages, packet_ids, settle, user)
         else:
             settle(None)
+
+    def _is_kept(self, session: MqttSession, number: int, settle: Callable[[Failure | None], None]) -> None:
+        """Settle a retransmission: the first copy was appended, but what it was promised may not hold yet."""
+
+        def found(value: bytes | Failure | None) -> None:
+            settle(value if isinstance(value, Failure) else _NOT_YET if value is None else None)
+
+        self._state.get(snapshot.SPACE, snapshot.packet_id_key(session.client_id, number), found)
 
     def _append_once(
         self,
@@ -95,13 +110,28 @@ class InboundDeduplication:
         known = [number in session.received for number in command.packet_ids]
         for number in command.packet_ids:
             session.received.pop(number, None)
+        # An earlier removal may be stored without being durable: this one is answered when it is.
+        unsure = [at for at, is_known in enumerate(known) if not is_known] if session.durable else []
+        left = [len(unsure) + 1]
 
         def done(failure: None | Failure) -> None:
             connection.answer(PacketIdsReleased(command.ticket, known) if failure is None else Refused(command.ticket, failure))
 
-        if session.durable and any(known):
-            self._state.put(
-                [snapshot.packet_id_change(session.client_id, number, False) for number in command.packet_ids], done
-            )
-        else:
-            done(None)
+        def found(at: int, value: bytes | Failure | None) -> None:
+            known[at] = value is not None
+            looked()
+
+        def looked() -> None:
+            left[0] -= 1
+            if left[0]:
+                return
+            numbers = [number for number, is_known in zip(command.packet_ids, known, strict=True) if is_known]
+            if session.durable and numbers:
+                self._state.put([snapshot.packet_id_change(session.client_id, number, False) for number in numbers], done)
+            else:
+                done(None)
+
+        for at in unsure:
+            key = snapshot.packet_id_key(session.client_id, command.packet_ids[at])
+            self._state.get(snapshot.SPACE, key, partial(found, at))
+        looked()

@@ -86,9 +86,14 @@ def progress(session: MqttSession) -> list[StateChange]:
     return changes
 
 
+def packet_id_key(client_id: str, packet_id: int) -> bytes:
+    """Key of one inbound packet identifier."""
+    return key(client_id, b"m" + packet_id.to_bytes(2, "big"))
+
+
 def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange:
     """Add or remove one inbound packet identifier."""
-    return StateChange(SPACE, key(client_id, b"m" + packet_id.to_bytes(2, "big")), b"\x01" if known else None)
+    return StateChange(SPACE, packet_id_key(client_id, packet_id), b"\x01" if known else None)
 
 
 def removal(session: MqttSession) -> list[StateChange]:

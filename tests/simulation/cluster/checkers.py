@@ -71,6 +71,8 @@ class Checkers:
     seen        (topic, queue, offset) -> body of what was readable at some leader
     unsynced    True: what was confirmed and not durable may be lost, because machines have lost their power
     serving     leaders that have begun to serve
+    due         body of a message -> when it is to be delivered, epoch ms
+    lost_logs   (replica, incarnation) of logs that are gone
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -82,6 +84,12 @@ class Checkers:
         self.unsynced = False
         self.serving = 0
         self.due: dict[str, int] = {}
+        self.lost_logs: set[tuple[int, str]] = set()
+
+    def stands_still(self) -> bool:
+        """True when no log of the SyncStateSet exists any more: an operator has to decide, and nobody is elected."""
+        group = self.group()
+        return group is not None and bool(group.members) and {tuple(each) for each in group.members} <= self.lost_logs
 
     def wrong(self, node: StoreNode, what: str) -> HistoryError:
         """The error for something that cannot be."""
@@ -141,6 +149,9 @@ class Checkers:
             self.durable = max(self.durable, synced)
             return
         for other in self._cluster.stores:
+            applied = 0 if other.follower is None or other.led is not None else other.follower.applied
+            if applied > len(self.confirmed):
+                raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
             if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
                 theirs = log_part(other.disk, begin, written)
                 if theirs != own:

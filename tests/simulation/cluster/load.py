@@ -85,11 +85,12 @@ class Load:
         listen = lambda client: cluster.dial("mqtt", client)  # noqa: E731
         self.listener = RoamingListener("listener", cluster.clock, random.Random(seed * 300), listen, self.ledger)
         self.sensors = [
-            Sensor(f"sensor{qos}-{seed}", cluster.clock, random.Random(seed * 400 + qos), listen, self.ledger, qos, count)
+            Sensor(f"sensor{qos}-{seed}", cluster.clock, random.Random(seed * 400 + qos), listen, self.ledger, qos, 2 * count)
             for qos in (1, 2)
         ]
         for sensor in self.sensors:
             sensor.pause_ms = PAUSE_MS
+            sensor.packet_ids = 9
 
     def topics(self) -> None:
         """Make the topics at the leader."""

@@ -42,7 +42,12 @@ def shape_of(seed: int) -> Shape:
 
 @final
 class Scene:
-    """A run."""
+    """A run.
+
+    stands_still   True: two failures at once have left no log of the SyncStateSet, and nobody was elected
+    """
+
+    stands_still = False
 
     def __init__(self, seed: int) -> None:
         shape = shape_of(seed)
@@ -64,7 +69,10 @@ class Scene:
         self._roam()
         cluster.clock.run_for(FAULTS_MS)
         self.weather.clear()
-        self._settle()
+        if not self._settle():
+            cluster.timeline.note("checker", "no log of the SyncStateSet exists any more: the group stands still, as it has to")
+            self.stands_still = True
+            return self
         wrong = load.check({topic: self.stored(topic) for topic in LEVELS}, keeps_quick=not self.shape.power)
         wrong += self._logs()
         if wrong:
@@ -86,14 +94,17 @@ class Scene:
             self.load.listener.roam()
         self.cluster.after(self.cluster.chance.uniform(1_000, 9_000), self._roam)
 
-    def _settle(self) -> None:
-        """Wait until all that was accepted is delivered."""
+    def _settle(self) -> bool:
+        """Wait until all that was accepted is delivered. False: an operator has to decide first."""
         clock = self.cluster.clock
         end_ns = clock.monotonic_ns() + SETTLE_MS * 1_000_000
         while waits := self._waits_for():
+            if self.cluster.checkers.stands_still():
+                return False
             if clock.monotonic_ns() > end_ns:
                 raise HistoryError(f"{SETTLE_MS} ms after the end of all faults the cluster waits for: {waits}")
             clock.run_for(500)
+        return True
 
     def _waits_for(self) -> str:
         """What is not as it has to be yet; "": nothing."""

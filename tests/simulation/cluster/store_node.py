@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from domain.address import endpoint_text
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import AlterSet
 from domain.errors import GatewayError, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.replication.ports import LeaderStore
@@ -16,6 +19,7 @@ from gateway.node.composition import Parts, StoreSide, compose
 from gateway.node.config import Config
 from gateway.node.nameserver.alone import OnlyVerbs
 from gateway.observe.counters import CounterRegistry
+from gateway.replicas import identity
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
@@ -54,6 +58,7 @@ class StoreNode(Machine):
     led        the same from its promotion on
     parts      the composed node, once clients reach it
     damaged    True: its disk has lost or changed what was on its platter
+    altering   called with each change of the SyncStateSet that it asks for
     """
 
     damaged = False
@@ -66,6 +71,7 @@ class StoreNode(Machine):
         self.store: LeaderStore | None = None
         self.led: LeaderStore | None = None
         self.parts: Parts | None = None
+        self.altering: Callable[[AlterSet], None] = lambda change: None
 
     def began(self) -> None:
         """Machine.began."""
@@ -73,14 +79,14 @@ class StoreNode(Machine):
         settings = replace(CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60))
         try:
             follower = self.follower = open_follower(self.disk, clock, settings, self._heard)
-            identity = ReplicaIdentity(self.disk, entropy)
+            known = ReplicaIdentity(self.disk, entropy)
         except (StoreError, OSError) as error:
             self.end(f"the log does not open: {error}")
             cluster.checkers.does_not_open(self, error)
             return
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
-        place = ReplicaPlace("DefaultCluster", GROUP, identity, endpoint_text(self.host, REPLICATION), False)
+        place = ReplicaPlace("DefaultCluster", GROUP, known, endpoint_text(self.host, REPLICATION), False)
         dialer = cluster.net.dialer(self)
         controllers = GroupControllers(
             "DefaultCluster", GROUP, cluster.controller_endpoints, dialer, clock, entropy, None
@@ -88,6 +94,13 @@ class StoreNode(Machine):
         life = self.life = ReplicaLife(
             follower, place, controllers, dialer, None, clock, entropy, self._elected, self._over
         )  # fmt: skip
+        alter = life.alter
+
+        def altering(change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
+            alter(change, done)
+            self.altering(change)
+
+        life.alter = altering  # type: ignore[method-assign]
         handler = OnlyVerbs("a replica", life)
         context = ConnectionContext(
             Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000, output_bytes_max=1 << 26
@@ -114,6 +127,13 @@ class StoreNode(Machine):
         if self.led is not None:
             return self.led.store.broken is not None
         return self.follower is not None and self.follower.broken is not None
+
+    def wipe(self) -> None:
+        """Lose everything but the name of the replica."""
+        name = self.disk.read_all(identity.NAME)
+        self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
+        if name is not None:
+            self.disk.replace(identity.NAME, name)
 
     def replace_disk(self) -> None:
         """An operator puts an empty disk in."""

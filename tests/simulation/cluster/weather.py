@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from domain.controller.change import AlterSet
 from tests.simulation.cluster.machine import Machine
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_node import StoreNode
 
 PAUSE_MS_MAX: Final = 6_000
 
@@ -17,8 +20,9 @@ PAUSE_MS_MAX: Final = 6_000
 class Weather:
     """The faults of a run.
 
-    power    machines lose their power
-    counts   fault -> how often it has been
+    power     machines lose their power
+    storming  True once faults have begun
+    counts    fault -> how often it has been
     """
 
     def __init__(self, cluster: Cluster, power: bool) -> None:
@@ -26,18 +30,21 @@ class Weather:
         self._chance: random.Random = cluster.chance
         self.power = power
         self.counts: dict[str, int] = {}
+        self.storming = False
         self._over = False
         self._faults: list[tuple[int, Callable[[], None]]] = [
             (6, self.kill), (3, self.kill_two), (4, self.pause), (3, self.reset), (3, self.isolate), (2, self.halves),
             (2, self.one_way), (1, self.bridge), (1, self.ring), (2, self.slow_network), (2, self.slow_disk),
             (1, self.full_disk), (1, self.failing_disk), (3, self.leave_network_alone),
         ]  # fmt: skip
-        if power:
-            self._faults += [(4, self.power_off), (2, self.power_off_all)]
+        self._faults += [(4, self.power_off), (2, self.power_off_all)] if power else [(2, self.wipe)]
+        for store in cluster.stores:
+            store.altering = partial(self._tempt, store)
 
     def begin(self) -> None:
         """Let it storm, until `clear`."""
         self._cluster.net.unsteady = 0.02
+        self.storming = True
         self._next()
 
     def _next(self) -> None:
@@ -116,6 +123,57 @@ class Weather:
         for machine in self._cluster.machines:
             machine.lose_power()
             self._again(machine, self._chance.uniform(100, 3_000))
+
+    def wipe(self) -> None:
+        """A replica that does not lead loses all of its log, and comes back under its old name."""
+        cluster = self._cluster
+        group = cluster.checkers.group()
+        stores = [each for each in cluster.stores if each.store is None and each.life is not None and each.life.own]
+        if group is None or not group.leader or not stores:
+            return
+        members = {(each.id, each.incarnation) for each in group.members}
+        store = self._chance.choice(stores)
+        holders = [each for each in cluster.stores if each is not store and each.member in members]
+        if not holders or store.life is None or store.life.own == group.leader:
+            return
+        self._count("wipe")
+        cluster.checkers.lost_logs.add(store.member)
+        store.end("killed, and its log is gone")
+        store.wipe()
+        away_ms = self._chance.uniform(20, 500)
+        self._again(store, away_ms)
+        leader = cluster.leader()
+        if leader is not None and self._chance.random() < 0.6:
+            self._cluster.after(away_ms + self._chance.uniform(5, 300), lambda: self._kill_one(leader))
+
+    def _kill_one(self, store: StoreNode) -> None:
+        if store.running and not self._over:
+            store.end("killed")
+            self._again(store, self._chance.uniform(500, 4_000))
+
+    def _tempt(self, leader: StoreNode, change: AlterSet) -> None:
+        """The SyncStateSet grows, and the answer is late: the newcomers are parted from the leader, which goes on for a moment
+        and dies with the others of the set."""
+        group = self._cluster.checkers.group()
+        if self._over or group is None or not self.storming or self._chance.random() < 0.6:
+            return
+        before = {each.id for each in group.members}
+        newcomers = [
+            each for each in self._cluster.stores if each.life is not None and each.life.own in self._ids(change) - before
+        ]
+        old = [each for each in self._cluster.stores if each.life is not None and each.life.own in before]
+        if not newcomers or leader not in old:
+            return
+        pairs: list[tuple[Machine, Machine]]
+        pairs = [pair for one in old for new in newcomers for pair in ((one, new), (new, one))]
+        pairs.extend((controller, leader) for controller in self._cluster.controllers)
+        names = ", ".join(each.name for each in newcomers)
+        self._part("late growth", f"{names} in the set, the answer is late, and the leader loses them", pairs)
+        for one in old:
+            self._cluster.after(self._chance.uniform(50, 1_200), partial(self._kill_one, one))
+
+    def _ids(self, change: AlterSet) -> set[int]:
+        return {each.id for each in change.members}
 
     # The network
 

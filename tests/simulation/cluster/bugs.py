@@ -1,0 +1,154 @@
+"""Known bugs of clusters, which the simulation has to find when they are put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+from unittest import mock
+
+from controller.groups import registration
+from gateway.usecase.sessions import snapshot
+from store.log import confirmation
+from store.replica import follower
+from store.replication import leading, members
+from tests.simulation.cluster.scene import run
+
+Patch = tuple[Any, str, Callable[[Any], Any]]
+"""(class or module, name of what is replaced, original -> what stands in its place)."""
+
+
+class Bug(NamedTuple):
+    """A bug.
+
+    about     what is wrong
+    seeds     within how many seeds it has to be found
+    patches   how it is put back
+    """
+
+    about: str
+    seeds: int
+    patches: tuple[Patch, ...]
+
+
+def _parts_by_length(_original: Any) -> Any:
+    return lambda eras, end, others, other_end: min(end, other_end)
+
+
+def _serves_what_is_written(original: Any) -> Any:
+    return lambda self, written, synced: original(self, written, written)
+
+
+def _confirms_with_who_is_there(_original: Any) -> Any:
+    def confirm(self: Any) -> None:
+        positions = [(self._log.written, self._log.synced)]
+        positions += [(each.written, each.synced) for each in self.followers.values() if each.connection is not None]
+        self.written = max(self.written, min(each for each, _ in positions))
+        self.synced = max(self.synced, min(each for _, each in positions))
+        self._log.confirm(self.written, self.synced)
+
+    return confirm
+
+
+def _notes_each_word(original: Any) -> Any:
+    def held(self: Any, connection: Any, command: Any) -> None:
+        self.__dict__.setdefault("words", []).append((command.written, command.synced))
+        original(self, connection, command)
+
+    return held
+
+
+def _counts_words(_original: Any) -> Any:
+    def confirm(self: Any) -> None:
+        others = len({self._own, *self._set.counted()}) - 1
+        words = [*self.__dict__.get("words", ()), *[(0, 0)] * others]
+        written = sorted((each for each, _ in words), reverse=True)[others - 1] if others else self._log.written
+        synced = sorted((each for _, each in words), reverse=True)[others - 1] if others else self._log.synced
+        self.written = max(self.written, min(self._log.written, written))
+        self.synced = max(self.synced, min(self._log.synced, synced))
+        self._log.confirm(self.written, self.synced)
+
+    return confirm
+
+
+def _applies_at_once(original: Any) -> Any:
+    return lambda self, position: original(self, self.written)
+
+
+def _shrinks_early(_original: Any) -> Any:
+    return lambda self: set(self.asked or self.group.members)
+
+
+def _forgets_who_was_asked(_original: Any) -> Any:
+    return lambda self: set(self.group.members)
+
+
+def _keeps_its_place(original: Any) -> Any:
+    def register(group: Any, change: Any) -> Any:
+        before = group.replica(change.id)
+        ruling = original(group, change)
+        now = None if ruling.group is None else ruling.group.replica(change.id)
+        if before is None or now is None or before.member not in group.members:
+            return ruling
+        found = tuple(now.member if each == before.member else each for each in ruling.group.members)
+        return ruling._replace(group=replace(ruling.group, members=found))
+
+    return register
+
+
+def _keeps_marks(original: Any) -> Any:
+    return lambda client_id, packet_id, known: original(client_id, packet_id, True)
+
+
+BUGS: Final = {
+    "parts-by-length": Bug(
+        "two messages at one offset after a double kill: logs of equal length count as equal", 40,
+        ((leading, "common_end", _parts_by_length),),
+    ),
+    "serves-the-unflushed": Bug(
+        "unflushed data served to a consumer", 20, ((confirmation.Confirmation, "confirm", _serves_what_is_written),)
+    ),
+    "confirms-alone": Bug(
+        "an acknowledgement above `flushed`, under an old epoch after a pause, of a record that the new epoch lacks", 20,
+        ((leading.Leading, "_confirm", _confirms_with_who_is_there),),
+    ),
+    "counts-words": Bug(
+        "a retried response raises the count", 20,
+        ((leading.Leading, "held", _notes_each_word), (leading.Leading, "_confirm", _counts_words)),
+    ),
+    "applies-at-once": Bug(
+        "a truncation leaves timers and leases past the cut", 40, ((follower.Follower, "confirm", _applies_at_once),)
+    ),
+    "shrinks-early": Bug(
+        "the SyncStateSet shrinks after the acknowledgement", 60, ((members.SyncStateSet, "counted", _shrinks_early),)
+    ),
+    "forgets-the-asked": Bug(
+        "the SyncStateSet grows behind a late answer", 200, ((members.SyncStateSet, "counted", _forgets_who_was_asked),)
+    ),
+    "wiped-disk-wins": Bug("an election is won by a wiped disk", 100, ((registration, "register", _keeps_its_place),)),
+    "lost-mark": Bug(
+        "a packet identifier is reused, and its mark was not removed", 20,
+        ((snapshot, "packet_id_change", _keeps_marks),),
+    ),
+}  # fmt: skip
+
+
+@contextmanager
+def put_back(name: str) -> Iterator[None]:
+    """Run with a bug."""
+    with ExitStack() as stack:
+        for owner, attribute, patch in BUGS[name].patches:
+            stack.enter_context(mock.patch.object(owner, attribute, patch(getattr(owner, attribute))))
+        yield
+
+
+def first_seed(name: str, first: int = 0) -> tuple[int, str]:
+    """(first seed that finds a bug, what it says); -1 when none does."""
+    with put_back(name):
+        for seed in range(first, BUGS[name].seeds):
+            try:
+                run(seed)
+            except Exception as error:
+                return seed, f"{type(error).__name__}: {error}"
+    return -1, ""
