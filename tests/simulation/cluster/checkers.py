@@ -105,13 +105,14 @@ class Checkers:
     # Leaders
 
     def promoted(self, node: StoreNode, store: LeaderStore) -> None:
-        """A replica leads: alone in its epoch, with all that was confirmed."""
+        """A replica leads: alone in its epoch, with all that was confirmed before. It may have stood still since its election, and
+        another one leads by now: then it will confirm nothing."""
         led = store.replica
         if self.epochs.setdefault(led.epoch, node.number) != node.number:
             raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
         self._cluster.timeline.note(node.name, f"leads in epoch {led.epoch} from {led.begin} on")
         own = log_part(node.disk, 0, len(self.confirmed))
-        if own != self.confirmed:
+        if own != self.confirmed and led.epoch == max(self.epochs):
             same = next(
                 (at for at, (one, other) in enumerate(zip(own, self.confirmed, strict=False)) if one != other), len(own)
             )
