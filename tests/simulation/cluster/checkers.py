@@ -105,8 +105,10 @@ class Checkers:
     # Leaders
 
     def promoted(self, node: StoreNode, store: LeaderStore) -> None:
-        """A replica leads: alone in its epoch, with all that was confirmed before. It may have stood still since its election, and
-        another one leads by now: then it will confirm nothing."""
+        """A replica leads: alone in its epoch, with all that was confirmed before.
+
+        It may have stood still since its election, and another one leads by now: then it will confirm nothing.
+        """
         led = store.replica
         if self.epochs.setdefault(led.epoch, node.number) != node.number:
             raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
