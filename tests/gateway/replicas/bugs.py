@@ -67,10 +67,6 @@ def _applies_at_once(original: Any) -> Any:
     return lambda self, position: original(self, self.written)
 
 
-def _keeps_its_identity(_original: Any) -> Any:
-    return lambda disk, boot: False
-
-
 BUGS: Final = {
     "shrinks-early": Bug("who is to be left out counts no more before the controllers have said so", 100, members.SyncStateSet,
                          "counted", _shrinks_early),
