@@ -13,7 +13,6 @@ from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from store.log import batch
 from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
-from tests.store.disk import MemoryDisk
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
@@ -24,16 +23,6 @@ GROUP = "broker-a"
 
 class HistoryError(AssertionError):
     """What was seen cannot be."""
-
-
-def log_part(disk: MemoryDisk, begin: int, end: int) -> bytes:
-    """The bytes of a log from `begin` to `end`, or fewer, as its process sees them."""
-    parts: list[bytes] = []
-    for name in disk.names("log"):
-        base, data = int(name), disk.files[f"log/{name}"].data
-        if base < end and base + len(data) > begin:
-            parts.append(bytes(data[max(begin - base, 0) : end - base]))
-    return b"".join(parts)
 
 
 class Reader:
@@ -100,6 +89,8 @@ class Checkers:
         """A replica does not start on what its disk has."""
         if not node.damaged:
             raise self.wrong(node, f"does not start: {error}")
+        self.lost_logs.add(node.last_member)
+        node.end(f"cannot be helped, and gets an empty disk: {error}")
         node.replace_disk()
 
     # Leaders
@@ -113,7 +104,7 @@ class Checkers:
         if self.epochs.setdefault(led.epoch, node.number) != node.number:
             raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
         self._cluster.timeline.note(node.name, f"leads in epoch {led.epoch} from {led.begin} on")
-        own = log_part(node.disk, 0, len(self.confirmed))
+        own = node.log(0, len(self.confirmed))
         if own != self.confirmed and led.epoch == max(self.epochs):
             same = next(
                 (at for at, (one, other) in enumerate(zip(own, self.confirmed, strict=False)) if one != other), len(own)
@@ -141,7 +132,7 @@ class Checkers:
         group = self.group()
         before = len(self.confirmed)
         begin = min(before, written)
-        own = log_part(node.disk, begin, written)
+        own = node.log(begin, written)
         if len(own) != written - begin:
             raise self.wrong(node, f"has confirmed up to {written}, and its log ends at {begin + len(own)}")
         newest = max(self.epochs)
@@ -156,7 +147,7 @@ class Checkers:
             if applied > len(self.confirmed):
                 raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
             if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
-                theirs = log_part(other.disk, begin, written)
+                theirs = other.log(begin, written)
                 if theirs != own:
                     raise self.wrong(node, f"has confirmed up to {written} of the log, which {other.name} in the set lacks")
                 self._is_durable(node, other, synced)
@@ -166,11 +157,11 @@ class Checkers:
     def _elsewhere(self, epoch: int, own: bytes, begin: int) -> bool:
         """True when the leader of that epoch has other bytes than these."""
         leader = self._cluster.stores[self.epochs[epoch] - 1]
-        return leader.led is not None and log_part(leader.disk, begin, begin + len(own)) != own
+        return leader.led is not None and leader.log(begin, begin + len(own)) != own
 
     def _is_durable(self, leader: StoreNode, node: StoreNode, synced: int) -> None:
         """What is confirmed as durable is on the platter."""
-        for name in node.disk.names("log"):
+        for name in filter(str.isdigit, node.disk.names("log")):
             content = node.disk.files[f"log/{name}"]
             end = min(synced - int(name), len(content.data))
             if int(name) < synced and content.synced < end:

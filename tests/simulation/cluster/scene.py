@@ -8,7 +8,7 @@ from domain.errors import Failure
 from domain.record import Record
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
-from tests.simulation.cluster.checkers import HistoryError, log_part
+from tests.simulation.cluster.checkers import HistoryError
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import DEV, GROUP, LEVELS, ORDERLY, QUEUES, ROWS, Load
 from tests.simulation.cluster.weather import Weather
@@ -124,12 +124,12 @@ class Scene:
         unheard = load.unheard()
         if unheard:
             return f"messages that the session lacks: {sorted(unheard)}"
-        ends = {len(log_part(each.disk, 0, 1 << 60)) for each in cluster.stores}
+        ends = {len(each.log(0, 1 << 60)) for each in cluster.stores}
         return "" if len(ends) == 1 else f"logs of the same length: {sorted(ends)}"
 
     def _logs(self) -> list[str]:
         """All logs are equal."""
-        logs = {log_part(each.disk, 0, 1 << 60) for each in self.cluster.stores}
+        logs = {each.log(0, 1 << 60) for each in self.cluster.stores}
         return [] if len(logs) == 1 else ["the logs differ"]
 
     # What the leader has

@@ -21,11 +21,15 @@ from gateway.node.nameserver.alone import OnlyVerbs
 from gateway.observe.counters import CounterRegistry
 from gateway.replicas import identity
 from gateway.replicas.controllers import GroupControllers
+from gateway.replicas.damaged_start import DamagedStart
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
+from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from store.config import StoreConfig
+from store.replica.damaged import damaged_replica
 from store.replica.follower import Follower, open_follower
+from store.replication.repairing import RepairCounts
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import remoting_of
 from tests.simulation.cluster.wires import Listener
@@ -49,6 +53,16 @@ CONFIG = StoreConfig(
 )  # fmt: skip
 
 
+def log_part(disk: MemoryDisk, begin: int, end: int) -> bytes:
+    """The bytes of a log from `begin` to `end`, or fewer, as its process sees them."""
+    parts: list[bytes] = []
+    for name in filter(str.isdigit, disk.names("log")):
+        base, data = int(name), disk.files[f"log/{name}"].data
+        if base < end and base + len(data) > begin:
+            parts.append(bytes(data[max(begin - base, 0) : end - base]))
+    return b"".join(parts)
+
+
 class StoreNode(Machine):
     """One replica.
 
@@ -58,10 +72,13 @@ class StoreNode(Machine):
     led        the same from its promotion on
     parts      the composed node, once clients reach it
     damaged    True: its disk has lost or changed what was on its platter
+    last_member  the member that it was when it was last looked at
+    flips      positions of its log at which a bit was flipped
     altering   called with each change of the SyncStateSet that it asks for
     """
 
     damaged = False
+    last_member = (0, "")
 
     def __init__(self, cluster: Cluster, number: int, host: str) -> None:
         super().__init__(cluster, f"store {number}", host)
@@ -72,27 +89,69 @@ class StoreNode(Machine):
         self.led: LeaderStore | None = None
         self.parts: Parts | None = None
         self.altering: Callable[[AlterSet], None] = lambda change: None
+        self.flips: list[int] = []
 
     def began(self) -> None:
         """Machine.began."""
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         settings = replace(CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60))
         try:
-            follower = self.follower = open_follower(self.disk, clock, settings, self._heard)
             known = ReplicaIdentity(self.disk, entropy)
-        except (StoreError, OSError) as error:
-            self.end(f"the log does not open: {error}")
-            cluster.checkers.does_not_open(self, error)
+        except OSError as error:
+            self._fail(error)
             return
+        controllers = GroupControllers(
+            "DefaultCluster", GROUP, cluster.controller_endpoints, cluster.net.dialer(self), clock, entropy, None
+        )  # fmt: skip
+        self._open(settings, known, controllers)
+
+    def _fail(self, error: OSError) -> None:
+        """The process ends, because its disk fails; somebody starts it again."""
+        self.end(f"does not start: {error}")
+
+        def again() -> None:
+            if not self.running and self.powered:
+                self.start()
+
+        self.cluster.after(1_000, again)
+
+    def _open(self, settings: StoreConfig, known: ReplicaIdentity, controllers: GroupControllers) -> None:
+        """Open the log; when what it has promised is damaged, after other replicas have helped, as in
+        gateway.node.remote.replica_role."""
+        try:
+            follower = open_follower(self.disk, self.clock, settings, self._heard)
+        except OSError as error:
+            self._fail(error)
+            return
+        except StoreError as error:
+            fault = error
+            damaged = damaged_replica(self.disk, self.clock, fault)
+            if not self.damaged or damaged is None or not known.id:
+                self.cluster.checkers.does_not_open(self, fault)
+                return
+            self.note(f"its log is damaged: {fault}")
+            sources = PartSources(self.cluster.net.dialer(self), self.clock, self.entropy, None)
+
+            def done(opens: bool) -> None:
+                sources.close()
+                if opens:
+                    self._open(settings, known, controllers)
+                else:
+                    self.cluster.checkers.does_not_open(self, fault)
+
+            DamagedStart(damaged, known.id, controllers, sources, self.clock, self.entropy, RepairCounts(), done).start()
+            return
+        self._join(follower, known, controllers)
+
+    def _join(self, follower: Follower, known: ReplicaIdentity, controllers: GroupControllers) -> None:
+        """The log is open: take part."""
+        cluster, clock, entropy = self.cluster, self.clock, self.entropy
+        self.follower = follower
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
         place = ReplicaPlace("DefaultCluster", GROUP, known, endpoint_text(self.host, REPLICATION), False)
-        dialer = cluster.net.dialer(self)
-        controllers = GroupControllers(
-            "DefaultCluster", GROUP, cluster.controller_endpoints, dialer, clock, entropy, None
-        )  # fmt: skip
         life = self.life = ReplicaLife(
-            follower, place, controllers, dialer, None, clock, entropy, self._elected, self._over
+            follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over
         )  # fmt: skip
         alter = life.alter
 
@@ -119,7 +178,8 @@ class StoreNode(Machine):
         if self.life is None or self.follower is None:
             return 0, ""
         found = self.led.replica.incarnation if self.led is not None else self.follower.incarnation
-        return self.life.own, str(found)
+        self.last_member = (self.life.own, str(found))
+        return self.last_member
 
     @property
     def is_stuck(self) -> bool:
@@ -132,6 +192,7 @@ class StoreNode(Machine):
         """Lose everything but the name of the replica."""
         name = self.disk.read_all(identity.NAME)
         self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
+        self.flips.clear()
         if name is not None:
             self.disk.replace(identity.NAME, name)
 
@@ -140,6 +201,29 @@ class StoreNode(Machine):
         self.note("gets an empty disk")
         self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
         self.damaged = False
+        self.flips.clear()
+
+    def flip(self) -> bool:
+        """Flip a bit of what is on the platter. False when nothing is."""
+        sizes = [(name, content.synced) for name, content in self.disk.files.items() if name[:4] == "log/"]
+        durable = [(name, size) for name, size in sizes if size and name[4:].isdigit()]
+        if not durable:
+            return False
+        name, size = self.chance.choice(durable)
+        at = self.chance.randrange(size)
+        self.disk.flip(name, at, self.chance.randrange(8))
+        self.damaged = True
+        self.flips.append(int(name[4:]) + at)
+        self.note(f"a bit of its log at {int(name[4:]) + at} is flipped")
+        return True
+
+    def log(self, begin: int, end: int) -> bytes:
+        """The bytes of its log from `begin` to `end`, or fewer, as its process sees them, without flipped bits."""
+        found = bytearray(log_part(self.disk, begin, end))
+        for at in self.flips:
+            if begin <= at < begin + len(found):
+                found[at - begin : at - begin + 1] = self.cluster.checkers.confirmed[at : at + 1]
+        return bytes(found)
 
     def _heard(self, event: StoreEvent) -> None:
         """An event of the store: no callback may raise."""

@@ -37,7 +37,7 @@ class Weather:
             (2, self.one_way), (1, self.bridge), (1, self.ring), (2, self.slow_network), (2, self.slow_disk),
             (1, self.full_disk), (1, self.failing_disk), (3, self.leave_network_alone),
         ]  # fmt: skip
-        self._faults += [(4, self.power_off), (2, self.power_off_all)] if power else [(2, self.wipe)]
+        self._faults += [(4, self.power_off), (2, self.power_off_all)] if power else [(2, self.wipe), (1, self.flip)]
         for store in cluster.stores:
             store.altering = partial(self._tempt, store)
 
@@ -145,6 +145,17 @@ class Weather:
         leader = cluster.leader()
         if leader is not None and self._chance.random() < 0.6:
             self._cluster.after(away_ms + self._chance.uniform(5, 300), lambda: self._kill_one(leader))
+
+    def flip(self) -> None:
+        """A bit of one replica's log is flipped, once in a run, while two others have it all."""
+        cluster = self._cluster
+        group = cluster.checkers.group()
+        if group is None or any(each.damaged for each in cluster.stores):
+            return
+        members = {(each.id, each.incarnation) for each in group.members}
+        store = self._chance.choice(cluster.stores)
+        if sum(each is not store and each.member in members for each in cluster.stores) >= 2 and store.flip():
+            self._count("flip")
 
     def _kill_one(self, store: StoreNode) -> None:
         if store.running and not self._over:
