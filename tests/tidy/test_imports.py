@@ -47,6 +47,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.guard",
             "gateway.node.client_side",
             "gateway.node.config",
+            "gateway.node.remote.replication_switch",
         ),
     ),
     ("gateway.node.roles", ("domain",)),
