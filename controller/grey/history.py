@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, final
 
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import UNMEASURED, ReplicaFigures
 
 RECENT: Final = 8
 """Samples that say how a replica is now."""
@@ -17,19 +17,27 @@ PAST_MIN: Final = 16
 """Samples of the past without which nothing is compared with it."""
 
 
+CLOCKS: Final = 32
+"""Samples of a clock that are kept: heartbeats may be late for some seconds."""
+
+
 @final
 class FiguresHistory:
     """Figures of a replica in one role: a leader does what a follower does not, so its past as a follower says nothing.
 
     heard_ms   when the newest figures came
+    skew_ms    how far apart clocks may be, as the replica last said; UNMEASURED: it did not say
+    _clocks    wall clock of the replica less the time at which it was heard; the same in both roles
     """
 
-    __slots__ = ("_leads", "_samples", "heard_ms")
+    __slots__ = ("_clocks", "_leads", "_samples", "heard_ms", "skew_ms")
 
     def __init__(self) -> None:
         self._samples: deque[ReplicaFigures] = deque(maxlen=RECENT + PAST)
+        self._clocks: deque[int] = deque(maxlen=CLOCKS)
         self._leads = False
         self.heard_ms = 0
+        self.skew_ms = UNMEASURED
 
     def add(self, figures: ReplicaFigures, leads: bool, now_ms: int) -> None:
         """Figures have come, of the time since the last ones. The past is forgotten when the role has changed."""
@@ -38,6 +46,9 @@ class FiguresHistory:
             self._leads = leads
         self._samples.append(figures)
         self.heard_ms = now_ms
+        self.skew_ms = figures.skew_ms
+        if figures.wall_ms != UNMEASURED:
+            self._clocks.append(figures.wall_ms - now_ms)
 
     @property
     def is_full(self) -> bool:
@@ -54,3 +65,11 @@ class FiguresHistory:
         """The samples before the newest ones; empty while they are too few."""
         count = len(self._samples) - RECENT
         return tuple(islice(self._samples, count)) if count >= PAST_MIN else ()
+
+    @property
+    def clock_ms(self) -> int | None:
+        """The replica's wall clock less the monotonic time of who hears it; None until there are enough samples.
+
+        A heartbeat that took long makes a clock seem late: the largest of the newest differences is the nearest.
+        """
+        return max(self._clocks) if len(self._clocks) >= RECENT else None

@@ -35,7 +35,7 @@ class Measure(NamedTuple):
 MEASURES: Final = (
     Measure("sync_us", lambda figures: figures.sync_us, 50_000, 4.0, True),
     Measure("ack_us", lambda figures: figures.ack_us, 250_000, 4.0, False),
-    Measure("turn_us", lambda figures: figures.turn_us, 500_000, 4.0, False),
+    Measure("turn_us", lambda figures: figures.turn_us, 200_000, 4.0, False),
     Measure("errors", lambda figures: figures.errors, 0.5, 1.0, True),
 )
 

@@ -3,10 +3,12 @@
     figures/0, figures/1   the newer one is written to; when it is full, the other one is emptied and takes over
 
     {"at": ms, "group": name, "leader": id, "epoch": n, "replicas": [ids], "in_sync": [ids]}      when it has changed
-    {"at": ms, "of": [group, id], "leads": bool, "figures": [sync_us, ack_us, turn_us, errors]}    each that was heard
-    {"at": ms, "look": true}                                                                     each look
+    {"at": ms, "of": [group, id], "leads": bool, "figures": [sync_us, ack_us, turn_us, errors, wall_ms, skew_ms]}    each heard
+    {"at": ms, "look": true, "wall": ms}                                                         each look, and the own clock
     {"at": ms, "move": [group, source, target], "out_ms": n, "excesses": [[name, level, ordinary, bound], ...]}
+    {"at": ms, "passed_over": [group, id], "out_ms": n, "excesses": [...]}
     {"at": ms, "held": [group, source], "reason": text, "excesses": [...]} and {"at": ms, "returned": [group, id]}
+    {"at": ms, "clock": [group, id], "excesses": [...]}                                          none: it is right again
 
 Times are monotonic milliseconds of the process. Nothing is synced: a record that a power failure cuts is still one to replay.
 """
@@ -18,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
 from controller.grey.measure import Excess
-from controller.grey.verdict import Held, Move, Verdict
+from controller.grey.verdict import ClockOff, Held, Move, PassedOver, Verdict
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.ports import Disk, File
@@ -50,14 +52,14 @@ class FiguresRecord:
         """A replica has said how it is."""
         self._add({"at": now_ms, "of": [group, replica], "leads": leads, "figures": list(figures)})
 
-    def looked(self, groups: Iterable[StoreGroup], verdicts: Sequence[Verdict], now_ms: int) -> None:
+    def looked(self, groups: Iterable[StoreGroup], verdicts: Sequence[Verdict], now_ms: int, wall_ms: int) -> None:
         """The judge has looked at the groups. Groups are written when they have changed."""
         for group in groups:
             facts = _facts(group)
             told = json.dumps(facts).encode()
             if self._groups.get(group.name) != told and self._add({"at": now_ms, **facts}):
                 self._groups[group.name] = told
-        self._add({"at": now_ms, "look": True})
+        self._add({"at": now_ms, "look": True, "wall": wall_ms})
         for verdict in verdicts:
             self._add({"at": now_ms, **_told(verdict)})
 
@@ -131,6 +133,11 @@ def _told(verdict: Verdict) -> dict[str, object]:
     if isinstance(verdict, Move):
         move = [verdict.group, verdict.source, verdict.target]
         return {"move": move, "out_ms": verdict.out_ms, "excesses": _listed(verdict.excesses)}
+    if isinstance(verdict, PassedOver):
+        over = [verdict.group, verdict.replica]
+        return {"passed_over": over, "out_ms": verdict.out_ms, "excesses": _listed(verdict.excesses)}
+    if isinstance(verdict, ClockOff):
+        return {"clock": [verdict.group, verdict.replica], "excesses": _listed(verdict.excesses)}
     if isinstance(verdict, Held):
         held = [verdict.group, verdict.source]
         return {"held": held, "reason": verdict.reason, "excesses": _listed(verdict.excesses)}

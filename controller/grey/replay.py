@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from controller.grey.detector import STALE_MS
 from controller.grey.verdict import Move, ReplicaJudge, Verdict
 from domain.controller.group import StoreGroup, StoreReplica
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import UNMEASURED, ReplicaFigures
 
 _LOG = "recorded"
 """Incarnation of all replicas of a record: it says who is in sync, not with which log."""
@@ -39,6 +39,7 @@ def replay(lines: Iterable[Mapping[str, Any]], judge: ReplicaJudge) -> Compared:
         elif "group" in line:
             groups[line["group"]] = _group(line)
         elif "look" in line:
+            judge.ticked(line.get("wall", UNMEASURED), now_ms)
             alive = [place for place, at_ms in heard.items() if now_ms - at_ms <= STALE_MS]
             for verdict in judge.look(groups.values(), alive, now_ms):
                 result.decided.append((now_ms, verdict))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from controller.groups.ruling import Ruling, without_leader
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ANY_EPOCH, ElectLeader
-from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica
 
 
 def elect(group: StoreGroup, change: ElectLeader) -> Ruling:
@@ -21,7 +21,9 @@ def elect(group: StoreGroup, change: ElectLeader) -> Ruling:
     voters = electorate(group, change.live, change.asker)
     if group.leader in {each.id for each in voters} and change.designated in (0, group.leader):
         return Ruling(group, GroupRefusal.LEADER_VALID)
-    winner = min((each for each in voters if change.designated in (0, each.id)), key=rank, default=None)
+    # Members have all that was confirmed, so among them fitness goes before a longer tail. The first election has no members.
+    order = preference if group.members else rank
+    winner = min((each for each in voters if change.designated in (0, each.id)), key=order, default=None)
     if winner is not None:
         return Ruling(_led(group, winner, voters))
     if change.asker or change.designated:
@@ -56,6 +58,11 @@ def electorate(group: StoreGroup, live: Iterable[ReplicaReport], asker: int = 0)
 def rank(report: ReplicaReport) -> tuple[int, int, int, int]:
     """Sort key of candidates, the best first: higher epoch, higher position, lower priority number, lower id."""
     return -report.epoch, -report.position, report.priority, report.id
+
+
+def preference(report: ReplicaReport) -> tuple[int, ...]:
+    """Sort key of members: by fitness, then `rank`."""
+    return max(report.priority - PRIORITY_LAST, 0), *rank(report)
 
 
 def _led(group: StoreGroup, winner: ReplicaReport, voters: Iterable[ReplicaReport]) -> StoreGroup:

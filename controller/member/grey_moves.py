@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
-from controller.grey.measure import Excess
 from controller.grey.record import FiguresRecord
-from controller.grey.verdict import Held, Move, ReplicaJudge, Returned
+from controller.grey.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.knowledge import informed
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
 from domain.controller.group import PRIORITY_LAST
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 
@@ -30,20 +28,23 @@ log = logging.getLogger("headgate.controller")
 class GreyMoves:
     """Every controller hears the figures, so that one which takes over the lead knows them. Only the one that leads decides.
 
-    moves   moves that were carried out since the start
-    held    moves that were left, for the reasons that the log has
+    moves         moves that were carried out since the start
+    passed_over   followers that were passed over since the start
+    held          times that nothing was done, for the reasons that the log has
     """
 
     def __init__(
         self, member: ControllerMember, heartbeats: Heartbeats, clock: Clock, judge: ReplicaJudge, record: FiguresRecord
     ) -> None:
         self.moves = 0
+        self.passed_over = 0
         self.held = 0
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
         self._judge = judge
         self._record = record
+        self._newest: dict[tuple[str, int], ReplicaFigures] = {}
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -62,26 +63,51 @@ class GreyMoves:
         if known is None or known.replica(replica) is None:
             return
         now_ms, leads = self._now_ms(), known.leader == replica
+        self._newest[group, replica] = figures
         self._judge.heard(group, replica, leads, figures, now_ms)
         if self._member.leads:
             self._record.heard(group, replica, leads, figures, now_ms)
 
     def preferring(self, election: ElectLeader) -> ElectLeader:
-        """The election with the slow replicas last among those whose logs are equal."""
+        """The election with those last who should not lead."""
         live = tuple(
-            each if self._judge.is_fit(election.group, each.id) else replace(each, priority=PRIORITY_LAST)
+            replace(each, priority=PRIORITY_LAST + fitness)
+            if (fitness := self._judge.standing(election.group, each.id).fitness) is not Fitness.FIT
+            else each
             for each in election.live
         )
         return replace(election, live=live)
+
+    def standing(self, group: str, replica: int) -> Standing:
+        """Whether a replica should lead."""
+        return self._judge.standing(group, replica)
+
+    def figures(self, group: str, replica: int) -> ReplicaFigures | None:
+        """What a replica measured, as last said; None: it does not measure."""
+        return self._newest.get((group, replica))
+
+    @property
+    def clocks_off(self) -> int:
+        """Replicas whose clocks are off."""
+        return sum(self.standing(*place).fitness is Fitness.CLOCK_OFF for place in self._newest)
+
+    @property
+    def out(self) -> int:
+        """Replicas that are passed over because they were slow."""
+        return self._judge.out()
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // MILLISECOND_NS
 
     def _look(self) -> None:
         self.start()
+        now_ms, wall_ms = self._now_ms(), self._clock.wall_ms()
+        self._judge.ticked(wall_ms, now_ms)
         if not self._member.leads:
             return
-        now_ms, groups = self._now_ms(), list(self._member.groups)
+        groups = list(self._member.groups)
+        places = {(each.name, replica.id) for each in groups for replica in each.replicas}
+        self._newest = {place: each for place, each in self._newest.items() if place in places}
         alive = [
             (each.name, replica.id)
             for each in groups
@@ -89,27 +115,43 @@ class GreyMoves:
             if self._heartbeats.is_alive(each.name, replica.id, now_ms)
         ]
         verdicts = self._judge.look(groups, alive, now_ms)
-        self._record.looked(groups, verdicts, now_ms)
+        self._record.looked(groups, verdicts, now_ms, wall_ms)
         self._record.flush()
         for verdict in verdicts:
-            if isinstance(verdict, Move):
-                self._move(verdict, now_ms)
-            elif isinstance(verdict, Held):
-                self.held += 1
-                log.warning(
-                    "store group %s: replica %s leads and is slow (%s), and leads on: %s", verdict.group, verdict.source,
-                    _text(verdict.excesses), verdict.reason,
-                )  # fmt: skip
-            elif isinstance(verdict, Returned):
-                log.info("store group %s: replica %s is as fast as the others again", verdict.group, verdict.replica)
+            self._carry_out(verdict, now_ms)
+
+    def _carry_out(self, verdict: Verdict, now_ms: int) -> None:
+        if isinstance(verdict, Move):
+            self._move(verdict, now_ms)
+        elif isinstance(verdict, PassedOver):
+            self.passed_over += 1
+            log.warning(
+                "store group %s: replica %s follows and is slow (%s): it is passed over for %s s, and its leader need not wait "
+                "for it", verdict.group, verdict.replica, told(verdict.excesses), verdict.out_ms // 1_000,
+            )  # fmt: skip
+        elif isinstance(verdict, Held):
+            self.held += 1
+            log.warning(
+                "store group %s: replica %s is out of the ordinary (%s), and nothing is changed: %s", verdict.group,
+                verdict.source, told(verdict.excesses), verdict.reason,
+            )  # fmt: skip
+        elif isinstance(verdict, Returned):
+            log.info("store group %s: replica %s is as fast as the others again", verdict.group, verdict.replica)
+        elif verdict.excesses:
+            log.warning(
+                "store group %s: the clock of replica %s is off (%s): it does not lead while another can", verdict.group,
+                verdict.replica, told(verdict.excesses),
+            )  # fmt: skip
+        else:
+            log.info("store group %s: the clock of replica %s is right again", verdict.group, verdict.replica)
 
     def _move(self, move: Move, now_ms: int) -> None:
         group = self._member.groups.group(move.group)
         if group is None:
             return
         log.warning(
-            "store group %s: replica %s leads and is slow (%s): replica %s should lead; %s is not preferred for %s s",
-            move.group, move.source, _text(move.excesses), move.target, move.source, move.out_ms // 1_000,
+            "store group %s: replica %s leads and is out of the ordinary (%s): replica %s should lead; %s is passed over for "
+            "%s s", move.group, move.source, told(move.excesses), move.target, move.source, move.out_ms // 1_000,
         )  # fmt: skip
         election = ElectLeader(move.group, designated=move.target, leader_epoch=group.leader_epoch)
         self._member.change(informed(election, group, self._heartbeats, now_ms), partial(self._moved, move))
@@ -121,8 +163,3 @@ class GreyMoves:
         if not is_done:
             why = "its fate is not known" if answer is None or answer.refusal is None else answer.refusal.value
             log.warning("store group %s: leadership could not be moved to replica %s: %s", move.group, move.target, why)
-
-
-def _text(excesses: Iterable[Excess]) -> str:
-    """Figures of a verdict, for people."""
-    return ", ".join(f"{each.name} {each.level:,.0f}, usual {each.ordinary:,.0f}, bound {each.bound:,.0f}" for each in excesses)

@@ -12,7 +12,7 @@ NOBODY_LEADS: Final = 0
 UNKNOWN: Final = -1
 """In place of an epoch or a position that nobody has said."""
 PRIORITY_LAST: Final = 0x7FFFFFFF
-"""Election priority of a replica that has none."""
+"""Election priority of a replica that has none. The controller that leads adds the replica's Fitness (health.py)."""
 GROUPS_MAX: Final = 1_024
 REPLICAS_MAX: Final = 64
 """Replicas of one group, learners included."""
@@ -40,7 +40,7 @@ class ReplicaReport:
     incarnation   identity of its log
     epoch         leader epoch of the newest record of its log; UNKNOWN: not said
     position      end of its log in bytes; UNKNOWN: not said
-    priority      a lower one is preferred among equal logs
+    priority      a lower one is preferred among equal logs; PRIORITY_LAST and above: by its Fitness, whatever the logs
     """
 
     id: int

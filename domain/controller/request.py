@@ -14,7 +14,7 @@ from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import FIT, ReplicaFigures, Standing
 from domain.event import Event
 
 GROUPS_LISTED_MAX: Final = 32
@@ -69,14 +69,18 @@ class GroupsFound(Event):
 class ReplicaHeard:
     """What the controller that leads has last heard of a replica.
 
-    report   what the replica said of itself
-    age_ms   milliseconds since then; -1: its connection has ended
-    alive    True: it counts as alive
+    report     what the replica said of itself
+    age_ms     milliseconds since then; -1: its connection has ended
+    alive      True: it counts as alive
+    standing   whether it should lead, as far as the controller judges
+    figures    what it measured, as last said; None: it does not measure
     """
 
     report: ReplicaReport
     age_ms: int
     alive: bool
+    standing: Standing = FIT
+    figures: ReplicaFigures | None = None
 
 
 @dataclass(slots=True)

@@ -102,6 +102,21 @@ class DamagedLog(Protocol):
         """Close the files; it can be opened again, or not."""
 
 
+class LogWork(NamedTuple):
+    """What a log has done since its life began; its replica reports what is added between two heartbeats.
+
+    syncs      syncs that have ended
+    sync_ns    time of all of them together
+    since_ns   when the sync under way has begun, monotonic; 0: none is under way
+    errors     reads that the disk has failed, and appends that were answered FLUSH_TIMEOUT
+    """
+
+    syncs: int = 0
+    sync_ns: int = 0
+    since_ns: int = 0
+    errors: int = 0
+
+
 class FollowerLog(Protocol):
     """A replica that follows, or waits for somebody to follow. It serves nobody.
 
@@ -147,6 +162,10 @@ class FollowerLog(Protocol):
     @property
     def foreign(self) -> bool:
         """True: the log was written before its node was a replica, and may be another one than the group's."""
+
+    @property
+    def work(self) -> LogWork:
+        """What it has done."""
 
     def registered(self) -> None:
         """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
@@ -211,6 +230,10 @@ class LeaderLog(Protocol):
     @property
     def parts(self) -> MendableLog:
         """Its damaged parts, and what it gives to others."""
+
+    @property
+    def work(self) -> LogWork:
+        """What it has done."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
@@ -38,6 +39,7 @@ from domain.controller.request import (
     QueryControllers,
     QueryControllerSettings,
     QueryGroups,
+    ReplicaHeard,
     StoreGroupsListed,
 )
 from domain.errors import ErrorCode, Failure
@@ -112,6 +114,8 @@ class Controlling:
             self._changed(connection, command, GroupAnswer(GroupRefusal.NOT_LEADING, None))
             return
         change = informed(command.change, member.groups.group(command.change.group), self.heartbeats, self._now_ms())
+        if self.grey is not None and isinstance(change, ElectLeader):
+            change = self.grey.preferring(change)
         member.change(change, partial(self._changed, connection, command))
 
     def _changed(self, connection: ClientConnection, command: ChangeGroup, answer: GroupAnswer | None) -> None:
@@ -174,13 +178,23 @@ class Controlling:
             known = {each.name: each for each in member.groups}
             wanted = sorted(name for name in (command.names or known) if name in known and name > command.after)
             now_ms = self._now_ms()
-            found = [(known[name], self.heartbeats.words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
+            found = [(known[name], self._words(known[name], now_ms)) for name in wanted[:GROUPS_LISTED_MAX]]
             connection.answer(StoreGroupsListed(command.ticket, None, found, len(wanted) > GROUPS_LISTED_MAX))
 
         if member is None:
             confirmed(GroupRefusal.NOT_LEADING)
         else:
             member.read(confirmed)
+
+    def _words(self, group: StoreGroup, now_ms: int) -> list[ReplicaHeard]:
+        """What was heard of the replicas of a group, and how they stand."""
+        words, grey = self.heartbeats.words(group, now_ms), self.grey
+        if grey is None:
+            return list(words)
+        return [
+            replace(each, standing=grey.standing(group.name, each.report.id), figures=grey.figures(group.name, each.report.id))
+            for each in words
+        ]
 
     def _this(self, connection: ClientConnection, command: QueryController) -> None:
         member, own = self.member, self._founding.identity.node

@@ -11,6 +11,7 @@ from domain.address import endpoint_of
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import Fitness, ReplicaFigures
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
@@ -45,7 +46,9 @@ class GroupControllers:
 
     The controllers of the settings are where it begins. The one that leads tells it who the controllers are by now.
 
-    heard   called with the store group, whenever a controller has told how it is
+    heard     called with the store group, whenever a controller has told how it is
+    slow      called with the ids of the replicas of the group that are slow, as often as the controller that leads says so
+    measure   what this replica has measured since it was last called, for its heartbeats
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class GroupControllers:
     ) -> None:  # fmt: skip
         """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told."""
         self.heard: Heard = _ignored
+        self.slow: Callable[[frozenset[int]], None] = _untold
+        self.measure: Callable[[], ReplicaFigures | None] = _unmeasured
         self._cluster = cluster
         self._group = group
         self._clock = clock
@@ -98,6 +103,8 @@ class GroupControllers:
                 done(None, False)
                 return
             groups = [] if isinstance(found, GroupRefusal) else found[0]
+            for _, words in groups[:1]:
+                self.slow(frozenset(each.report.id for each in words if each.standing.fitness is Fitness.SLOW))
             done(groups[0][0] if groups else None, True)
 
         self._led(codes.LIST_STORE_GROUPS, asking.listing("", (self._group,)), answered)
@@ -177,7 +184,7 @@ class GroupControllers:
         if self._closed or self._report is None:
             return
         self._beats = self._after(BEAT_MS, self._beat)
-        fields = asking.heartbeat(self._cluster, self._group, self._address, self._report(), ALIVE_MS)
+        fields = asking.heartbeat(self._cluster, self._group, self._address, self._report(), ALIVE_MS, self.measure())
         for link in self._links:
             if not link.in_flight:
                 link.ask(BrokerRequest(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
@@ -205,6 +212,14 @@ class GroupControllers:
 
 def _ignored(_group: StoreGroup) -> None:
     """Default of `GroupControllers.heard`."""
+
+
+def _untold(_slow: frozenset[int]) -> None:
+    """Default of `GroupControllers.slow`."""
+
+
+def _unmeasured() -> None:
+    """Default of `GroupControllers.measure`."""
 
 
 def _unread(_answer: Frame | Failure) -> None:

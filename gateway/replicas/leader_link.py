@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final, Protocol, final
 
 from domain.limits import MILLISECOND_NS
@@ -45,12 +46,15 @@ class LeaderLink:
     """`store.replication.ports.LeaderConnection` over remoting: connections to one leader, one after the other."""
 
     def __init__(
-        self, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None, user: FollowUser
-    ) -> None:
+        self, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None, user: FollowUser,
+        broke: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`broke` is called when a connection has ended that was there, or that could not be made."""
         self._host = host
         self._port = port
         self._dialer = dialer
         self._clock = clock
+        self._broke = broke
         self._entropy = entropy
         self._sign = sign
         self._user = user
@@ -110,6 +114,7 @@ class LeaderLink:
     def _ended(self, reason: str) -> None:
         if self._closed:
             return
+        self._broke()
         self._user.lost()
         if reason != self._why:
             self._why = reason

@@ -15,6 +15,7 @@ from domain.command import Command
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader
 from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.ports import Clock, Entropy
 from domain.replication.message import (
@@ -41,6 +42,8 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
 from gateway.replicas.leader_link import LeaderLink
+from gateway.replicas.meter import ReplicaMeter
+from gateway.replicas.settings import SKEW_MS
 from gateway.replicas.part_sources import PartSources
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
@@ -75,18 +78,20 @@ class ReplicaLife:
 
     leading   its leadership; None while it follows
     promoted  its store from the promotion on, before it may serve too; None while it follows
+    meter     what it measures of itself
     why       why it is in no store group yet, or what ended this life; "": neither
     """
 
     def __init__(
         self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
-        repairs: RepairCounts | None = None,
+        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS,
     ) -> None:  # fmt: skip
         """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
-        `repairs`: counts what is repaired."""
+        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
+        self.meter = ReplicaMeter(clock, skew_ms)
         self.why = "no controller answers"
         self._follower = follower
         self._leader_log: LeaderLog | None = None
@@ -116,6 +121,9 @@ class ReplicaLife:
     def start(self) -> None:
         """Register, and do what the controllers decide."""
         self._controllers.heard = self._heard
+        self._controllers.slow = self._told_slow
+        self._controllers.measure = self._measure
+        self.meter.start()
         self._enrolment.start()
         self._repairing.start()
 
@@ -140,6 +148,7 @@ class ReplicaLife:
     def close(self) -> None:
         """Follow and lead no more; the log of a follower is closed."""
         self._closed = True
+        self.meter.stop()
         self._enrolment.end()
         self._controllers.close()
         self._repairing.close()
@@ -193,6 +202,17 @@ class ReplicaLife:
             return ReplicaReport(self._own, incarnation_text(led.incarnation), led.epoch, led.written)
         facts = self._facts()
         return ReplicaReport(self._own, incarnation_text(facts.incarnation), facts.epoch, facts.position)
+
+    def _measure(self) -> ReplicaFigures:
+        leading, led = self.leading, self._leader_log
+        work = self._follower.work if led is None else led.work
+        return self.meter.take(work, UNMEASURED if leading is None else leading.ack_us())
+
+    def _told_slow(self, slow: frozenset[int]) -> None:
+        """The controllers have said who is slow."""
+        if self.leading is not None and self.leading.slow != slow:
+            log.info("store group %s: replicas that are slow: %s", self._place.group, sorted(slow) or "none")
+            self.leading.slow = slow
 
     def _enrolled(self, own: int, group: StoreGroup) -> None:
         log.info("store group %s: this is replica %s, with %s bytes of log", group.name, own, self._follower.written)
@@ -259,7 +279,7 @@ class ReplicaLife:
             self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew
         )
         self._link = LeaderLink(
-            address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following
+            address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following, self.meter.broke
         )  # fmt: skip
         log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, group.leader_epoch)
         self._link.start()
@@ -287,6 +307,7 @@ class ReplicaLife:
             self._place.group, follower.written, first,
         )  # fmt: skip
         try:
+            self.meter.other_log()
             follower.begin_anew(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1)
         except (OSError, StoreError) as error:
             self._end(f"a new log cannot be begun: {error}")
@@ -318,6 +339,7 @@ class ReplicaLife:
             return
         self.promoted = promoted
         self._leader_log = led = promoted.replica
+        self.meter.other_log()
         self._epoch = group.leader_epoch
         self._promoting = None
         leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end)
@@ -360,6 +382,7 @@ class ReplicaLife:
 
     def _lost(self, connection: ClientConnection) -> None:
         follower = self._connections.pop(connection, None)
+        self.meter.broke()
         if self.leading is not None and follower is not None:
             self.leading.lost(follower)
 

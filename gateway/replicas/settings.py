@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from domain.address import endpoint_of
+
+SKEW_MS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
     """Settings of a replica. Raises ValueError for values that are not valid.
 
-    controllers       `HOST:PORT` of every controller; empty: the store is no replica. The setting `broker` names the group
-    learner           True: the replica gets the log and is never elected
-    address           `HOST:PORT` at which other replicas reach this one; "": what routes carry, and port `replication`
-    access_key_file   file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster, at controllers
-                      and other replicas; "": requests to them are not signed
-    ca                PEM file of the authorities of their certificates: connections use TLS; "": plain text
+    controllers         `HOST:PORT` of every controller; empty: the store is no replica. The setting `broker` names the group
+    learner             True: the replica gets the log and is never elected
+    address             `HOST:PORT` at which other replicas reach this one; "": what routes carry, and port `replication`
+    access_key_file     file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster, at controllers
+                        and other replicas; "": requests to them are not signed
+    ca                  PEM file of the authorities of their certificates: connections use TLS; "": plain text
+    clock_skew_max_ms   how far apart the clocks of replicas may be: one that begins to lead delays the ends of leases and the
+                        timers of its predecessor by so much; one whose clock is off by more does not lead while another can
     """
 
     controllers: tuple[str, ...] = ()
@@ -24,6 +31,7 @@ class ReplicationSettings:
     address: str = ""
     access_key_file: str = ""
     ca: str = ""
+    clock_skew_max_ms: Annotated[int, Meta(ge=50, le=60_000)] = SKEW_MS
 
     def __post_init__(self) -> None:
         for each in (*self.controllers, *filter(None, (self.address,))):

@@ -51,7 +51,8 @@ class GroupCommit:
     mark             tells, behind each sync, what the log has promised
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
-    writes, written_bytes, syncs, sync_ns   counters since the start
+    writes, written_bytes, syncs, sync_ns, timeouts   counters since the start
+    sync_since_ns    when the sync under way has begun, monotonic; 0: none is
     state_bytes      bytes of state records written, or applied by recovery, since the start
     confirmation     the replicas that batches wait for; None: this log is not replicated
     appends          time from the acceptance of appends to their answers
@@ -84,9 +85,9 @@ class GroupCommit:
         self._unsynced: deque[tuple[int, Effects]] = deque()
         self._scheduled = False
         self.base = segments.active.base
-        self._syncing = False
+        self.sync_since_ns = 0
         self._flush_timer: Timer | None = None  # syncs writes that no append waits for
-        self._timeouts = AppendTimeouts(clock, events, config.flush_timeout_ms, self._what_waits)
+        self.timeouts = AppendTimeouts(clock, events, config.flush_timeout_ms, self._what_waits)
         self._sync_delay = SyncDelay()
         self._delay_timer: Timer | None = None  # ends the delay before a sync
         self._waiting = 0
@@ -116,9 +117,9 @@ class GroupCommit:
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
         self._closed = True
         self._full.end()
-        self._timeouts.end()
+        self.timeouts.end()
         self.mark.close()
-        if not self._syncing:
+        if not self.sync_since_ns:
             self._segments.close()
 
     def begin(self, promise: Promise, covered: int) -> None:
@@ -178,7 +179,7 @@ class GroupCommit:
         What is accepted waits: it is written as soon as there is room, and answered FLUSH_TIMEOUT when that takes too long.
         """
         if self.broken is None and self._full.failure is None:
-            self._timeouts.begin(self._clock.monotonic_ns())
+            self.timeouts.begin(self._clock.monotonic_ns())
             self._full.begin(what, error)
 
     @property
@@ -278,7 +279,7 @@ class GroupCommit:
             return False
         if current.end - current.base > HELD_BYTES_MAX:
             return False
-        if self._syncing:
+        if self.sync_since_ns:
             return True
         return self._delay_timer is not None and self._sync_delay.delay_ns(self._waiting + len(current.flushed.pending)) > 0
 
@@ -369,27 +370,26 @@ class GroupCommit:
             self._sync()
 
     def _sync(self) -> None:
-        if self._syncing or self.broken is not None:
+        if self.sync_since_ns or self.broken is not None:
             return
-        self._syncing = True
+        began = self.sync_since_ns = max(self._clock.monotonic_ns(), 1)
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
         target = self.written
-        began = self._clock.monotonic_ns()
-        self._timeouts.begin(began)
+        self.timeouts.begin(began)
 
         def synced(error: OSError | None) -> None:
-            self._syncing = False
+            self.sync_since_ns = 0
             if self._closed:
                 self._segments.close()
                 return
-            self._timeouts.end()
+            self.timeouts.end()
             if error is not None:
                 self.stop("a sync of the log", error)
                 return
             if self._sealed:
-                self._timeouts.begin(self._clock.monotonic_ns())
+                self.timeouts.begin(self._clock.monotonic_ns())
             took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
             self.sync_ns += took_ns
@@ -434,7 +434,7 @@ class GroupCommit:
 
         When `_turn` will run in this turn, it writes the open batch and comes back: a sync without that batch would be in vain.
         """
-        if self._syncing or self.broken is not None or self._scheduled:
+        if self.sync_since_ns or self.broken is not None or self._scheduled:
             return
         delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
         if delay_ns == 0:
@@ -465,7 +465,7 @@ class GroupCommit:
     def _what_waits(self) -> LateAppends:
         self._write_open()
         held = [effects for sealed in self._sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]
-        return LateAppends([effects for _, effects in self._unsynced], held, self._syncing or bool(held))
+        return LateAppends([effects for _, effects in self._unsynced], held, bool(self.sync_since_ns or held))
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, a write of the store, has failed with `error`."""

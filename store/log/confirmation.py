@@ -29,6 +29,7 @@ class Confirmation:
     written   position up to which all members of the SyncStateSet have written the log
     synced    position up to which all of them have it on their disks
     recent    the newest bytes of the log
+    late      appends that were answered FLUSH_TIMEOUT, since the start
     told      called when the log has been written or synced further
     _page     (end, effects) of written batches that wait for `written`
     _flushed  (end, effects) of synced batches that wait for `synced`
@@ -41,6 +42,7 @@ class Confirmation:
         self.written = 0
         self.synced = 0
         self.recent = RecentBytes()
+        self.late = 0
         self.told: Callable[[], None] = _nobody
         self._begin = begin
         self._clock = clock
@@ -109,6 +111,7 @@ class Confirmation:
         limit_ns = self._clock.monotonic_ns() - self._timeout_ms * 1_000_000
         late: list[Done] = overdue([effects for waiting in (self._page, self._flushed) for _, effects in waiting], limit_ns)
         text = f"stored by the leader, but not by all replicas in sync within {self._timeout_ms} ms"
+        self.late += len(late)
         for done in late:
             self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text))
         if self._page or self._flushed:

@@ -26,7 +26,10 @@ class LateAppends(NamedTuple):
 
 @final
 class AppendTimeouts:
-    """Answers them with FLUSH_TIMEOUT."""
+    """Answers them with FLUSH_TIMEOUT.
+
+    count   how many were, since the start
+    """
 
     def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], LateAppends]) -> None:
         self._clock = clock
@@ -34,6 +37,7 @@ class AppendTimeouts:
         self._timeout_ms = timeout_ms
         self._waiting = waiting
         self._timer: Timer | None = None
+        self.count = 0
 
     def begin(self, began_ns: int) -> None:
         """A wait has begun at `began_ns`, monotonic. No effect while another one is watched."""

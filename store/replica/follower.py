@@ -13,7 +13,7 @@ from typing import Final, final
 from domain.errors import Failure, StoreError
 from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
-from domain.replication.ports import LeaderStore, ReplicaDataError
+from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
 from domain.store_event import Report, StoreEventKind, unheard
 from store import derived
 from store.config import StoreConfig
@@ -71,7 +71,9 @@ class Follower:
                 disk.replace(HEIR, b"%d\n" % self.continues)
         segments = opening.files.segments
         mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
-        raw = self._raw = RawLog(segments, mark, self._events, _behind(opening), recovered.store_ms)
+        raw = self._raw = RawLog(
+            segments, mark, self._events, _behind(opening), recovered.store_ms, self._clock
+        )  # fmt: skip
         promise = before._replace(
             position=segments.end, epoch=raw.epoch, incarnation=self.incarnation, first=segments.first,
             store_ms=recovered.store_ms,
@@ -132,6 +134,12 @@ class Follower:
     def broken(self) -> Failure | None:
         """FollowerLog.broken."""
         return self._raw.broken
+
+    @property
+    def work(self) -> LogWork:
+        """FollowerLog.work."""
+        raw = self._raw
+        return LogWork(raw.syncs, raw.sync_ns, raw.sync_since_ns, self._events.counts[StoreEventKind.UNREADABLE])
 
     def eras(self) -> Sequence[Era]:
         """FollowerLog.eras."""
@@ -211,9 +219,10 @@ class Follower:
             position=raw.written, epoch=epoch, first=raw.first, store_ms=recovered.store_ms, incarnation=self.incarnation
         )
         store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
-        return LeaderStore(
-            store, StoredLeaderLog(opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock)
-        )
+        led = StoredLeaderLog(
+            opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock, self._events
+        )  # fmt: skip
+        return LeaderStore(store, led)
 
     def close(self) -> None:
         """FollowerLog.close."""

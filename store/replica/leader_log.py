@@ -8,6 +8,9 @@ from typing import final
 from domain.errors import Failure, StoreError
 from domain.ports import Clock
 from domain.replication.message import Era
+from domain.replication.ports import LogWork
+from domain.store_event import StoreEventKind
+from store.events import StoreEvents
 from store.log import batch
 from store.log.commit import GroupCommit
 from store.log.confirmation import Confirmation
@@ -28,14 +31,16 @@ class StoredLeaderLog:
     """
 
     def __init__(
-        self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock
-    ) -> None:
+        self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
+        events: StoreEvents,
+    ) -> None:  # fmt: skip
         """`eras` of the log up to `begin`; `scrubs` knows its damaged parts."""
         assert commit.confirmation is not None
         self._commit = commit
         self._confirmation: Confirmation = commit.confirmation
         self._segments = segments
         self._eras = eras
+        self._events = events
         self.epoch = commit.writer.epoch
         self.incarnation = commit.writer.incarnation
         self.begin = begin
@@ -56,6 +61,13 @@ class StoredLeaderLog:
     def synced(self) -> int:
         """LeaderLog.synced."""
         return self._commit.synced
+
+    @property
+    def work(self) -> LogWork:
+        """LeaderLog.work."""
+        commit = self._commit
+        errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.timeouts.count + self._confirmation.late
+        return LogWork(commit.syncs, commit.sync_ns, commit.sync_since_ns, errors)
 
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""

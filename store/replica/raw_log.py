@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import final
 
 from domain.errors import ErrorCode, Failure
+from domain.ports import Clock
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError
 from domain.store_event import StoreEventKind
@@ -24,9 +25,12 @@ class RawLog:
     synced    position below which it is durable
     store_ms  newest store time, in epoch ms
     broken    why it takes nothing any more: the disk has failed; None while it works
+    syncs, sync_ns, sync_since_ns   syncs that have ended, their time, and when the one under way has begun; 0: none is
     """
 
-    def __init__(self, segments: Segments, mark: PromiseMark, events: StoreEvents, behind: int, store_ms: int) -> None:
+    def __init__(
+        self, segments: Segments, mark: PromiseMark, events: StoreEvents, behind: int, store_ms: int, clock: Clock
+    ) -> None:
         """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
         self._segments = segments
         self._mark = mark
@@ -35,7 +39,8 @@ class RawLog:
         self.synced = segments.end
         self.store_ms = store_ms
         self.broken: Failure | None = None
-        self._syncing = False
+        self.syncs = self.sync_ns = self.sync_since_ns = 0
+        self._clock = clock
         self._waiting: list[Callable[[], None]] = []
         self._closed = False
 
@@ -62,7 +67,7 @@ class RawLog:
     @property
     def idle(self) -> bool:
         """True while no sync is under way."""
-        return not self._syncing
+        return not self.sync_since_ns
 
     def eras(self) -> list[Era]:
         """The eras of the log, ascending."""
@@ -125,14 +130,16 @@ class RawLog:
         """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
         if self.broken is not None:
             return
-        if self._syncing:
+        if self.sync_since_ns:
             self._waiting.append(done)
             return
-        self._syncing = True
+        began = self.sync_since_ns = max(self._clock.monotonic_ns(), 1)
         target = self.written
 
         def synced(error: OSError | None) -> None:
-            self._syncing = False
+            self.sync_since_ns = 0
+            self.syncs += 1
+            self.sync_ns += self._clock.monotonic_ns() - began
             if self._closed:
                 self._segments.close()
                 return
@@ -195,7 +202,7 @@ class RawLog:
     def close(self) -> None:
         """Close the files, unless a sync under way still uses them."""
         self.release()
-        if not self._syncing:
+        if not self.sync_since_ns:
             self._segments.close()
 
     def release(self) -> None:

@@ -15,6 +15,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LeaderLog
+from store.replication.ack_times import AckTimes
 from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
 from store.replication.ports import FollowerConnection, SetKeeper
@@ -39,6 +40,10 @@ STUCK_NS: Final = 1_500 * MILLISECOND_NS
 """Time without progress after which a member that is behind is left out."""
 
 
+NOT_SLOW_MIN: Final = 2
+"""Members that a SyncStateSet keeps at least, with the leader, when slow ones are left out: no less than `min_in_sync`."""
+
+
 def member_of(replica: int, incarnation: int) -> SetMember:
     """A member, as controllers name its log."""
     return SetMember(replica, str(incarnation))
@@ -49,6 +54,8 @@ class Leading:
     """One leadership, in one epoch.
 
     written, synced   positions that are confirmed
+    slow              ids of replicas that are slow by the word of the controllers: they do not count for what is confirmed, as
+                      long as NOT_SLOW_MIN others do
     """
 
     def __init__(
@@ -58,6 +65,8 @@ class Leading:
         leads no more; nothing is confirmed from then on."""
         self.written = 0
         self.synced = 0
+        self.slow: frozenset[int] = frozenset()
+        self._acks = AckTimes(clock)
         self._log = log
         self._own = member_of(own_id, log.incarnation)
         self._keeper = keeper
@@ -153,6 +162,7 @@ class Leading:
             follower.lost(now)
             connection.close("what this replica says it has cannot be")
             return
+        self._acks.held(follower.written)
         self._mark()
 
     def lost(self, connection: FollowerConnection) -> None:
@@ -160,6 +170,12 @@ class Leading:
         follower = self._of(connection)
         if follower is not None:
             follower.lost(self._clock.monotonic_ns())
+
+    def ack_us(self) -> int:
+        """Mean time from a write to the answer of the fastest follower since the last call, in microseconds; UNMEASURED."""
+        if not any(each.connection is not None for each in self.followers.values()):
+            self._acks.forget()
+        return self._acks.take_us()
 
     def _of(self, connection: FollowerConnection) -> ReplicaProgress | None:
         return next((each for each in self.followers.values() if each.connection is connection), None)
@@ -205,6 +221,7 @@ class Leading:
         self._marked = False
         if self._ended:
             return
+        self._acks.written(self._log.written)
         self._confirm()
         for follower in list(self.followers.values()):
             if follower.id not in self._pauses:
@@ -271,10 +288,19 @@ class Leading:
             for each in self.followers.values()
             if self._may_join(each) and member_of(each.id, each.incarnation) not in kept
         ]
+        if self.slow:
+            kept, joined = self._without_slow(kept, joined)
         ids = {member.id for member in joined}
         wanted = tuple(sorted([*(member for member in kept if member.id not in ids), *joined]))
         if wanted != tuple(sorted(self._set.members)):
             self._set.ask(wanted)
+
+    def _without_slow(self, kept: list[SetMember], joined: list[SetMember]) -> tuple[list[SetMember], list[SetMember]]:
+        """The same without replicas that are slow, when enough others are left of those who are members already."""
+        ordinary = [each for each in kept if each == self._own or each.id not in self.slow]
+        if len(ordinary) < max(NOT_SLOW_MIN, self.group.min_in_sync):
+            return kept, joined
+        return ordinary, [each for each in joined if each.id not in self.slow]
 
     def _is_out(self, member: SetMember, now_ns: int) -> bool:
         follower = self.followers.get(member.id)

@@ -77,8 +77,17 @@ class ControllerRole(AloneRole):
             "controller_members": len(member.members),
             "controller_store_groups": len(member.groups),
             "controller_messages_unread_total": member.unread,
-            "controller_moves_total": 0 if self.controlling.grey is None else self.controlling.grey.moves,
-            "controller_moves_left_total": 0 if self.controlling.grey is None else self.controlling.grey.held,
+            **self._grey(),
+        }
+
+    def _grey(self) -> dict[str, float]:
+        grey = self.controlling.grey
+        return {
+            "controller_moves_total": 0 if grey is None else grey.moves,
+            "controller_moves_left_total": 0 if grey is None else grey.held,
+            "controller_passed_over_total": 0 if grey is None else grey.passed_over,
+            "controller_replicas_out": 0 if grey is None else grey.out,
+            "controller_clocks_off": 0 if grey is None else grey.clocks_off,
         }
 
     def lines(self) -> list[tuple[str, str]]:

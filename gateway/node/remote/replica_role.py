@@ -13,6 +13,7 @@ from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.command import Command
+from domain.controller.health import UNMEASURED
 from domain.errors import ConfigError, StoreError
 from domain.ports import Clock
 from domain.replication.message import (
@@ -41,6 +42,7 @@ from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.damaged_start import DamagedStart
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import KnownControllers, ReplicaIdentity
+from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
@@ -176,7 +178,7 @@ class ReplicaRole(AloneRole):
         replica = self.replica = ReplicaLife(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
             lambda store: None if elected.done() else elected.set_result(store), over,
-            self.repairs,
+            self.repairs, self._settings.clock_skew_max_ms,
         )  # fmt: skip
         _load_ahead()
         replica.start()
@@ -190,18 +192,21 @@ class ReplicaRole(AloneRole):
 
     def counters(self) -> dict[str, float]:
         """How the replica is."""
-        leading = None if self.replica is None else self.replica.leading
-        repairs: dict[str, float] = {
+        replica = self.replica
+        found: dict[str, float] = {
             "replica_repaired_parts_total": self.repairs.parts,
             "replica_repaired_bytes_total": self.repairs.size,
             "replica_repairs_failed_total": self.repairs.failures,
             "replica_repair_parts_given_total": self.repairs.given,
+            **({} if replica is None else _measured(replica.meter)),
         }
+        leading = None if replica is None else replica.leading
         if leading is None:
-            return {"replica_leads": 0, **repairs}
+            return {"replica_leads": 0, **found}
         return {
-            **repairs,
+            **found,
             "replica_leads": 1,
+            "replica_slow": len(leading.slow),
             "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
             "replica_members": len(leading.group.members),
             "replica_confirmed_bytes": leading.written,
@@ -238,6 +243,14 @@ def _set(future: asyncio.Future[bool], value: bool) -> None:
 
 def _raise(error: StoreError) -> FollowerLog:
     raise error
+
+
+def _measured(meter: ReplicaMeter) -> dict[str, float]:
+    """The figures of the last heartbeat. What was not measured is left out."""
+    figures = meter.newest
+    times = {"sync": figures.sync_us, "ack": figures.ack_us, "turn": figures.turn_us}
+    found: dict[str, float] = {f"replica_{name}_seconds": us / 1e6 for name, us in times.items() if us != UNMEASURED}
+    return {**found, "replica_errors_total": meter.errors}
 
 
 def is_replicated(config: Config) -> bool:

@@ -16,6 +16,7 @@ from domain.controller.group import (
     StoreGroup,
     StoreReplica,
 )
+from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import ReplicaHeard
 from protocols.remoting import bean, codes
 from protocols.remoting.bean import Bean
@@ -54,14 +55,19 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
     }
     if heard is not None:
         said = heard.report
-        found[_HEARD] = {
+        words: dict[str, object] = {
             "incarnation": said.incarnation,
             "epoch": said.epoch,
             "position": said.position,
             "priority": said.priority,
             "ageMs": heard.age_ms,
             "alive": heard.alive,
+            "fitness": heard.standing.fitness.name,
+            "why": heard.standing.why,
         }
+        if heard.figures is not None:
+            words["figures"] = list(heard.figures)
+        found[_HEARD] = words
     return found
 
 
@@ -117,4 +123,22 @@ def _read_heard(found: Bean) -> ReplicaHeard:
         bean.number(said, "position", UNKNOWN),
         bean.number(said, "priority", PRIORITY_LAST),
     )
-    return ReplicaHeard(report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"))
+    return ReplicaHeard(
+        report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
+        _read_figures(said.get("figures")),
+    )  # fmt: skip
+
+
+def _read_standing(said: Bean) -> Standing:
+    """A fitness that a later version has named counts as SLOW: the replica should not lead."""
+    name = bean.text(said, "fitness") or Fitness.FIT.name
+    return Standing(Fitness.__members__.get(name, Fitness.SLOW), bean.text(said, "why"))
+
+
+def _read_figures(found: object) -> ReplicaFigures | None:
+    if not isinstance(found, list):
+        return None
+    count = len(ReplicaFigures._fields)
+    if len(found) < count or not all(type(each) is int for each in found):
+        raise RequestError(codes.INVALID_PARAMETER, f"figures are {count} integers")
+    return ReplicaFigures(*found[:count])

@@ -1,6 +1,6 @@
 """Heartbeats of brokers to a controller: code 904 (RocketMQ's BrokerHeartbeatRequestHeader).
 
-Replicas of Headgate add what they measure: `syncMicros`, `ackMicros`, `turnMicros`, `errors` (domain/controller/health.py).
+Replicas of Headgate add what they measure (domain/controller/health.py), in the ext fields FIGURES.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from protocols.remoting.controller.sync_state import APACHE_INCARNATION
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 
-FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors")
+FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors", "wallMillis", "clockSkewMaxMillis")
 """Ext fields of the figures, in the order of ReplicaFigures."""
 
 
@@ -34,7 +34,7 @@ def beat(_client: Client, frame: Frame) -> Outcome:
         incarnation,
         _within(args, "epoch", UNKNOWN),
         _within(args, "maxOffset", UNKNOWN),
-        _within(args, "electionPriority", PRIORITY_LAST),
+        min(_within(args, "electionPriority", PRIORITY_LAST), PRIORITY_LAST),
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
     figures = _figures(args) if any(args.has(name) for name in FIGURES) else None
@@ -42,8 +42,8 @@ def beat(_client: Client, frame: Frame) -> Outcome:
 
 
 def _figures(args: Arguments) -> ReplicaFigures:
-    sync, ack, turn, errors = (_within(args, name, UNMEASURED) for name in FIGURES)
-    return ReplicaFigures(sync, ack, turn, max(errors, 0))
+    sync, ack, turn, errors, wall, skew = (_within(args, name, UNMEASURED) for name in FIGURES)
+    return ReplicaFigures(sync, ack, turn, max(errors, 0), wall, skew)
 
 
 def _within(args: Arguments, name: str, absent: int) -> int:

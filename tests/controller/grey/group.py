@@ -12,11 +12,16 @@ from domain.controller.group import StoreGroup, StoreReplica
 from domain.controller.health import ReplicaFigures
 
 SECOND_MS = 1_000
+WALL_MS = 1_700_000_000_000
 ENOUGH = RECENT + PAST_MIN
 
 
 class ToldGroup:
-    """Three replicas, all in sync; the first one leads. `figures` of each replica are what it says, with some noise."""
+    """Three replicas, all in sync; the first one leads. `figures` of each replica are what it says, with some noise.
+
+    clocks   how far the wall clock of each replica is ahead, in milliseconds
+    delays   how long heartbeats take, by lot, in milliseconds
+    """
 
     def __init__(self, judge: ReplicaJudge | None = None, replicas: int = 3, name: str = "broker-a", seed: int = 1) -> None:
         self.judge = judge or GreyDetector()
@@ -25,6 +30,8 @@ class ToldGroup:
             "c", name, replicas=known, leader=1, leader_epoch=1, members=tuple(each.member for each in known)
         )
         self.figures = {each.id: ReplicaFigures(3_000, 4_000, 5_000, 0) for each in known}
+        self.clocks = dict.fromkeys(self.figures, 0)
+        self.delays: tuple[int, ...] = (0,)
         self.alive = {(name, each.id) for each in known}
         self.now_ms = 0
         self.verdicts: list[Verdict] = []
@@ -42,6 +49,7 @@ class ToldGroup:
             for place in sorted(self.alive):
                 leads = place[1] == self.group.leader
                 self.judge.heard(*place, leads, self._said(place[1], leads), self.now_ms)
+            self.judge.ticked(WALL_MS + self.now_ms, self.now_ms)
             for verdict in self.judge.look([self.group], self.alive, self.now_ms):
                 self.verdicts.append(verdict)
                 if isinstance(verdict, Move):
@@ -56,4 +64,5 @@ class ToldGroup:
     def _said(self, replica: int, leads: bool) -> ReplicaFigures:
         figures = self.figures[replica]
         noisy = [value if value <= 0 else int(value * self._random.uniform(0.5, 2.0)) for value in figures[:3]]
-        return ReplicaFigures(noisy[0], noisy[1] if leads else -1, noisy[2], figures.errors)
+        wall_ms = WALL_MS + self.now_ms + self.clocks[replica] - self._random.choice(self.delays)
+        return ReplicaFigures(noisy[0], noisy[1] if leads else -1, noisy[2], figures.errors, wall_ms, 500)

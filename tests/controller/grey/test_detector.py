@@ -9,7 +9,9 @@ import pytest
 
 from controller.grey.detector import BETWEEN_MS, GreyDetector
 from controller.grey.ejections import FIRST_MS, LONGEST_MS, PROBES
-from controller.grey.verdict import Held, Move, Returned
+from controller.grey.history import CLOCKS
+from controller.grey.verdict import ClockOff, Held, Move, PassedOver, Returned
+from domain.controller.health import Fitness, Standing
 from tests.controller.grey.group import ENOUGH, SECOND_MS, ToldGroup
 
 
@@ -102,11 +104,13 @@ def test_who_was_moved_away_from_returns_after_its_time_and_probes_and_stays_lon
     told.slow(1, sync_us=900_000)
     (move,) = [each for each in told.run(30) if isinstance(each, Move)]
     assert move.out_ms == FIRST_MS
-    assert not detector.is_fit("broker-a", 1)
+    standing = detector.standing("broker-a", 1)
+    assert standing.fitness is Fitness.SLOW
+    assert "sync_us" in standing.why
     assert not [each for each in told.run(300) if isinstance(each, Returned)], "it is still slow"
     told.slow(1, sync_us=3_000)
     assert [each for each in told.run(PROBES + 10) if isinstance(each, Returned)] == [Returned("broker-a", 1)]
-    assert detector.is_fit("broker-a", 1)
+    assert detector.standing("broker-a", 1) == Standing()
     told.lead(1)
     told.run(ENOUGH)
     told.slow(1, sync_us=900_000)
@@ -132,3 +136,78 @@ def test_figures_that_are_old_say_nothing() -> None:
     assert told.run(60) == []
     told.alive = alive
     assert [each for each in told.run(30) if isinstance(each, Move)]
+
+
+def test_a_follower_that_is_slow_is_passed_over_and_returns() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector)
+    told.run(ENOUGH)
+    told.slow(2, sync_us=400_000)
+    (over,) = told.run(30)
+    assert isinstance(over, PassedOver)
+    assert (over.replica, over.out_ms) == (2, FIRST_MS)
+    assert detector.standing("broker-a", 2).fitness is Fitness.SLOW
+    told.slow(2, sync_us=3_000)
+    assert told.run(FIRST_MS // SECOND_MS + PROBES + 10) == [Returned("broker-a", 2)]
+    assert detector.standing("broker-a", 2) == Standing()
+
+
+def test_a_follower_outside_the_sync_state_set_is_not_judged() -> None:
+    told = ToldGroup()
+    told.group = replace(told.group, members=told.group.members[:2])
+    told.run(ENOUGH)
+    told.slow(3, sync_us=900_000)
+    assert told.run(60) == []
+
+
+def test_leadership_leaves_a_leader_whose_clock_is_off_and_it_does_not_lead_until_it_is_right() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector)
+    assert told.run(ENOUGH) == []
+    told.clocks[1] = 900
+    off, move = told.run(15)
+    assert isinstance(off, ClockOff)
+    assert off.replica == 1
+    assert off.excesses[0].level == pytest.approx(900, abs=1)
+    assert isinstance(move, Move)
+    assert (move.source, [each.name for each in move.excesses]) == (1, ["clock_ms"])
+    assert detector.standing("broker-a", 1).fitness is Fitness.CLOCK_OFF
+    told.clocks[1] = -300
+    assert told.run(CLOCKS + 1) == [ClockOff("broker-a", 1, ())]
+    assert detector.standing("broker-a", 1).fitness is Fitness.SLOW, "it is passed over for its time"
+
+
+@pytest.mark.parametrize("off_ms", [-480, 480])
+def test_clocks_within_the_bound_change_nothing(off_ms: int) -> None:
+    told = ToldGroup()
+    told.clocks[1] = off_ms
+    assert told.run(120) == []
+
+
+def test_a_clock_that_a_follower_has_wrong_moves_nobody_and_the_follower_is_no_target() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector)
+    told.clocks[2] = -3_000
+    told.run(ENOUGH)
+    assert [type(each) for each in told.verdicts] == [ClockOff]
+    told.slow(1, sync_us=900_000)
+    (move,) = told.run(20)
+    assert isinstance(move, Move)
+    assert move.target == 3
+
+
+def test_two_clocks_do_not_tell_which_one_is_off() -> None:
+    told = ToldGroup(replicas=1)
+    told.clocks[1] = 60_000
+    assert told.run(60) == []
+
+
+def test_heartbeats_that_are_late_make_no_clock_seem_off() -> None:
+    told = ToldGroup()
+    told.delays = (0, 700, 900, 1_200)
+    assert not [each for each in told.run(120) if isinstance(each, ClockOff)]
+
+
+def test_many_seeds_of_ordinary_figures_decide_nothing() -> None:
+    for seed in range(30):
+        assert ToldGroup(seed=seed).run(200) == [], seed

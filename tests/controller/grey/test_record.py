@@ -12,7 +12,7 @@ from controller.grey.record import FiguresRecord
 from controller.grey.replay import replay
 from controller.grey.verdict import Move, Verdict
 from domain.controller.group import StoreGroup
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import ReplicaFigures, Standing
 from tests.controller.grey.group import ENOUGH, ToldGroup
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -24,6 +24,7 @@ class Recorded:
     def __init__(self, disk: MemoryDisk) -> None:
         self.record = FiguresRecord(disk)
         self._judge = GreyDetector()
+        self.wall_ms = 0
 
     def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
         self.record.heard(group, replica, leads, figures, now_ms)
@@ -32,15 +33,22 @@ class Recorded:
     def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
         known = list(groups)
         verdicts = self._judge.look(known, alive, now_ms)
-        self.record.looked(known, verdicts, now_ms)
+        self.record.looked(known, verdicts, now_ms, self.wall_ms)
         self.record.flush()
         return verdicts
 
     def moved(self, move: Move, is_done: bool, now_ms: int) -> None:
         self._judge.moved(move, is_done, now_ms)
 
-    def is_fit(self, group: str, replica: int) -> bool:
-        return self._judge.is_fit(group, replica)
+    def ticked(self, wall_ms: int, now_ms: int) -> None:
+        self.wall_ms = wall_ms
+        self._judge.ticked(wall_ms, now_ms)
+
+    def standing(self, group: str, replica: int) -> Standing:
+        return self._judge.standing(group, replica)
+
+    def out(self) -> int:
+        return self._judge.out()
 
 
 def test_a_replay_decides_what_was_decided() -> None:

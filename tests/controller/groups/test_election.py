@@ -7,7 +7,8 @@ import pytest
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
 from domain.controller.change import ElectLeader
-from domain.controller.group import ReplicaReport
+from domain.controller.group import PRIORITY_LAST, ReplicaReport
+from domain.controller.health import Fitness
 from tests.controller.groups.sample import NAME, group_of, incarnation, led, member, members, registered, says, start
 
 
@@ -28,6 +29,24 @@ def test_the_best_live_member_of_the_set_leads(live: tuple[ReplicaReport, ...], 
     assert answer.refusal is None
     assert answer.group is not None
     assert (answer.group.leader, answer.group.leader_epoch, answer.group.set_epoch) == (leader, 2, 3)
+
+
+def test_a_member_that_should_not_lead_is_elected_when_nobody_else_can_be() -> None:
+    slow, off = PRIORITY_LAST + Fitness.SLOW, PRIORITY_LAST + Fitness.CLOCK_OFF
+    groups = led((1, 2, 3))
+    groups.apply(ElectLeader(NAME, (says(2, epoch=2, position=900, priority=slow), says(3))))
+    assert (group_of(groups).leader, group_of(groups).in_sync) == (3, (2, 3)), "it stays in the set"
+    groups = led((1, 2, 3))
+    groups.apply(ElectLeader(NAME, (says(2, position=900, priority=off), says(3, priority=slow))))
+    assert group_of(groups).leader == 3
+    groups.apply(ElectLeader(NAME, (says(2, priority=off),)))
+    assert group_of(groups).leader == 2
+
+
+def test_before_the_first_election_the_longest_log_counts_alone() -> None:
+    groups = registered()
+    groups.apply(ElectLeader(NAME, (says(1, position=200, priority=PRIORITY_LAST + 1), says(2, position=100)), asker=2))
+    assert group_of(groups).leader == 1
 
 
 def test_an_election_keeps_the_set_without_the_dead() -> None:

@@ -38,10 +38,16 @@ class HeldTimer:
 
 
 class NodeClock:
-    """The clock of one life of a node: its callbacks wait while it is paused, and never run when it is dead."""
+    """The clock of one life of a node: its callbacks wait while it is paused, and never run when it is dead.
 
-    def __init__(self, clock: VirtualClock) -> None:
+    ahead_ms   how far its wall clock is before that of the others
+    drift      how much faster than theirs it runs, as a share
+    """
+
+    def __init__(self, clock: VirtualClock, ahead_ms: float = 0, drift: float = 0) -> None:
         self.clock = clock
+        self.ahead_ms = ahead_ms
+        self.drift = drift
         self.dead = False
         self.paused = False
         self._held: list[HeldTimer] = []
@@ -52,7 +58,7 @@ class NodeClock:
 
     def wall_ms(self) -> int:
         """Clock.wall_ms."""
-        return self.clock.wall_ms()
+        return int(self.clock.wall_ms() + self.ahead_ms + self.clock.monotonic_ns() * self.drift / MILLISECOND_NS)
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> HeldTimer:
         """Clock.call_at."""

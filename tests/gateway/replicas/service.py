@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+from controller.grey.record import FiguresRecord
+from controller.grey.verdict import ReplicaJudge
 from controller.groups.groups import StoreGroups
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.knowledge import informed
+from controller.member.grey_moves import GreyMoves
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader, GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
+from domain.controller.health import Fitness, ReplicaFigures
 from tests.gateway.replicas.network import MILLISECOND_NS, NodeClock
 
 if TYPE_CHECKING:
@@ -29,7 +33,23 @@ class Service:
         self.leaders: dict[int, int] = {}
         self._world = world
         self._heartbeats = Heartbeats(0)
+        self.grey: GreyMoves | None = None
         self._elect()
+
+    @property
+    def leads(self) -> bool:
+        """ControllerMember.leads."""
+        return self.up
+
+    def change(self, change: GroupChange, done: Callable[[GroupAnswer | None], None]) -> None:
+        """ControllerMember.change."""
+        done(self.apply(change))
+
+    def judge(self, judge: ReplicaJudge, record: FiguresRecord) -> GreyMoves:
+        """From now on look at the figures of replicas."""
+        self.grey = GreyMoves(cast(Any, self), self._heartbeats, self._world.clock, judge, record)
+        self.grey.start()
+        return self.grey
 
     def now_ms(self) -> int:
         """Virtual milliseconds."""
@@ -39,8 +59,10 @@ class Service:
         """The group as it is."""
         return self.groups.group(GROUP)
 
-    def heard(self, report: ReplicaReport, token: object) -> None:
+    def heard(self, report: ReplicaReport, token: object, figures: ReplicaFigures | None) -> None:
         """A heartbeat."""
+        if self.grey is not None and figures is not None:
+            self.grey.heard(GROUP, report.id, figures)
         self._heartbeats.heard(GROUP, report, 2_500, token, self.now_ms())
 
     def closed(self, token: object) -> None:
@@ -50,7 +72,10 @@ class Service:
 
     def apply(self, change: GroupChange) -> GroupAnswer:
         """Make a change, as the controller that leads does."""
-        answer = self.groups.apply(informed(change, self.group(), self._heartbeats, self.now_ms()))
+        change = informed(change, self.group(), self._heartbeats, self.now_ms())
+        if self.grey is not None and isinstance(change, ElectLeader):
+            change = self.grey.preferring(change)
+        answer = self.groups.apply(change)
         group = answer.group
         if group is not None and group.leader and group.leader_epoch not in self.leaders:
             self.leaders[group.leader_epoch] = group.leader
@@ -79,6 +104,8 @@ class SimControllers:
 
     def __init__(self, world: World, clock: NodeClock, number: int) -> None:
         self.heard: Callable[[StoreGroup], None] = lambda group: None
+        self.slow: Callable[[frozenset[int]], None] = lambda slow: None
+        self.measure: Callable[[], ReplicaFigures | None] = lambda: None
         self._world = world
         self._clock = clock
         self._number = number
@@ -107,7 +134,7 @@ class SimControllers:
         if not self._closed and self._report is not None:
             self._after(250 * MILLISECOND_NS, self._beat)
             if self._reaches:
-                self._world.service.heard(self._report(), self)
+                self._world.service.heard(self._report(), self, self.measure())
 
     def _look(self) -> None:
         if not self._closed:
@@ -127,7 +154,10 @@ class SimControllers:
         world = self._world
 
         def read() -> None:
-            group = world.service.group()
+            group, grey = world.service.group(), world.service.grey
+            if grey is not None and group is not None:
+                slow = [each.id for each in group.replicas if grey.standing(GROUP, each.id).fitness is Fitness.SLOW]
+                self._after(world.delay_ns(), lambda: self.slow(frozenset(slow)))
             self._after(world.delay_ns(), lambda: done(group, True))
 
         world.clock.call_at(world.clock.monotonic_ns() + world.delay_ns(), read)

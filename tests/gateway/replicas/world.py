@@ -67,13 +67,18 @@ class SimReplica:
         self.port = number
         self.running = False
         self.world = world
-        self.clock = NodeClock(world.clock)
+        self.ahead_ms = self.drift = 0.0
+        self.clock = self._life()
         self.disk = MemoryDisk(self.clock, 2.0)
         self.controllers: SimControllers
         self.life: ReplicaLife
         self.follower: Follower
         self.store: LeaderStore | None = None
         self._boot = 0
+
+    def _life(self) -> NodeClock:
+        """The clock of the next life."""
+        return NodeClock(self.world.clock, self.ahead_ms, self.drift)
 
     def start(self) -> None:
         """Begin a life."""
@@ -103,7 +108,7 @@ class SimReplica:
 
         def again() -> None:
             self.end()
-            self.clock = NodeClock(self.world.clock)
+            self.clock = self._life()
             self.disk = self.disk.killed(self.clock)
             self.start()
 
@@ -123,7 +128,7 @@ class SimReplica:
 
     def revive(self, power: bool) -> None:
         """Begin a life on what the end of the last one has left."""
-        self.clock = NodeClock(self.world.clock)
+        self.clock = self._life()
         if power:
             self._boot += 1
             self.disk = self.disk.powered_off(self.clock, chance=self.world.chance)
@@ -138,6 +143,7 @@ class World:
     acknowledged   (queue, offset) -> body
     seen           the same of what a leader has shown
     confirmed      highest position that any leader has confirmed
+    waited         (when it was sent, how long it waited for its acknowledgement) of messages, in milliseconds
     parted         pairs of nodes that do not reach each other; 0 stands for the controllers
     """
 
@@ -151,6 +157,7 @@ class World:
         self.seen: dict[tuple[int, int], bytes] = {}
         self.elections = 0
         self.confirmed = 0
+        self.waited: list[tuple[int, int]] = []
         self._sent = 0
         self.replicas: dict[int, SimReplica] = {}
         self.service = Service(self)
@@ -258,8 +265,11 @@ class World:
         self._sent += 1
         queue, body = self.chance.randrange(QUEUES), b"%d " % self._sent + b"x" * self.chance.randrange(300)
 
+        sent_ms = self.service.now_ms()
+
         def done(result: list[Placed] | Failure) -> None:
             if not isinstance(result, Failure):
+                self.waited.append((sent_ms, self.service.now_ms() - sent_ms))
                 key = (queue, result[0].queue_offset)
                 if self.acknowledged.setdefault(key, body) != body:
                     raise HistoryError(f"two messages are acknowledged at {key}")

@@ -19,7 +19,7 @@ from domain.controller.change import (
     GroupChange,
     RegisterReplica,
 )
-from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.group import PRIORITY_LAST, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import ReplicaFigures
 from domain.controller.request import (
     ChangeControllerSettings,
@@ -380,6 +380,12 @@ PEERS = {"n0": "10.0.0.1:9878", "n1": "10.0.0.2:9878"}
         (
             java(904, {**HEART, "epoch": "-7", "maxOffset": "-9", "electionPriority": "-3", "incarnation": "log-1"}),
             HearReplica(None, "broker-a", ReplicaReport(1, "log-1", -1, -1, -1), 10_000),
+            Done(None),
+            (header(0, "", "Heart beat success"), b""),
+        ),
+        (
+            java(904, {**HEART, "electionPriority": str(1 << 40)}),
+            HearReplica(None, "broker-a", ReplicaReport(1, APACHE, 2, 100, PRIORITY_LAST), 10_000),
             Done(None),
             (header(0, "", "Heart beat success"), b""),
         ),

@@ -21,7 +21,7 @@ from domain.controller.change import (
     SetMinInSync,
 )
 from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
-from domain.controller.health import ReplicaFigures
+from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import (
     ChangeGroup,
     ControllerFound,
@@ -50,7 +50,12 @@ GROUP = StoreGroup(
     ),
     1, 5, (SetMember(1, "log-1"), SetMember(2, "log-2")), 9, 2,
 )  # fmt: skip
-HEARD = (ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True), ReplicaHeard(ReplicaReport(3, "log-3"), -1, False))
+HEARD = (
+    ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True),
+    ReplicaHeard(
+        ReplicaReport(3, "log-3"), -1, False, Standing(Fitness.SLOW, "sync_us 400,000"), ReplicaFigures(1, 2, -1, 4, 5, 500)
+    ),
+)
 CHANGES: list[GroupChange] = [
     ApplyId(NAME, "main", 1, "proof", "h1:10912"),
     RegisterReplica(NAME, "main", 1, "hôte:10912", "log", True, 3, 1 << 40, "before"),
@@ -152,7 +157,7 @@ def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
     found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000)))
     assert isinstance(found, HearReplica)
     assert (found.group, found.report, found.timeout_ms, found.figures) == (NAME, report, 3_000, None)
-    figures = ReplicaFigures(800, -1, 12, 3)
+    figures = ReplicaFigures(800, -1, 12, 3, 1_700_000_000_000, 500)
     found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)))
     assert isinstance(found, HearReplica)
     assert found.figures == figures

@@ -1,0 +1,53 @@
+"""How long followers take to answer, by samples: one position at a time is watched until the fastest follower has it."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.controller.health import UNMEASURED
+from domain.ports import Clock
+
+_MICROSECOND_NS: Final = 1_000
+
+
+@final
+class AckTimes:
+    """Samples since the last `take_us`. What it costs does not depend on the number of messages."""
+
+    __slots__ = ("_clock", "_count", "_position", "_since_ns", "_sum_ns", "_taken_ns", "_watched")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._watched = False
+        self._position = 0
+        self._since_ns = 0
+        self._taken_ns = clock.monotonic_ns()
+        self._sum_ns = self._count = 0
+
+    def written(self, position: int) -> None:
+        """The log is written up to `position`."""
+        if not self._watched and position > self._position:
+            self._watched, self._position, self._since_ns = True, position, self._clock.monotonic_ns()
+
+    def held(self, position: int) -> None:
+        """A follower has the log up to `position`."""
+        if self._watched and position >= self._position:
+            self._watched = False
+            self._sum_ns += self._clock.monotonic_ns() - self._since_ns
+            self._count += 1
+
+    def forget(self) -> None:
+        """Nobody follows: nothing is waited for."""
+        self._watched = False
+
+    def take_us(self) -> int:
+        """Mean time of the samples in microseconds. Without one: how long the watched position waits already, when it waited
+        before the last call, too; else UNMEASURED."""
+        now = self._clock.monotonic_ns()
+        found = UNMEASURED
+        if self._count:
+            found = self._sum_ns // self._count // _MICROSECOND_NS
+        elif self._watched and self._since_ns <= self._taken_ns:
+            found = (now - self._since_ns) // _MICROSECOND_NS
+        self._taken_ns, self._sum_ns, self._count = now, 0, 0
+        return found
