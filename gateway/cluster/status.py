@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
+from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard
 from gateway.cluster.controllers import ControllerSeen
 from protocols.remoting.controller import group_form
@@ -16,7 +17,22 @@ SOMETHING_LACKS: Final = 1
 INCARNATION_SHOWN: Final = 12
 """Characters of an incarnation in the table."""
 _CONTROLLERS: Final = ("controller", "life", "role", "term", "")
-_REPLICAS: Final = ("replica", "address", "life", "role", "in sync", "epoch", "end of log", "behind", "heard", "log")
+_REPLICAS: Final = (
+    "replica",
+    "address",
+    "life",
+    "role",
+    "in sync",
+    "epoch",
+    "end of log",
+    "behind",
+    "heard",
+    "log",
+    "may lead",
+)
+
+
+_MAY_LEAD: Final = {Fitness.FIT: "yes", Fitness.SLOW: "slow", Fitness.CLOCK_OFF: "clock off"}
 
 
 def faults(controllers: Iterable[ControllerSeen], groups: Iterable[Heard]) -> list[str]:
@@ -36,9 +52,14 @@ def faults(controllers: Iterable[ControllerSeen], groups: Iterable[Heard]) -> li
                 f"store group {group.name}: {len(group.members)} in sync, at least {group.min_in_sync} wanted: sends above "
                 "flushed are refused"
             )
+        found += [
+            f"store group {group.name}: replica {each.report.id} is passed over: {each.standing.why}"
+            for each in heard if each.standing.fitness is not Fitness.FIT
+        ]  # fmt: skip
+        slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
         for replica in group.replicas:
             if not replica.learner and not group.is_in_sync(replica):
-                found.append(f"store group {group.name}: replica {replica.id} is not in sync: {_why_out(replica, alive)}")
+                found.append(f"store group {group.name}: replica {replica.id} is not in sync: {_why_out(replica, alive, slow)}")
     return found
 
 
@@ -55,9 +76,11 @@ def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
     return "".join(parts)
 
 
-def _why_out(replica: StoreReplica, alive: set[int]) -> str:
+def _why_out(replica: StoreReplica, alive: set[int], slow: set[int]) -> str:
     if not replica.incarnation:
         return "it has an id and has never registered"
+    if replica.id in alive & slow:
+        return "it is slow, and not waited for"
     return "it gets what it lacks" if replica.id in alive else "it is not heard"
 
 
@@ -126,6 +149,7 @@ def _replica(group: StoreGroup, replica: StoreReplica, word: ReplicaHeard | None
         _bytes(max(end - position, 0)) if UNKNOWN not in (end, position) else "?",
         "never" if word is None else (f"{word.age_ms:,} ms ago" if word.age_ms >= 0 else "connection lost"),
         replica.incarnation[:INCARNATION_SHOWN] or "none",
+        "?" if word is None else _MAY_LEAD[word.standing.fitness],
     )
 
 

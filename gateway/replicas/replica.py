@@ -43,8 +43,8 @@ from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
 from gateway.replicas.leader_link import LeaderLink
 from gateway.replicas.meter import ReplicaMeter
-from gateway.replicas.settings import SKEW_MS
 from gateway.replicas.part_sources import PartSources
+from gateway.replicas.settings import SKEW_MS
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb

@@ -351,18 +351,15 @@ class GroupCommit:
         self._cache.add(current.places, records, len(data))
 
     def _append(self, data: bytes) -> None:
+        position = self._segments.end
+        self._segments.append(data)
         if self.confirmation is not None:
-            position = self._segments.end
-            self._segments.append(data)
             self.confirmation.recent.add(position, data)
-        else:
-            self._segments.append(data)
 
     def _flush_later(self, since_ns: int) -> None:
         """Schedule a sync one flush interval after `since_ns`, for writes that no append waits for."""
         if self._flush_timer is None and self.broken is None and self.written > self.synced:
-            due = since_ns + self._config.flush_interval_ms * 1_000_000
-            self._flush_timer = self._clock.call_at(due, self._flush)
+            self._flush_timer = self._clock.call_at(since_ns + self._config.flush_interval_ms * 1_000_000, self._flush)
 
     def _flush(self) -> None:
         self._flush_timer = None

@@ -180,9 +180,13 @@ class Node:
         """The server's output since the first start."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def claim(self) -> None:
+        """Choose the ports, unless they are."""
+        self._ports = self._ports or free_ports()
+
     def spawn(self) -> None:
         """Start without waiting: `ready` does that."""
-        self._ports = self._ports or free_ports()
+        self.claim()
         ports = [f"--port={name}={port}" for name, port in self._ports.items()]
         options = [*ports, *self.options]
         verb = [self._verb, "--data", str(self.data)] if self._spread is None else self._spread.store(self.data)
