@@ -17,7 +17,7 @@ from domain.ports import Clock, Disk
 from domain.replication.ports import DamagedLog, FollowerLog
 from domain.store_event import Report
 
-GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation", "boot")
+GIVEN_FIELDS = ("broker", "store_host", "durability", "fresh_incarnation", "boot", "clock_skew_ms")
 """Fields of a settings class that the node sets: they are no settings of the table `[store]`."""
 
 

@@ -23,6 +23,8 @@ class StoreConfig:
     durability           durability level of new topics, and of state changes without messages
     fresh_incarnation    identity of the log when it has none yet, 1 to 2^63 - 1; 0: made from the time
     boot                 which start of the machine this is; "": unknown
+    clock_skew_ms        a replica that is promoted delays the ends of leases and the timers that it finds by so much: the clock
+                         of the leader before it may have been that late
     segment_bytes        size of a log segment at most
     pending_bytes_max    bytes accepted but not yet answered; above it appends are refused with OVERLOADED
     cache_bytes          newest records kept in memory for consumers that keep up
@@ -55,6 +57,7 @@ class StoreConfig:
     durability: Durability = Durability.FLUSHED
     fresh_incarnation: int = 0
     boot: str = ""
+    clock_skew_ms: Amount = 0
     segment_bytes: Amount = 256 * 1024 * 1024
     pending_bytes_max: Amount = 64 * 1024 * 1024
     cache_bytes: Amount = 16 * 1024 * 1024

@@ -210,6 +210,8 @@ class StoreOpening:
         commit.state_bytes = recovered.state_bytes
         if leads:
             commit.lead()
+            wheel.inherit(commit.written, config.clock_skew_ms)
+            ledger.inherited_delay_ms = config.clock_skew_ms
             commit.roll()  # what an epoch writes begins with a file, which tells where its era begins
         retention = Retention(
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import final
 
 from domain.address import SCHEDULE_TOPIC
@@ -26,12 +27,22 @@ class DelayLevels:
     offsets   next offset to deliver, by queue id
     """
 
-    __slots__ = ("_change", "_index", "offsets")
+    __slots__ = ("_change", "_index", "_inherited_below", "_inherited_delay_ms", "offsets")
 
     def __init__(self, index: QueueIndex, change: Callable[[bytes, bytes | None], StateChange]) -> None:
         self._index = index
         self._change = change
         self.offsets = [0] * len(parking.LEVELS_MS)
+        self._inherited_below = self._inherited_delay_ms = 0
+
+    def inherit(self, below: int, delay_ms: int) -> None:
+        """Wheel.inherit."""
+        self._inherited_below, self._inherited_delay_ms = below, delay_ms
+
+    def _due_of(self, level: int, row: Row) -> int:
+        """When a message is delivered."""
+        due = row[3] + parking.LEVELS_MS[level]
+        return due + self._inherited_delay_ms if row[0] < self._inherited_below else due
 
     def load(self, timer_state: Callable[[bytes], bytes | None]) -> None:
         """Load the progress; `timer_state` is WheelHost.timer_state."""
@@ -41,16 +52,16 @@ class DelayLevels:
     def next_ms(self) -> int:
         """When the next message of any level falls due, 0 when none is pending."""
         found = 0
-        for level, delay_ms in enumerate(parking.LEVELS_MS):
+        for level in range(len(parking.LEVELS_MS)):
             rows = self._rows(level, 1)[1]
-            if rows and (found == 0 or rows[0][3] + delay_ms < found):
-                found = rows[0][3] + delay_ms
+            if rows and (found == 0 or self._due_of(level, rows[0]) < found):
+                found = self._due_of(level, rows[0])
         return found
 
     def due(self, level: int, limit: int, now: int) -> list[Row]:
         """Rows of at most `limit` messages of level `level` (a queue id) that are due at `now`; moves its offset past them."""
         offset, waiting = self._rows(level, limit)
-        rows = [row for row in waiting if row[3] + parking.LEVELS_MS[level] <= now]
+        rows = list(takewhile(lambda row: self._due_of(level, row) <= now, waiting))
         if rows:
             self.offsets[level] = offset + len(rows)
         return rows

@@ -102,6 +102,7 @@ class Wheel:
         self.levels = DelayLevels(index, change)
         self._busy = False
         self._kept_ms = 0
+        self._inherited_below = self._inherited_delay_ms = 0
         self._reload_due = False
         self._late: Sequence[StateChange] = ()
         self._events = events
@@ -141,6 +142,18 @@ class Wheel:
         self._kept_ms = self.last_delivered[0]
         self._arm()
 
+    def inherit(self, below: int, delay_ms: int) -> None:
+        """Call it before `start`: what is parked before this position of the log was timed by another clock, and is delivered
+        so much later."""
+        self._inherited_below, self._inherited_delay_ms = below, delay_ms
+        self.levels.inherit(below, delay_ms)
+
+    def _due_of(self, packed: int) -> int:
+        """When a timer of the heap is delivered."""
+        due = packed >> (_POSITION_BITS + _SIZE_BITS)
+        is_inherited = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1) < self._inherited_below
+        return due + self._inherited_delay_ms if is_inherited else due
+
     def due_min_ms(self) -> int:
         """The earliest due time of a new timer: behind the last one delivered."""
         return self.last_delivered[0] + 1
@@ -155,6 +168,8 @@ class Wheel:
         if queue.entry.name == TIMER_TOPIC:
             for data in records:
                 position = int.from_bytes(data[28:36], "big")
+                if self.paused and self._inherited_delay_ms:
+                    self._inherited_below = position + 1  # it may be the copy of one that was inherited
                 due = self._accepted.pop(position)
                 if queue.id < self._opened:
                     self._push(due, position, len(data))
@@ -175,7 +190,7 @@ class Wheel:
         """When the next timer, bucket or level message falls due, 0 when none is pending."""
         found = 0
         if self._heap:
-            found = self._heap[0] >> (_POSITION_BITS + _SIZE_BITS)
+            found = self._due_of(self._heap[0])
         if self._buckets:
             begins = max((self._buckets[0] << parking.BUCKET_BITS) - AHEAD_MS, 1)
             found = begins if found == 0 else min(found, begins)
@@ -315,7 +330,8 @@ class Wheel:
         last = self.last_delivered
         changes: list[StateChange] = []
         bits = _POSITION_BITS + _SIZE_BITS
-        while heap and heap[0] >> bits < limit and len(rows) < BATCH_MESSAGES and taken < BATCH_BYTES:
+        # In the order of their times: one that is delayed delays those behind it, or the progress would pass it.
+        while heap and self._due_of(heap[0]) < limit and len(rows) < BATCH_MESSAGES and taken < BATCH_BYTES:
             packed = heappop(heap)
             due = packed >> bits
             position = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1)

@@ -30,6 +30,7 @@ class LeaseLedger:
     turn            the journal of the tables that have changed in this turn
     attempts        queues of attempts in unordered groups
     pull_progress   progress of members that pull from queues without receivers
+    inherited_delay_ms   how much later leases end that `recovered` finds: another clock has timed them
     freed           call it with (group, topic) when messages can be leased again
     replay          applies the values that recovery reads
     _round_robin    (group, topic) -> number of lease calls for any queue so far
@@ -37,8 +38,8 @@ class LeaseLedger:
     """
 
     __slots__ = (
-        "_commit", "_expiry", "_hot", "_index", "_round_robin", "attempts", "freed", "pull_progress", "replay", "tables",
-        "turn",
+        "_commit", "_expiry", "_hot", "_index", "_round_robin", "attempts", "freed", "inherited_delay_ms", "pull_progress",
+        "replay", "tables", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +55,7 @@ class LeaseLedger:
         self._commit = commit
         self._hot = hot
         self.freed = freed
+        self.inherited_delay_ms = 0
         self.turn = turn
         self.tables = turn.tables
         self.attempts = Attempts()
@@ -166,6 +168,9 @@ class LeaseLedger:
         for table in self.tables.live.values():
             if self.turn.packed(table):
                 continue
+            if self.inherited_delay_ms:
+                for lease in table.leases.values():
+                    lease.end_ms += self.inherited_delay_ms
             journal.recovered(table)
             self.attempts.load(table)
             self._expiry.schedule(table)

@@ -152,7 +152,11 @@ class ReplicaRole(AloneRole):
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError."""
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
         entropy, clock = SystemEntropy(), self._clock
-        given = {**given_to_store(config, store_host, entropy), "boot": _boot()}
+        given = {
+            **given_to_store(config, store_host, entropy),
+            "boot": _boot(),
+            "clock_skew_ms": self._settings.clock_skew_max_ms,
+        }
         settings = settings_of(config, hot_bytes(), given)
         follow = engine_of(config).follow
         if follow is None:
