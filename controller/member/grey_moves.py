@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, final
 
+from controller.grey.ejections import Place
 from controller.grey.record import FiguresRecord
 from controller.grey.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
 from controller.groups.heartbeats import Heartbeats
@@ -44,7 +45,7 @@ class GreyMoves:
         self._clock = clock
         self._judge = judge
         self._record = record
-        self._newest: dict[tuple[str, int], ReplicaFigures] = {}
+        self._newest: dict[Place, ReplicaFigures] = {}
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -85,6 +86,10 @@ class GreyMoves:
     def figures(self, group: str, replica: int) -> ReplicaFigures | None:
         """What a replica measured, as last said; None: it does not measure."""
         return self._newest.get((group, replica))
+
+    def replicas(self) -> dict[Place, tuple[ReplicaFigures, Standing]]:
+        """What all replicas measured, as last said, and whether they should lead."""
+        return {place: (figures, self._judge.standing(*place)) for place, figures in self._newest.items()}
 
     @property
     def clocks_off(self) -> int:

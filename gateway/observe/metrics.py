@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from domain.controller.health import UNMEASURED, ReplicaFigures, Standing
 from domain.histogram import BOUNDS_S, Histogram
 from gateway.observe.counters import ProtocolCounters
 from gateway.observe.lag import LagRow
@@ -92,8 +93,17 @@ HISTOGRAMS: Final = {
     "loop_turn_seconds": "Time of the turn of the event loop that was under way when a timer was due",
     "delivery_seconds": "Age of messages when they are handed to clients, a sample of one delivery in sixteen",
 }
+REPLICAS_SHOWN: Final = 1_000
+"""Replicas whose figures a controller shows, in the order of their names."""
 Row = TypeVar("Row")
 
+_FIGURES: Final[tuple[tuple[str, str, Callable[[ReplicaFigures, Standing], int]], ...]] = (
+    ("sync_seconds", "Mean time of a sync of a replica's log, as last said", lambda figures, _: figures.sync_us),
+    ("ack_seconds", "Time to the answer of the fastest follower, of a leader, as last said", lambda figures, _: figures.ack_us),
+    ("turn_seconds", "Longest turn of a replica's event loop, as last said", lambda figures, _: figures.turn_us),
+    ("errors", "Errors of a replica between two heartbeats, as last said", lambda figures, _: figures.errors),
+    ("fitness", "0: it may lead, 1: it was slow, 2: its clock is off", lambda _, standing: int(standing.fitness)),
+)
 _PLAIN: Final = (
     ("messages_in", "Messages taken from clients"),
     ("messages_out", "Messages handed to clients"),
@@ -134,6 +144,7 @@ class Snapshot:
     lags         of the groups with most lag
     other_lags   of all other groups together, None when there are none
     lag_age_s    age of `lags`; below 0: not known yet
+    replicas     (store group, replica) -> its figures and whether it should lead, as a controller has heard and judges
     histograms   by the names of HISTOGRAMS
     compiled     compiled modules in use
     """
@@ -150,6 +161,7 @@ class Snapshot:
     lags: Sequence[LagRow] = ()
     other_lags: LagRow | None = None
     lag_age_s: float = -1.0
+    replicas: Mapping[tuple[str, int], tuple[ReplicaFigures, Standing]] = field(default_factory=dict)
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     compiled: int = 0
 
@@ -177,6 +189,7 @@ def _families(snapshot: Snapshot) -> Iterator[Metric | None]:
     yield _by_reason("mqtt_lost", "Messages that MQTT clients have sent or were to get, and that are lost", snapshot.lost)
     yield from _topics(snapshot)
     yield from _lags(snapshot)
+    yield from _replicas(snapshot)
     for name, about in COUNTERS.items():
         if name in snapshot.counters:
             yield _plain(name, about, snapshot.counters[name])
@@ -281,6 +294,20 @@ def _topics(snapshot: Snapshot) -> Iterator[Metric | None]:
         for (group, topic), counts in delivered:
             family.add_metric((group, topic), counts[at])
         family.add_metric((OTHER, OTHER), max(0, snapshot.delivered[at] - sum(counts[at] for _, counts in delivered)))
+        yield family
+
+
+def _replicas(snapshot: Snapshot) -> Iterator[Metric]:
+    """What replicas say to this controller: the newest figures of at most REPLICAS_SHOWN."""
+    if not snapshot.replicas:
+        return
+    shown = sorted(snapshot.replicas.items())[:REPLICAS_SHOWN]
+    for name, about, read in _FIGURES:
+        family = GaugeMetricFamily(f"headgate_controller_replica_{name}", about, labels=("store_group", "replica"))
+        for (group, replica), (figures, standing) in shown:
+            value = read(figures, standing)
+            if value != UNMEASURED:
+                family.add_metric((group, str(replica)), value / 1e6 if name.endswith("_seconds") else value)
         yield family
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
 from typing import Final, final
 
 from controller.member import identity as identities
@@ -18,6 +19,7 @@ from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.nameserver.joining import GroupJoining
 from gateway.node.remote.kept_key import KeptKey
 from gateway.node.role import EndClients, OpenPort
+from gateway.observe.metrics import Snapshot
 from gateway.rocketmq.broker_request import Sign
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
@@ -79,6 +81,12 @@ class ControllerRole(AloneRole):
             "controller_messages_unread_total": member.unread,
             **self._grey(),
         }
+
+    def fill(self, snapshot: Snapshot) -> Snapshot:
+        """Role.fill."""
+        grey = self.controlling.grey
+        found = super().fill(snapshot)
+        return found if grey is None else replace(found, replicas=grey.replicas())
 
     def _grey(self) -> dict[str, float]:
         grey = self.controlling.grey

@@ -6,6 +6,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.histogram import BOUNDS_S, Histogram
 from gateway.node.protocols import installed
 from gateway.observe.counters import SAMPLED, CounterRegistry
@@ -137,3 +138,19 @@ def test_a_piece_of_the_page_has_a_bounded_number_of_rows() -> None:
     page = b"".join(texts)
     assert page.count(b"# TYPE headgate_topic_messages_total counter\n") == 1
     assert page.count(b"\nheadgate_topic_messages_total{") == ROWS_MAX + 1
+
+
+def test_replicas_that_a_controller_hears_have_their_newest_figures() -> None:
+    heard = {
+        ("broker-a", 1): (ReplicaFigures(2_500, 3_000, 800, 2), Standing(Fitness.SLOW, "sync_us")),
+        ("broker-a", 2): (ReplicaFigures(turn_us=0), Standing()),
+    }
+    found = samples(Snapshot(replicas=heard))
+    of = {number: (("replica", str(number)), ("store_group", "broker-a")) for number in (1, 2)}
+    name = "headgate_controller_replica_"
+    assert found[name + "sync_seconds", of[1]] == 0.0025
+    assert found[name + "ack_seconds", of[1]] == 0.003
+    assert found[name + "errors", of[1]] == 2
+    assert (found[name + "fitness", of[1]], found[name + "fitness", of[2]]) == (1, 0)
+    assert found[name + "turn_seconds", of[2]] == 0
+    assert (name + "sync_seconds", of[2]) not in found, "it was not measured"
