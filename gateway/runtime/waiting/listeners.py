@@ -53,7 +53,8 @@ class ClosedListeners:
         self._sockets = [each for each in sockets if each.type == socket.SOCK_STREAM]
         for bound in self._sockets:
             where = bound.getsockname()
-            bound.shutdown(socket.SHUT_RDWR)  # of Linux: it listens no more, and stays bound
+            with suppress(OSError):  # of Linux: it listens no more, and stays bound; elsewhere connections wait
+                bound.shutdown(socket.SHUT_RDWR)
             with suppress(OSError):  # a port that the kernel had chosen is free by now; any other is still bound
                 bound.bind(where)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else a twin could bind the port now
