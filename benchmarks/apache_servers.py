@@ -20,7 +20,7 @@ def apache(folder: Path, durability: str) -> Server:
     server = _name_server(folder, durability)
     _set_proxy(folder, server.ports, "LOCAL")
     both = [f"{STARTUPS}proxy.ProxyStartup", "-pm", "local", "-bc", f"{folder}/bk.conf", *_where(server)]
-    server.processes.append(Process([*_java(folder), *both], folder / "bk", {"RMQ_PROXY_HOME": str(folder)}))
+    server.processes.append(Process([*java(folder), *both], folder / "bk", {"RMQ_PROXY_HOME": str(folder)}))
     return up(server, server.processes[1], "remoting", "grpc")
 
 
@@ -52,9 +52,7 @@ def two_gateways_and_apache(folder: Path, durability: str) -> Server:
 
 def _name_server(folder: Path, durability: str) -> Server:
     """A name server that runs, and the files of a broker."""
-    if not APACHE_JARS.is_dir():
-        raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
-                     "-DoutputDirectory=../../.deps/apache")  # fmt: skip
+    command = [*java(folder), f"{STARTUPS}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"]
     ports = {"nameserver": free_port(), "remoting": _broker_port(), "grpc": free_port(), "proxy": free_port()}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -66,7 +64,6 @@ def _name_server(folder: Path, durability: str) -> Server:
         f"flushDiskType={flush}\nautoCreateTopicEnable=true\nmappedFileSizeCommitLog=268435456\n"
     )
     server = Server("apache", ports)
-    command = [*_java(folder), f"{STARTUPS}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"]
     server.processes.append(Process(command, folder / "ns"))
     return up(server, server.processes[0], "nameserver")
 
@@ -74,7 +71,7 @@ def _name_server(folder: Path, durability: str) -> Server:
 def _broker(folder: Path, durability: str) -> Server:
     """A name server and a broker."""
     server = _name_server(folder, durability)
-    command = [*_java(folder), f"{STARTUPS}broker.BrokerStartup", "-c", f"{folder}/bk.conf", *_where(server)]
+    command = [*java(folder), f"{STARTUPS}broker.BrokerStartup", "-c", f"{folder}/bk.conf", *_where(server)]
     server.processes.append(Process(command, folder / "bk"))
     server.roles = {"store": [server.processes[1]], "gateway": []}
     return up(server, server.processes[1], "remoting")
@@ -84,7 +81,7 @@ def _add_proxy(server: Server, folder: Path) -> Server:
     ports = {"grpc": free_port(), "proxy": free_port()}
     own = folder / f"px{len(server.roles['gateway'])}"
     _set_proxy(own, {**server.ports, **ports}, "CLUSTER")
-    command = [*_java(own), f"{STARTUPS}proxy.ProxyStartup", "-pm", "cluster", *_where(server)]
+    command = [*java(own), f"{STARTUPS}proxy.ProxyStartup", "-pm", "cluster", *_where(server)]
     return _add(server, Process(command, own, {"RMQ_PROXY_HOME": str(own)}), ports)
 
 
@@ -116,11 +113,14 @@ def _where(server: Server) -> list[str]:
     return ["-n", f"127.0.0.1:{server.ports['nameserver']}"]
 
 
-def _java(folder: Path) -> list[str]:
-    """The command of a JVM of Apache's, up to the class."""
+def java(folder: Path, least: str = "1g", most: str = "2g") -> list[str]:
+    """The command of a JVM of Apache's, up to the class, with a heap of this size. Raises AbsentError."""
+    if not APACHE_JARS.is_dir():
+        raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
+                     "-DoutputDirectory=../../.deps/apache")  # fmt: skip
     return [
-        "java", "-Xms1g", "-Xmx2g", "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED", f"-Drocketmq.home.dir={folder}",
-        f"-Duser.home={folder}", "-cp", f"{APACHE_JARS}/*",
+        "java", f"-Xms{least}", f"-Xmx{most}", "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+        f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", f"{APACHE_JARS}/*",
     ]  # fmt: skip
 
 

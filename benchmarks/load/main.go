@@ -26,6 +26,20 @@ type Options struct {
 	QoS                      int
 	Publishers, Subscribers  int
 	Binary                   bool
+	Seconds                  float64
+	all                      []string
+	begun                    time.Time
+	ended                    chan struct{}
+}
+
+// over tells whether the run ends before its count: its time is up, or standard input has ended.
+func (o *Options) over() bool {
+	select {
+	case <-o.ended:
+		return true
+	default:
+		return o.Seconds > 0 && time.Since(o.begun).Seconds() >= o.Seconds
+	}
 }
 
 // Result of one worker: answered messages, errors, what was lost, came twice, out of order or too early, and a sample of
@@ -36,6 +50,7 @@ type Result struct {
 	Latencies                         []time.Duration
 	Note                              string
 	Took                              time.Duration
+	Slices                            []Slice
 }
 
 func (r *Result) add(other Result) {
@@ -47,6 +62,9 @@ func (r *Result) add(other Result) {
 	r.Early += other.Early
 	r.Latencies = append(r.Latencies, other.Latencies...)
 	r.Took = max(r.Took, other.Took)
+	for at, each := range other.Slices {
+		r.slice(at).add(each)
+	}
 	if other.Note != "" {
 		r.Note = other.Note
 	}
@@ -58,6 +76,8 @@ var modes = map[string]worker{
 	"create-topic":          createTopic,
 	"remoting-stored":       remotingStored,
 	"remoting-send":         remotingSend,
+	"remoting-timeline":     remotingTimeline,
+	"remoting-failover":     remotingFailover,
 	"remoting-pull":         remotingPull,
 	"remoting-pop":          remotingPop,
 	"remoting-e2e":          remotingLatency,
@@ -92,6 +112,7 @@ func main() {
 	flag.IntVar(&o.QoS, "qos", 1, "MQTT quality of service")
 	flag.IntVar(&o.Publishers, "publishers", 1, "MQTT fan-in: connections that publish")
 	flag.IntVar(&o.Subscribers, "subscribers", 1, "MQTT fan-out and fan-in: connections that subscribe")
+	flag.Float64Var(&o.Seconds, "seconds", 0, "remoting-send: end after this time, however many messages are left")
 	flag.BoolVar(&o.Binary, "binary", true, "remoting: binary headers (false: JSON)")
 	flag.Parse()
 	run, ok := modes[o.Mode]
@@ -103,9 +124,18 @@ func main() {
 		o.Rate = 500
 	}
 	addrs := strings.Split(o.Addr, ",")
+	o.all = addrs
+	if o.Mode == "remoting-timeline" {
+		o.ended = make(chan struct{})
+		go func() {
+			hold()
+			close(o.ended)
+		}()
+	}
 	results := make([]Result, o.Conns)
 	var group sync.WaitGroup
 	start := time.Now()
+	o.begun = start
 	for i := range results {
 		group.Add(1)
 		go func(i int) {
@@ -134,13 +164,18 @@ func report(o *Options, results []Result, took time.Duration) {
 		}
 		return total.Latencies[int(q*float64(len(total.Latencies)-1))].Microseconds()
 	}
-	line, _ := json.Marshal(map[string]any{
+	figures := map[string]any{
 		"mode": o.Mode, "conns": o.Conns, "window": o.Window, "size": o.Size, "messages": total.Messages,
 		"errors": total.Errors, "note": total.Note, "seconds": took.Seconds(),
 		"per_second": float64(total.Messages) / took.Seconds(), "p50_us": at(0.5), "p99_us": at(0.99), "p999_us": at(0.999),
 		"max_us": at(1), "lost": total.Lost, "duplicates": total.Duplicates, "disorder": total.Disorder, "early": total.Early,
 		"own_cpu_us": ownCPU().Seconds() * 1e6 / float64(max(1, total.Messages)),
-	})
+	}
+	if total.Slices != nil {
+		figures["slices"] = total.Slices
+		figures["begun_ms"] = o.begun.UnixMilli()
+	}
+	line, _ := json.Marshal(figures)
 	fmt.Println(string(line))
 	if o.Mode == "mqtt-idle" {
 		hold()

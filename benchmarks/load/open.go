@@ -15,9 +15,9 @@ import (
 // Result.Took is the time until the last answer, so that what was lost on the way does not count as time.
 func open(o *Options, conn net.Conn, count int, request func(i int) []byte, answer func() (bool, error)) Result {
 	begin := time.Now()
+	gap := time.Second * time.Duration(o.Conns) / time.Duration(o.Rate)
 	go func() {
-		gap := time.Second * time.Duration(o.Conns) / time.Duration(o.Rate)
-		for sent := 0; sent < count; {
+		for sent := 0; sent < count && !o.over(); {
 			if wait := time.Until(begin.Add(gap * time.Duration(sent))); wait > 0 {
 				time.Sleep(wait)
 			}
@@ -29,7 +29,7 @@ func open(o *Options, conn net.Conn, count int, request func(i int) []byte, answ
 		}
 	}()
 	result := Result{}
-	for answered := 0; answered < count; answered++ {
+	for answered := 0; answered < count && !o.over(); answered++ {
 		conn.SetReadDeadline(time.Now().Add(silence))
 		taken, err := answer()
 		if err != nil {
@@ -39,6 +39,9 @@ func open(o *Options, conn net.Conn, count int, request func(i int) []byte, answ
 		if taken {
 			result.Messages++
 			result.Took = time.Since(begin)
+			if o.ended != nil {
+				result.note(o, begin.Add(gap*time.Duration(answered)))
+			}
 		} else {
 			result.Errors++
 		}

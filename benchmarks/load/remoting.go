@@ -138,6 +138,9 @@ func remotingSend(o *Options, id, count int) Result {
 	var block []byte
 	began := make([]time.Time, 0, o.Window)
 	for result.Messages+result.Errors < count {
+		if o.over() {
+			count = sent
+		}
 		want := min(o.Window-flying, count-sent)
 		if want > 0 {
 			block = block[:0]
@@ -164,7 +167,9 @@ func remotingSend(o *Options, id, count int) Result {
 				result.Errors++
 				result.Note = fmt.Sprintf("code %d", answer.code)
 			}
-			if result.Messages%16 == 0 {
+			if o.ended != nil {
+				result.note(o, began[0])
+			} else if result.Messages%16 == 0 {
 				result.Latencies = append(result.Latencies, time.Since(began[0]))
 			}
 			began = began[1:]

@@ -1,0 +1,173 @@
+"""A follower that was away while much was written: how fast it catches up, and what that costs its leader.
+
+Leader, controllers and load share one processor, and the follower has the other one, as if it were a machine of its own: what
+is measured is the leader's own work for it.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypedDict
+
+from benchmarks import generator
+from benchmarks.generator import Figures, arguments
+from benchmarks.process import Process
+from benchmarks.replicas import Replica, ReplicaGroup, ask, pin
+from benchmarks.shapes import Shape
+from gateway.client.answer import ClientError
+
+CALM_S = 5.0
+"""Time that is measured before the follower comes back."""
+WAIT_S = 180.0
+LOOK_S = 0.05
+SLICE_S = 0.1
+LEADERS, FOLLOWERS = 0, 1
+"""Processors."""
+HEAD = (
+    "| Level | Load | Server | MB behind | Catch-up MB/s | Until in sync s | Sends/s before | while behind | Loss % | "
+    "Leader us before | while | p99 ms before | while |\n" + "|---" * 13 + "|"
+)
+_GET_RUNTIME_INFO = 28
+
+
+class Slice(TypedDict):
+    """A tenth of a second of the load, as the generator prints it."""
+
+    count: int
+    late: list[int]
+
+
+class Look(NamedTuple):
+    """One look: epoch seconds, bytes that the follower's log has, processor seconds of the leader."""
+
+    at: float
+    bytes: int
+    cpu_s: float
+
+
+@dataclass
+class Timeline:
+    """What a load did, tenth of a second by tenth of a second.
+
+    begun   when it began, epoch seconds
+    """
+
+    begun: float = 0.0
+    slices: list[Slice] = field(default_factory=list)
+
+    def between(self, begin: float, end: float) -> tuple[float, float]:
+        """(sends a second, p99 in ms) of the whole slices between two times."""
+        first, last = int((begin - self.begun) / SLICE_S) + 1, int((end - self.begun) / SLICE_S)
+        found = self.slices[first : max(last, first + 1)]
+        late = sorted(each for one in found for each in one["late"])
+        per_second = sum(each["count"] for each in found) / (SLICE_S * max(1, len(found)))
+        return per_second, late[int(0.99 * (len(late) - 1))] / 1000 if late else 0.0
+
+
+@contextmanager
+def sending(group: ReplicaGroup, shape: Shape, rate: int) -> Iterator[Timeline]:
+    """Send for as long as the block lasts: `rate` a second, or, for 0, as fast as the leader answers."""
+    timeline = Timeline()
+    command = arguments(group.server(), replace(shape, mode="remoting-timeline"), 1, rate)
+    process = subprocess.Popen(
+        ["taskset", "-c", str(LEADERS), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield timeline
+        told, _ = process.communicate("\n", timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    found = json.loads(told)
+    timeline.begun, timeline.slices = found["begun_ms"] / 1000, found["slices"]
+
+
+def catch_up(group: ReplicaGroup, shape: Shape, megabytes: int, rate: int) -> Figures:
+    """Stop the follower of two replicas, write so much, and start it again while so many messages a second are sent."""
+    leader = group.leader()
+    follower = next(each for each in group.replicas if each is not leader)
+    follower.kill()
+    group.until_in_sync(1)
+    generator.load(group.server(), shape, megabytes * 1_000_000 // shape.size)
+    assert leader.process is not None
+    for process in (leader.process, *group.controllers):
+        pin(process, LEADERS)
+    with sending(group, shape, rate) as timeline:
+        time.sleep(1)
+        before = [_look(group.side, leader.process, follower)]
+        time.sleep(CALM_S)
+        before.append(_look(group.side, leader.process, follower))
+        began = time.time()
+        follower.start(FOLLOWERS)
+        looks = _watch(group, leader.process, follower)
+        joined = time.time()
+        time.sleep(0.5)
+    moved = _moving(looks)
+    calm, calm_p99 = timeline.between(before[0].at, before[1].at)
+    busy, busy_p99 = timeline.between(moved[0].at, moved[-1].at)
+    lasted = moved[-1].at - moved[0].at
+    return {
+        "behind_mb": float(megabytes), "mb_s": (moved[-1].bytes - moved[0].bytes) / 1e6 / lasted, "in_sync_s": joined - began,
+        "calm": calm, "busy": busy, "loss": 100 * (1 - busy / calm), "calm_p99": calm_p99, "busy_p99": busy_p99,
+        "calm_us": (before[1].cpu_s - before[0].cpu_s) * 1e6 / (calm * (before[1].at - before[0].at)),
+        "busy_us": (moved[-1].cpu_s - moved[0].cpu_s) * 1e6 / (busy * lasted), "seconds": lasted,
+    }  # fmt: skip
+
+
+def _watch(group: ReplicaGroup, leader: Process, follower: Replica) -> list[Look]:
+    """Look until both replicas are in sync."""
+    looks = [_look(group.side, leader, follower)]
+    end = time.monotonic() + WAIT_S
+    asked = 0.0
+    while time.monotonic() < end:
+        time.sleep(LOOK_S)
+        looks.append(_look(group.side, leader, follower))
+        if time.monotonic() - asked > 0.25:
+            asked = time.monotonic()
+            state = group.state()
+            if state is not None and state.in_sync == 2:
+                return looks
+    raise TimeoutError(f"the follower is not in sync after {WAIT_S:g} s: it has {looks[-1].bytes:,} bytes")
+
+
+def _moving(looks: list[Look]) -> list[Look]:
+    """The looks while the follower has between 5 and 95 % of what it had to get."""
+    least, most = next(each.bytes for each in looks if each.bytes), looks[-1].bytes
+    low, high = least + (most - least) * 0.05, least + (most - least) * 0.95
+    found = [each for each in looks if low <= each.bytes <= high]
+    if len(found) < 2:
+        raise RuntimeError(f"the catch-up was too short to be measured: {most - least:,} bytes")
+    return found
+
+
+def _look(side: str, leader: Process, follower: Replica) -> Look:
+    return Look(time.time(), _log_bytes(side, follower), leader.cpu_s())
+
+
+def _log_bytes(side: str, follower: Replica) -> int:
+    """Bytes of a follower's log: by its files, which Apache makes longer in advance; its broker tells it."""
+    if side == "headgate":
+        return sum(each.stat().st_size for each in (follower.folder / "data" / "log").iterdir())
+    with suppress(OSError, ClientError, RuntimeError, KeyError):
+        return int(json.loads(ask(f"127.0.0.1:{follower.port}", _GET_RUNTIME_INFO, {}, b"")[1])["table"]["commitLogMaxOffset"])
+    return 0
+
+
+def row(level: str, rate: int, side: str, rounds: list[Figures]) -> str:
+    """One line of the table, in Markdown."""
+
+    def middle(key: str) -> float:
+        return statistics.median(each[key] for each in rounds)
+
+    load = f"{rate:,}/s" if rate else "full"
+    return (
+        f"| `{level}` | {load} | {side} | {middle('behind_mb'):.0f} | {middle('mb_s'):.0f} | {middle('in_sync_s'):.1f} | "
+        f"{middle('calm'):,.0f} | {middle('busy'):,.0f} | {middle('loss'):.0f} | {middle('calm_us'):.1f} | "
+        f"{middle('busy_us'):.1f} | {middle('calm_p99'):.1f} | {middle('busy_p99'):.1f} |"
+    )
