@@ -70,8 +70,12 @@ FOLDERS = {
         "call", "expiry", "journal", "lag", "lag_sums", "leases", "ledger", "live", "member_pulls", "order", "positions",
         "pull", "ranges", "replay", "rows", "schedule", "source", "table", "tables", "turn",
     ),
-    "store/log": ("batch", "cache", "checked", "commit", "open_batch", "reader", "segment"),
+    "store/log": (
+        "batch", "cache", "checked", "commit", "open_batch", "reader", "recent", "segment", "sync_delay", "timeouts", "waiters",
+    ),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
+    "store/replica": ("eras", "fresh", "raw_log"),
+    "store/replication": ("following", "progress"),
     "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),

@@ -228,6 +228,10 @@ class LeaderLog(Protocol):
         """Where its log ended when it was promoted."""
 
     @property
+    def recent(self) -> int:
+        """Position from which on the log is read from memory."""
+
+    @property
     def parts(self) -> MendableLog:
         """Its damaged parts, and what it gives to others."""
 
@@ -238,10 +242,11 @@ class LeaderLog(Protocol):
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""
 
-    def read(self, position: int, size: int) -> bytes:
+    def read(self, position: int, size: int, proven: bool = True) -> bytes:
         """Whole batches and fillers from `position` on, `size` bytes or less, but one batch at least; b"" at the end.
 
-        The newest bytes come from memory. Raises StoreError for damage, and for a position before `first`; OSError.
+        The newest bytes come from memory. `proven`: the checksums of what comes from the disk are computed, which costs more
+        than all the rest. Raises StoreError for damage, and for a position before `first`; OSError.
         """
 
     def follow_progress(self, told: Callable[[], None]) -> None:

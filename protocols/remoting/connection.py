@@ -29,7 +29,7 @@ from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
 from protocols.remoting.replication import dispatch as replication_dispatch
-from protocols.remoting.replication.form import bytes_frame
+from protocols.remoting.replication.form import bytes_parts
 from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
@@ -320,7 +320,8 @@ class RemotingConnection:
         elif type(event) is NodeFrameOut:
             self._out.append(extension.node_frame(opaque, event))
         elif type(event) is LogBytes:
-            self._out.append(bytes_frame(event, opaque))
+            parts = bytes_parts(event, opaque)
+            self._out += parts if self._namespaces is None else (b"".join(parts),)
         elif type(event) is LeaderChanged:
             self._out.append(notice.role_changed(event.group, opaque))
         elif type(event) is LiteTaken:

@@ -25,6 +25,11 @@ class RecentBytes:
         self._bytes = 0
         self._gone = 0
 
+    @property
+    def first(self) -> int:
+        """Position of the first byte that is here; -1 while there is none."""
+        return self._positions[self._gone] if self._positions else -1
+
     def add(self, position: int, data: bytes) -> None:
         """Bytes were written at `position`, the end of the log."""
         self._positions.append(position)

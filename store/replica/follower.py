@@ -7,7 +7,7 @@ promote:   the rest is applied -> a store that leads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 from domain.errors import Failure, StoreError
@@ -20,6 +20,7 @@ from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
 from store.log import batch
+from store.log.batch import Header
 from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.recovery import ABORT, lost_power, running
@@ -255,9 +256,7 @@ class Follower:
         opening, most = self._opening, min(self._confirmed, self._raw.written)
         whole = True
         try:
-            for header, data in opening.files.segments.walk(self.applied, True):
-                if header.position + header.size > most:
-                    break
+            for header, data in self._batches(most):
                 opening.apply(header, data)
                 if 0 <= end_ns <= self._clock.monotonic_ns():
                     whole = False
@@ -268,6 +267,29 @@ class Follower:
         if whole and self.applied < min(most, self._raw.behind):
             self._scrubs.suspect(self.applied)
         return whole
+
+    def _batches(self, end: int) -> Iterator[tuple[Header, bytes]]:
+        """The whole batches up to position `end` that are not applied. Each is applied before the next one is asked for.
+
+        What has just come is not read and checked again. Raises OSError.
+        """
+        segments, fresh, recovery = self._opening.files.segments, self._raw.fresh, self._opening.recovery
+        while recovery.applied < end:
+            if fresh.has(recovery.applied) or fresh.has(segments.after(recovery.applied)):
+                found = fresh.first()
+                if found[0].position + found[0].size > end:
+                    return
+                yield found
+                continue
+            before = recovery.applied
+            for found in segments.walk(before, True):
+                if found[0].position + found[0].size > end:
+                    return
+                yield found
+                if fresh.has(recovery.applied):
+                    break
+            if recovery.applied == before:
+                return
 
     def _second(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)

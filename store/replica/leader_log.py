@@ -69,11 +69,17 @@ class StoredLeaderLog:
         errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.timeouts.count + self._confirmation.late
         return LogWork(commit.syncs, commit.sync_ns, commit.sync_since_ns, errors)
 
+    @property
+    def recent(self) -> int:
+        """LeaderLog.recent."""
+        first = self._confirmation.recent.first
+        return self.written if first < 0 else first
+
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""
         return listed([*self._eras, Era(self.epoch, self.begin)], self.written, self.first)
 
-    def read(self, position: int, size: int) -> bytes:
+    def read(self, position: int, size: int, proven: bool = True) -> bytes:
         """LeaderLog.read."""
         recent = self._confirmation.recent.read(position, size)
         if recent is not None:
@@ -98,7 +104,7 @@ class StoredLeaderLog:
                 if at:
                     break
                 data = segment.file.read(position - segment.base, found.size)
-            if not batch.holds(data[at : at + found.size], found):
+            if proven and not batch.holds(data[at : at + found.size], found):
                 raise self._damaged(segment.base, position + at)
             at += found.size
         return data if at == len(data) else data[:at]

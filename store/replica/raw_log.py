@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
@@ -16,6 +16,18 @@ from store.log.batch import Header
 from store.log.promise import PromiseMark
 from store.log.segment import Segments
 from store.replica.eras import LogEras
+from store.replica.fresh import FreshBatches
+
+
+class _Part(NamedTuple):
+    """What is written at once: batches of one epoch, or a filler.
+
+    end       where it ends in the bytes that have come
+    batches   header and bytes of its batches; empty for a filler
+    """
+
+    end: int
+    batches: list[tuple[Header, bytes]]
 
 
 @final
@@ -23,6 +35,7 @@ class RawLog:
     """Batches in segments, without anything that is derived from them.
 
     synced    position below which it is durable
+    fresh     its newest batches, which are not applied
     store_ms  newest store time, in epoch ms
     broken    why it takes nothing any more: the disk has failed; None while it works
     syncs, sync_ns, sync_since_ns   syncs that have ended, their time, and when the one under way has begun; 0: none is
@@ -37,6 +50,7 @@ class RawLog:
         self._events = events
         self._eras = LogEras(segments, behind)
         self.synced = segments.end
+        self.fresh = FreshBatches()
         self.store_ms = store_ms
         self.broken: Failure | None = None
         self.syncs = self.sync_ns = self.sync_since_ns = 0
@@ -82,40 +96,44 @@ class RawLog:
         parts = self._parts(position, data)
         at = 0
         try:
-            for end, last in parts:
+            for end, batches in parts:
                 self._segments.append(data[at:end] if at or end < len(data) else data)
                 at = end
-                if last is None:
+                if not batches:
                     self._segments.roll()
                 else:
+                    last = batches[-1][0]
                     self._eras.note(last.epoch)
                     self._eras.behind = last.position + last.size
                     self.store_ms = max(self.store_ms, last.written_ms)
                     self._segments.active.newest_ms = self.store_ms
+                    self.fresh.add(batches)
         except OSError as error:
             self.stop("a write of the log", error)
 
-    def _parts(self, position: int, data: bytes) -> list[tuple[int, Header | None]]:
-        """(where it ends in `data`, its last batch; None for a filler) of each part that is written at once, all checked."""
-        parts: list[tuple[int, Header | None]] = []
+    def _parts(self, position: int, data: bytes) -> list[_Part]:
+        """The parts of bytes at `position`, all of them checked. Raises ReplicaDataError."""
+        parts: list[_Part] = []
         epoch = self.epoch
         at = 0
         while at < len(data):
             front = data[at : at + batch.HEADER_BYTES]
             if batch.is_filler(front):
                 at += batch.FILLER_BYTES
-                parts.append((at, None))
+                parts.append(_Part(at, []))
                 continue
             found = batch.header(front, position + at)
             if found is None or found.is_gap or found.epoch < epoch:
                 raise ReplicaDataError(f"no batch that can follow begins at {position + at}")
-            if not batch.holds(data[at : at + found.size], found):
+            whole = data[at : at + found.size] if at or found.size < len(data) else data
+            if not batch.holds(whole, found):
                 raise ReplicaDataError(f"the batch at {position + at} is cut off, or its checksum is wrong")
             at += found.size
-            if parts and parts[-1][1] is not None and found.epoch == epoch:
-                parts[-1] = (at, found)
-            else:
-                parts.append((at, found))
+            batches = [(found, whole)]
+            if parts and parts[-1].batches and found.epoch == epoch:
+                batches = parts.pop().batches
+                batches.append((found, whole))
+            parts.append(_Part(at, batches))
             epoch = found.epoch
         return parts
 
@@ -168,6 +186,7 @@ class RawLog:
                 self.stop("a cut of the log", error)
                 return
             self._eras.cut(position)
+            self.fresh.clear()
             self.synced = min(self.synced, position)
             self.sync(done)
 

@@ -13,6 +13,8 @@ from store.replication.leading import WINDOW_BYTES
 from store.replication.ports import LeaderConnection
 
 LOOK_NS: Final = 250 * MILLISECOND_NS
+UNTOLD_BYTES: Final = 2 * 1024 * 1024
+"""Bytes that a follower far behind writes before it says so, and syncs: nobody waits for that."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
 """Time without a word of the leader after which the connection is ended."""
 
@@ -44,6 +46,7 @@ class Following:
         self._syncing = False
         self._marked = False
         self._said = (-1, -1)
+        self._behind = False
         self._heard_ns = clock.monotonic_ns()
         self._looked_ns = self._heard_ns
         self._closed = False
@@ -91,6 +94,7 @@ class Following:
         self._early.clear()
         self._early_bytes = 0
         self._said = (-1, -1)
+        self._behind = False
 
     def _end(self, reason: str) -> None:
         connection, self._connection = self._connection, None
@@ -156,6 +160,7 @@ class Following:
         if log.broken is not None:
             self._end(log.broken.text)
             return
+        self._behind = event.confirmed > log.written
         log.confirm(min(event.confirmed, log.written))
         log.drop_before(event.first)
         self._mark()
@@ -178,6 +183,8 @@ class Following:
         self._marked = False
         log = self._log
         if self._closed or not self.follows or self._connection is None:
+            return
+        if self._behind and log.written - max(self._said[0], log.synced) < UNTOLD_BYTES:
             return
         if (log.written, log.synced) != self._said:
             self._said = (log.written, log.synced)

@@ -21,9 +21,12 @@ class ReplicaProgress:
     lost_ns      when its connection ended; monotonic
     sent_ns      when it was last sent something; monotonic
     confirmed    confirmed position that it was last sent
+    proven       position from which on only the follower computes the checksums of what it is sent
     """
 
-    __slots__ = ("confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "sent", "sent_ns", "synced", "written")
+    __slots__ = (
+        "confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "proven", "sent", "sent_ns", "synced", "written",
+    )  # fmt: skip
 
     def __init__(self, replica: int, incarnation: int, now_ns: int) -> None:
         self.id = replica
@@ -36,9 +39,11 @@ class ReplicaProgress:
         self.lost_ns = now_ns
         self.sent_ns = now_ns
         self.confirmed = -1
+        self.proven = 0
 
-    def connected(self, connection: FollowerConnection, position: int, now_ns: int) -> None:
-        """It follows from `position` on: what it has before is the leader's log."""
+    def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
+        """It follows from `position` on: what it has before is the leader's log. Up to `proven` the checksums are computed here
+        too: a follower that has ended its connection because of a damaged batch asks for that one again."""
         if self.connection is not None:
             self.connection.close("this replica has connected again")
         self.connection = connection
@@ -46,6 +51,7 @@ class ReplicaProgress:
         self.synced = min(self.synced, position)
         self.moved_ns = self.sent_ns = now_ns
         self.confirmed = -1
+        self.proven = proven
 
     def says(self, written: int, synced: int, now_ns: int) -> bool:
         """Note what it has; False when that cannot be."""

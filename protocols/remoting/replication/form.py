@@ -116,11 +116,11 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
     return FollowRefused(None, FollowRefusal[name], epoch)
 
 
-def bytes_frame(event: LogBytes, opaque: int) -> bytes:
-    """A frame with a part of the log, whose bytes are copied once."""
+def bytes_parts(event: LogBytes, opaque: int) -> tuple[bytes, bytes]:
+    """A frame with a part of the log, in two parts: its bytes are not copied."""
     size = _BYTES.size + len(event.data)
     front = head(codes.LOG_BYTES, opaque, size, None, FLAG_ONEWAY, "", BINARY)
-    return b"".join((front, _BYTES.pack(event.epoch, event.position, event.confirmed, event.first), event.data))
+    return front + _BYTES.pack(event.epoch, event.position, event.confirmed, event.first), event.data
 
 
 def bytes_of(data: bytes, at: int, end: int) -> LogBytes:

@@ -72,7 +72,7 @@ BUGS: Final = {
                          "counted", _shrinks_early),
     "forgets-the-asked": Bug("a newcomer counts only when the answer has come", 300, members.SyncStateSet, "counted",
                              _forgets_who_was_asked),
-    "joins-too-early": Bug("a newcomer is taken in before it has what is confirmed", 100, leading.Leading, "_may_join",
+    "joins-too-early": Bug("a newcomer is taken in before it has what is confirmed", 300, leading.Leading, "_may_join",
                            _takes_in_too_early),
     "counts-the-connected": Bug("confirmed is what those have who are connected", 50, leading.Leading, "_confirm",
                                 _counts_the_connected),

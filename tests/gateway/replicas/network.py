@@ -162,7 +162,7 @@ class SimConnection:
     def answer(self, event: Event) -> None:
         """ConnectionDriver.answer."""
         if isinstance(event, LogBytes):
-            self.to_client.say(form.bytes_frame(event, 1))
+            self.to_client.say(b"".join(form.bytes_parts(event, 1)))
         else:
             ticket = event.ticket  # type: ignore[attr-defined]
             self.to_client.say(ticket.render(None, ticket, event))

@@ -208,7 +208,7 @@ class World:
 
         def kill() -> None:
             for one in old:
-                if one.running:
+                if one.running and self.faulty:
                     one.end()
 
         self.clock.call_at(self.clock.monotonic_ns() + self.chance.randrange(1, 250) * MILLISECOND_NS, kill)

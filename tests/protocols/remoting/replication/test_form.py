@@ -57,7 +57,7 @@ def test_what_a_log_has_is_read_as_it_was_written(epoch: int, one_position: int,
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.binary(max_size=40)), max_size=4), st.data())
 def test_parts_of_a_log_are_read_in_any_split(parts: list[tuple[int, int, int, int, bytes]], data: st.DataObject) -> None:
     events = [LogBytes(None, *part) for part in parts]
-    stream = b"".join(form.bytes_frame(event, 7) for event in events)
+    stream = b"".join(part for event in events for part in form.bytes_parts(event, 7))
     dialog = FollowDialog()
     _answered(dialog, FollowAccepted(None, 3, 100, 50))
     found = []
@@ -105,7 +105,7 @@ def test_a_malformed_word_of_a_follower_is_refused() -> None:
     "data",
     [
         encode(codes.LOG_BYTES, 1, fields={}, body=bytes(31), flag=FLAG_ONEWAY),
-        form.bytes_frame(LogBytes(None, 1, 2, 3, -4, b""), 1),
+        b"".join(form.bytes_parts(LogBytes(None, 1, 2, 3, -4, b""), 1)),
         encode(codes.PULL, 1, fields={}),
         encode(codes.SYSTEM_ERROR, 1, fields={}, flag=FLAG_RESPONSE, remark="no"),
         encode(codes.NOT_FOLLOWED, 1, fields={"refusal": "NONSENSE", "epoch": "1"}, flag=FLAG_RESPONSE),

@@ -1,0 +1,127 @@
+"""How often a follower says what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, LogHeld
+from domain.replication.ports import LeaderStore, LogWork, MendableLog
+from store.replication.following import UNTOLD_BYTES, Following
+from tests.store.clock import VirtualClock
+
+PART = UNTOLD_BYTES // 8
+SYNC_NS = 100_000
+
+
+class MemoryLog:
+    """`FollowerLog` that is durable soon after each sync began."""
+
+    first = applied = continues = 0
+    incarnation = 2
+    broken = None
+    foreign = False
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.written = self.synced = 0
+        self.syncs = 0
+        self._clock = clock
+
+    @property
+    def behind(self) -> int:
+        return self.written
+
+    @property
+    def work(self) -> LogWork:
+        raise AssertionError
+
+    @property
+    def parts(self) -> MendableLog:
+        raise AssertionError
+
+    def registered(self) -> None:
+        pass
+
+    def eras(self) -> Sequence[Era]:
+        return []
+
+    def append(self, position: int, data: bytes) -> None:
+        assert position == self.written
+        self.written += len(data)
+
+    def sync(self, done: Callable[[], None]) -> None:
+        self.syncs += 1
+        target = self.written
+
+        def synced() -> None:
+            self.synced = target
+            done()
+
+        self._clock.call_at(self._clock.monotonic_ns() + SYNC_NS, synced)
+
+    def confirm(self, position: int) -> None:
+        pass
+
+    def cut(self, position: int, done: Callable[[], None]) -> None:
+        done()
+
+    def begin_anew(self, first: int, incarnation: int) -> None:
+        raise AssertionError
+
+    def drop_before(self, first: int) -> None:
+        pass
+
+    def promote(self, epoch: int) -> LeaderStore:
+        raise AssertionError
+
+    def close(self) -> None:
+        pass
+
+
+class Leader:
+    """`LeaderConnection` that keeps what was said."""
+
+    def __init__(self) -> None:
+        self.held: list[LogHeld] = []
+
+    def send(self, command: Follow | LogHeld) -> None:
+        if isinstance(command, LogHeld):
+            self.held.append(command)
+
+    def close(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+def follows() -> tuple[VirtualClock, MemoryLog, Leader, Following]:
+    clock = VirtualClock()
+    log, leader = MemoryLog(clock), Leader()
+    following = Following(log, 2, "broker-a", 1, clock, lambda first: pytest.fail(f"begins anew at {first}"))
+    following.connected(leader)
+    following.accepted(FollowAccepted(None, 1, 0, 0))
+    clock.run_for(1)
+    leader.held.clear()
+    return clock, log, leader, following
+
+
+def give(following: Following, log: MemoryLog, confirmed: int) -> None:
+    following.bytes(LogBytes(None, 1, log.written, confirmed, 0, bytes(PART)))
+
+
+def test_who_is_far_behind_says_so_now_and_then_and_who_is_near_at_once() -> None:
+    clock, log, leader, following = follows()
+    end = 4 * UNTOLD_BYTES
+    while log.written < end:
+        give(following, log, end)
+        clock.run_for(1)
+        assert log.written - max((each.written for each in leader.held), default=0) < UNTOLD_BYTES or log.written == end
+    assert 3 <= len(leader.held) <= 12
+    assert leader.held[-1] == LogHeld(1, end, end), "at the end of the log everything is said, and durable"
+    assert log.syncs <= 6
+    for _ in range(3):
+        before = len(leader.held)
+        give(following, log, log.written)
+        clock.run_turn()
+        assert leader.held[before:] == [LogHeld(1, log.written, log.synced)]
+        clock.run_for(1)
+        assert leader.held[-1] == LogHeld(1, log.written, log.written)
