@@ -129,6 +129,11 @@ class StoreGroup:
         return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
 
     @property
+    def lacking(self) -> tuple[int, ...]:
+        """Ids of the replicas that are no learners and are not in the SyncStateSet."""
+        return tuple(each.id for each in self.replicas if not each.learner and not self.is_in_sync(each))
+
+    @property
     def is_below_strength(self) -> bool:
         """True while a replica that is no learner is not in the SyncStateSet."""
-        return any(not each.learner and not self.is_in_sync(each) for each in self.replicas)
+        return bool(self.lacking)

@@ -113,6 +113,7 @@ class ReplicaLife:
         self._closed = False
         self._connections: dict[ClientConnection, _Follower] = {}
         self._group: StoreGroup | None = None
+        self._lacking: tuple[int, ...] = ()
         self._repairs = repairs or RepairCounts()
         self._sources = PartSources(dialer, clock, entropy, sign)
         self._repairing = self._repair(follower.parts)
@@ -236,6 +237,7 @@ class ReplicaLife:
             return
         if self.leading is not None:
             self.leading.group_heard(group)
+            self._tell_strength(group)
             return
         own = group.replica(self._own)
         if own is None or own.incarnation != incarnation_text(self._follower.incarnation):
@@ -249,6 +251,20 @@ class ReplicaLife:
             self._follow(group)
         elif not group.members and not self._place.learner:
             self._ask_election(group)
+
+    def _tell_strength(self, group: StoreGroup) -> None:
+        """One line in the log whenever the replicas that lack something are others."""
+        lacking = group.lacking
+        if lacking == self._lacking:
+            return
+        self._lacking = lacking
+        if lacking:
+            log.warning(
+                "store group %s is below its full strength: not in sync are replicas %s; %s are", group.name,
+                ", ".join(map(str, lacking)), len(group.members),
+            )  # fmt: skip
+        else:
+            log.warning("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
 
     def _ask_election(self, group: StoreGroup) -> None:
         """The first election of a group is asked for by a replica: by that with the longest log, as far as is known."""

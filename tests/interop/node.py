@@ -57,11 +57,14 @@ class Ports(Protocol):
 class Node:
     """One server process on loopback.
 
-    `options`: of `headgate up`, or of another `verb`; `environment`: added to that of the test.
+    `options`: of `headgate up`, or of another `verb`; `environment`: added to that of the test. `root` may be set to the
+    source tree of another version, and `unknown_ports` to the listeners that it does not have.
     """
 
     def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None, verb: str = "up") -> None:
         self._verb = verb
+        self.root = ROOT
+        self.unknown_ports: frozenset[str] = frozenset()
         self.folder = folder
         self.data = folder / "data"
         self.log = folder / "headgate.log"
@@ -187,7 +190,7 @@ class Node:
     def spawn(self) -> None:
         """Start without waiting: `ready` does that."""
         self.claim()
-        ports = [f"--port={name}={port}" for name, port in self._ports.items()]
+        ports = [f"--port={name}={port}" for name, port in self._ports.items() if name not in self.unknown_ports]
         options = [*ports, *self.options]
         verb = [self._verb, "--data", str(self.data)] if self._spread is None else self._spread.store(self.data)
         if self._spread is not None and not self._super_user() and self._controlled():
@@ -195,7 +198,7 @@ class Node:
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gateway", *verb, *options],
-                cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
+                cwd=self.root, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment,
             )  # fmt: skip
             if self._spread is not None:
                 self._spread.spawn(self.data, self._ports, options, self.environment, output, self._key())

@@ -213,6 +213,8 @@ class ReplicaRole(AloneRole):
             "replica_slow": len(leading.slow),
             "replica_followers": sum(each.connection is not None for each in leading.followers.values()),
             "replica_members": len(leading.group.members),
+            "replica_lacking": len(leading.group.lacking),
+            "replica_min_in_sync": leading.group.min_in_sync,
             "replica_confirmed_bytes": leading.written,
         }
 

@@ -33,6 +33,8 @@ from protocols.remoting.frame import Frame, head
 from protocols.remoting.header import BINARY, FLAG_ONEWAY
 from protocols.remoting.ticket import Arguments, RequestError
 
+VERSION: Final = 1
+"""Version of the frames behind FOLLOW. A follower says which it knows, from `least` to `version`; the leader, which it has."""
 _ERA: Final = struct.Struct(">qq")
 _BYTES: Final = struct.Struct(">qqqq")
 _HELD: Final = struct.Struct(">qqq")
@@ -70,12 +72,17 @@ def follow_fields(follow: Follow) -> dict[str, str]:
         "epoch": str(follow.epoch),
         "first": str(follow.first),
         "end": str(follow.end),
+        "version": str(VERSION),
+        "least": str(VERSION),
     }
 
 
 def follow_of(ticket: object, frame: Frame) -> Follow:
     """The command of a frame. Raises RequestError."""
     args = Arguments(frame)
+    least = args.number("least", VERSION)
+    if least > VERSION:
+        raise malformed(f"this replica speaks version {VERSION} of replication, and version {least} is wanted: upgrade it")
     replica, incarnation, epoch, first, end = map(args.number, ("replica", "incarnation", "epoch", "first", "end"))
     if min(replica, incarnation) < 1:
         raise malformed("identities of replicas and of logs are above 0")
@@ -89,7 +96,7 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:
     """Ext fields of the reply to FOLLOW."""
-    return {"epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first)}
+    return {"epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first), "version": str(VERSION)}
 
 
 def refused_fields(event: FollowRefused) -> dict[str, str]:
@@ -104,6 +111,9 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
     args = Arguments(frame)
     epoch = args.number("epoch")
     if frame.code == codes.SUCCESS:
+        version = args.number("version", VERSION)
+        if version > VERSION:
+            raise malformed(f"the leader speaks version {version} of replication, and this replica {VERSION}: upgrade this one")
         cut, first = args.number("cut"), args.number("first")
         if min(epoch, first) < 0 or cut < _NOTHING:
             raise malformed("epochs and positions are not below 0")

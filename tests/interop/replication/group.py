@@ -42,7 +42,10 @@ class StoreGroupNodes:
     def __enter__(self) -> StoreGroupNodes:
         self.controllers.__enter__()
         for node in self.nodes:
+            has_data = node.data.exists()
             self.start(node)
+            if has_data:
+                self.leader()  # the first one founds the group with what it has
         self.leader()
         return self
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,40 +10,10 @@ import pytest
 from gateway.cluster.controllers import ClusterControllers
 from tests.interop.controller.controllers import Controllers, until
 from tests.interop.node import Node
-from tests.interop.replication.group import ask, post, read_all
+from tests.interop.replication.group import ask, read_all
+from tests.interop.replication.load import TOPIC, Load
 
 pytestmark = pytest.mark.interop
-TOPIC = "loaded"
-
-
-class Load:
-    """Sends one message after the other by HTTP, each until it is acknowledged.
-
-    acknowledged   bodies
-    longest_s      longest time from the first attempt at a message to its acknowledgement
-    """
-
-    def __init__(self, node: Node) -> None:
-        self.acknowledged: list[str] = []
-        self.longest_s = 0.0
-        self._node = node
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._send)
-        self._thread.start()
-
-    def _send(self) -> None:
-        while not self._over.is_set():
-            body, began = f"{len(self.acknowledged)}", time.monotonic()
-            while not post(self._node, TOPIC, body):
-                if time.monotonic() - began > 60:
-                    return
-                time.sleep(0.005)
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
-            self.acknowledged.append(body)
-
-    def end(self) -> None:
-        self._over.set()
-        self._thread.join()
 
 
 def test_a_single_node_becomes_a_replica_and_goes_on_alone_again_under_load(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""From the version before, without replicas: its data directory, its gateways and stores beside those of this version."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.interop.node import ROOT, Node
+from tests.interop.replication.group import StoreGroupNodes, post, read_all
+
+pytestmark = pytest.mark.interop
+BEFORE = "803704a3"
+"""The last commit of the version before."""
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """The source tree of the version before, out of the history; it runs uncompiled."""
+    found = subprocess.run(["git", "cat-file", "-e", f"{BEFORE}^{{commit}}"], cwd=ROOT, capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip(f"NOT TESTED: the history is too short to have the version before, {BEFORE}: git fetch --unshallow")
+    archive, tree = tmp_path / "before.tar", tmp_path / "before"
+    subprocess.run(["git", "archive", "-o", str(archive), BEFORE], cwd=ROOT, check=True)
+    with tarfile.open(archive) as opened:
+        opened.extractall(tree, filter="data")
+    return tree
+
+
+def _sent(node: Node, *bodies: str) -> list[str]:
+    for body in bodies:
+        assert post(node, "orders", body), body
+    return list(bodies)
+
+
+def _old(folder: Path, tree: Path, *options: str) -> Node:
+    node = Node(folder, *options, verb="run")
+    node.root, node.unknown_ports = tree, frozenset({"replication"})
+    return node
+
+
+def _upgrade(node: Node) -> None:
+    node.root, node.unknown_ports = ROOT, frozenset()
+
+
+def test_a_data_directory_of_the_version_before_opens_alone_and_in_a_group(before: Path, tmp_path: Path) -> None:
+    node = _old(tmp_path / "replica-1", before, "--roles", "gateway,store")
+    node.start()
+    sent = _sent(node, *(f"before {number}" for number in range(30)))
+    node.kill()
+    _upgrade(node)
+    node.start()
+    assert read_all(node, "orders") != []
+    assert sorted(read_all(node, "orders")) == sorted(sent)
+    sent += _sent(node, "alone")
+    node.stop()
+    with StoreGroupNodes(tmp_path, 2, controllers=1) as group:
+        group.await_members(1, 2)
+        assert sorted(group.bodies("orders")) == sorted(sent)
+        group.send("orders", "replicated")
+        group.kill(group.nodes[0])
+        assert sorted(group.bodies("orders")) == sorted([*sent, "replicated"]), "the other replica has all of it"
+
+
+def test_gateways_and_stores_of_both_versions_work_with_each_other(before: Path, tmp_path: Path) -> None:
+    sent: list[str] = []
+    with _old(tmp_path / "store", before, "--roles", "store") as store:
+        at = f"127.0.0.1:{store.port('remoting')}"
+        new = Node(tmp_path / "new", "--roles", "gateway", "--store", at, verb="run")
+        old = _old(tmp_path / "old", before, "--roles", "gateway", "--store", at)
+        with new, old:
+            sent += _sent(new, "new gateway, old store")
+            sent += _sent(old, "old gateway, old store")
+            store.stop()
+            _upgrade(store)
+            store.start()
+            for gateway, body in ((new, "new gateway, new store"), (old, "old gateway, new store")):
+                assert gateway.ready(), gateway.text()
+                sent += _sent(gateway, body)
+                assert sorted(read_all(gateway, "orders")) == sorted(sent)
