@@ -91,9 +91,11 @@ class Sensor(Device):
     """Publishes `count` messages at QoS 1 or 2 in order, and repeats each until it is acknowledged.
 
     packet_ids   packet identifiers that it uses, from 1 on, before it uses the first one again
+    window       messages that it has in flight, fewer than packet identifiers
     """
 
     packet_ids = 65_535
+    window = WINDOW
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, qos: int, count: int
@@ -115,7 +117,7 @@ class Sensor(Device):
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._left and len(self._flying) < WINDOW and self.link is not None:
+        while self._left and len(self._flying) < self.window and self.link is not None:
             self._next_id = self._next_id % self.packet_ids + 1
             if self._next_id in self._flying:
                 continue

@@ -90,7 +90,8 @@ class Load:
         ]
         for sensor in self.sensors:
             sensor.pause_ms = PAUSE_MS
-            sensor.packet_ids = 9
+            sensor.packet_ids = 3
+            sensor.window = 2
 
     def topics(self) -> None:
         """Make the topics at the leader."""

@@ -144,7 +144,7 @@ class Weather:
         self._again(store, away_ms)
         leader = cluster.leader()
         if leader is not None and self._chance.random() < 0.6:
-            self._cluster.after(away_ms + self._chance.uniform(5, 300), lambda: self._kill_one(leader))
+            self._cluster.after(away_ms + self._chance.uniform(0, 30), lambda: self._kill_one(leader))
 
     def flip(self) -> None:
         """A bit of one replica's log is flipped, once in a run, while two others have it all."""
