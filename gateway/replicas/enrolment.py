@@ -107,7 +107,8 @@ class Enrolment:
         if not known:
             self._again("no controller answers")
             return
-        self._apply(group.next_id if group else FIRST_ID)
+        own = next((each.id for each in group.replicas if each.node == self._place.identity.node), 0) if group else 0
+        self._apply(own or (group.next_id if group else FIRST_ID))  # an earlier answer may have been lost: the id is its own
 
     def _apply(self, wanted: int) -> None:
         place = self._place
