@@ -16,9 +16,10 @@ BEFORE = "803704a3"
 """The last commit of the version before."""
 
 
-@pytest.fixture
-def before(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source tree of the version before, out of the history; it runs uncompiled."""
+    tmp_path = tmp_path_factory.mktemp("version-before")
     found = subprocess.run(["git", "cat-file", "-e", f"{BEFORE}^{{commit}}"], cwd=ROOT, capture_output=True, check=False)
     if found.returncode:
         pytest.skip(f"NOT TESTED: the history is too short to have the version before, {BEFORE}: git fetch --unshallow")
