@@ -35,9 +35,9 @@ from benchmarks.shapes import SHAPES, Shape
 SEND = SHAPES["remoting-send"]
 WARM_S = 30.0
 STORED_S = 5.0
-SENDING_S = 1.0
+SENDING_S = 2.0
 """Time of the load before a kill."""
-FAILOVER_S = 120.0
+FAILOVER_S = 60.0
 RATES = (5_000, 0)
 """Messages a second while a follower catches up; 0: as many as the leader answers."""
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	slice   = 100 * time.Millisecond
-	settled = 200 // acknowledgements that say that somebody leads
+	settled = 20 // acknowledgements that say that somebody leads
 	retry   = 5 * time.Millisecond
 	patient = time.Second
 )
