@@ -326,7 +326,7 @@ class Leading:
         joined = [
             member_of(each.id, each.incarnation)
             for each in self.followers.values()
-            if self._may_join(each) and member_of(each.id, each.incarnation) not in kept
+            if self._may_join(each, now_ns) and member_of(each.id, each.incarnation) not in kept
         ]
         if self.slow:
             kept, joined = self._without_slow(kept, joined)
@@ -350,11 +350,14 @@ class Leading:
             return now_ns - follower.lost_ns >= LOST_NS
         return now_ns - follower.moved_ns >= STUCK_NS
 
-    def _may_join(self, follower: ReplicaProgress) -> bool:
+    def _may_join(self, follower: ReplicaProgress, now_ns: int) -> bool:
         """True for a follower that has all that is confirmed, and all that this log held when its replica was elected: its
-        predecessor may have confirmed all of that."""
+        predecessor may have confirmed all of that. A member that stands still has all that is confirmed, since it holds that
+        back; it may not join at the moment at which it is left out."""
         known = self.group.replica(follower.id)
         if follower.connection is None or known is None or known.learner or known.incarnation != str(follower.incarnation):
+            return False
+        if now_ns - follower.moved_ns >= STUCK_NS:
             return False
         least = max(self.written, self._log.begin)
         durable = max(self.synced, self._log.begin)
