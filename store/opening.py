@@ -60,12 +60,12 @@ from store.once import OnceAppends
 from store.parts import StoreFiles, StoreParts
 from store.queue.index import QueueIndex
 from store.read_holds import ReadHolds
-from store.reading import Reading
+from store.reading import Reading, WrittenLog
 from store.recovery import LogRecovery, Recovered
 from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
-from store.state.view import TIMER, StateView
+from store.state.view import TIMER, Append, StateView
 from store.transaction.open_transactions import OpenTransactions
 from store.write_admission import WriteAdmission
 from store.writer import StoreWriter
@@ -190,6 +190,11 @@ class StoreOpening:
     def checkpointer(self, log: CheckpointedLog, points: Points) -> Checkpointer:
         """What writes the checkpoints of `log` behind `points`."""
         return Checkpointer(self._disk, self._clock, self._config, log, self.index, self.keys, self.source, points)
+
+    def reads(self, log: WrittenLog, append: Append) -> tuple[Reading, Catalogue, StoredState]:
+        """What reads the part of a log that is applied: up to `log`. `append` answers changes of the state."""
+        reading = Reading(self.index, self._reader, log, self._events)
+        return reading, self._metadata, StoredState(self._state, append, frozenset(), self._events)
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
         """What looks for damage below the position `durable()`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, Protocol, final
 
 from domain import lite
 from domain.errors import ErrorCode, Failure, StoreError
@@ -12,7 +12,6 @@ from domain.record import Record, check
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from store.events import StoreEvents
-from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -26,13 +25,21 @@ READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
 
 
+class WrittenLog(Protocol):
+    """Tells how far records can be read by their positions."""
+
+    @property
+    def written(self) -> int:
+        """Position behind the last byte that can be read."""
+
+
 @final
 class Reading:
     """Reads readable messages. A record that the index has and the log has not is the failure INTERNAL, never an exception."""
 
-    def __init__(self, index: QueueIndex, reader: RecordReader, commit: GroupCommit, events: StoreEvents) -> None:
+    def __init__(self, index: QueueIndex, reader: RecordReader, log: WrittenLog, events: StoreEvents) -> None:
         self._events = events
-        self._commit = commit
+        self._log = log
         self._index = index
         self._reader = reader
 
@@ -112,12 +119,12 @@ class Reading:
 
     def bytes_at(self, position: int) -> bytes | None:
         """The record at log position `position`, readable by consumers or not. Raises OSError."""
-        return self._reader.at(position, self._commit.written)
+        return self._reader.at(position, self._log.written)
 
     def at(self, position: int) -> bytes | Failure:
         """The readable record at log position `position`; MESSAGE_NOT_FOUND, INTERNAL."""
         try:
-            data = self._reader.at(position, self._commit.written)
+            data = self._reader.at(position, self._log.written)
             if data is not None and check(data):
                 record = Record(data)
                 queue = self._index.queue(record.topic, record.queue_id)

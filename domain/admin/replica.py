@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -54,6 +54,13 @@ class ReplicaView(Protocol):
 
     def state(self) -> ReplicaState:
         """How it is now."""
+
+    def readers(self) -> Mapping[int, str]:
+        """Number of a replica -> `host:port` at which it serves readers, of those that follow this leader now."""
+
+    def reader_for(self, position: int, behind_bytes: int) -> int:
+        """A replica that serves readers and has more than `behind_bytes` of log behind `position`, each in turn; 0: there is
+        none."""
 
 
 @dataclass(slots=True)

@@ -58,6 +58,7 @@ class Follow(Command):
     eras          eras of its log, ascending, at most ERAS_MAX of the newest
     first         position of the first byte that it has
     end           position behind its last whole batch
+    serves        `host:port` at which it serves readers while it follows; "": nowhere
     """
 
     ticket: object
@@ -68,6 +69,7 @@ class Follow(Command):
     eras: tuple[Era, ...]
     first: int
     end: int
+    serves: str = ""
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from domain.errors import Failure, StoreError
 from domain.message_store import MessageStore
 from domain.replication.message import Era, PartRefusal
+from domain.replication.reads import FollowerReads
 
 
 class ReplicaDataError(StoreError):
@@ -118,7 +119,7 @@ class LogWork(NamedTuple):
 
 
 class FollowerLog(Protocol):
-    """A replica that follows, or waits for somebody to follow. It serves nobody.
+    """A replica that follows, or waits for somebody to follow. It serves reads of what is confirmed.
 
     Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
     """
@@ -166,6 +167,10 @@ class FollowerLog(Protocol):
     @property
     def work(self) -> LogWork:
         """What it has done."""
+
+    @property
+    def reads(self) -> FollowerReads:
+        """What can be read of it, until it begins anew, is promoted, or is closed."""
 
     def registered(self) -> None:
         """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""

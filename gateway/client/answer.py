@@ -17,6 +17,7 @@ TlsError, KeyPlaceError and AccessError are raised at once: they are never retri
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import orjson
@@ -112,11 +113,13 @@ class TopicRoute(NamedTuple):
     queues     readable queues, sorted
     addresses  broker name -> host:port of its master
     offline    readable queues whose broker has no master that answers, sorted
+    followers  broker name -> host:port of each of its slaves
     """
 
     queues: list[QueueRoute]
     addresses: dict[str, str]
     offline: Sequence[QueueRoute] = ()
+    followers: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 Epoch = int | tuple[int, int]
@@ -251,12 +254,15 @@ def items(found: Mapping[str, object], name: str) -> list[object]:
 def route_from(topic: str, found: Mapping[str, object]) -> TopicRoute:
     """TopicRouteData -> the route. Raises GarbledError."""
     addresses: dict[str, str] = {}
+    followers: dict[str, list[str]] = {}
     queues: list[QueueRoute] = []
     offline: list[QueueRoute] = []
     try:
         for one in items(found, "brokerDatas"):
             if isinstance(one, dict) and "0" in one["brokerAddrs"]:
-                addresses[str(one["brokerName"])] = str(one["brokerAddrs"]["0"])
+                name = str(one["brokerName"])
+                addresses[name] = str(one["brokerAddrs"]["0"])
+                followers[name] = sorted(str(where) for each, where in one["brokerAddrs"].items() if each != "0")
         for data in items(found, "queueDatas"):
             if isinstance(data, dict) and int(data["perm"]) & PERM_READ:
                 broker = str(data["brokerName"])
@@ -264,7 +270,7 @@ def route_from(topic: str, found: Mapping[str, object]) -> TopicRoute:
                 there += [QueueRoute(broker, topic, number) for number in range(int(data["readQueueNums"]))]
     except (KeyError, TypeError, ValueError) as error:
         raise GarbledError(f"a route of {topic} that cannot be read: {error!r}") from error
-    return TopicRoute(sorted(queues), addresses, sorted(offline))
+    return TopicRoute(sorted(queues), addresses, sorted(offline), followers)
 
 
 def bounds_from(broker: str, topic: str, found: Mapping[str, object]) -> dict[QueueRoute, Edges]:

@@ -46,6 +46,7 @@ from gateway.client.answer import (
     rejected,
     route_from,
 )
+from gateway.client.follower import FollowerReader
 from gateway.client.link import Link, Request
 from gateway.client.request import (
     EARLIEST,
@@ -79,6 +80,7 @@ class Client:
     retry_s     how long reads are retried, in seconds
     tls         TLS with name servers and brokers; None: no TLS
     key         where the access key is that signs the requests; None: they are not signed
+    followers   True: `scan` reads from replicas that follow, as far as these have the range
 
     Files and variables are read at each new connection, so a changed one applies from then on.
     Raises ClientError when no name server is given.
@@ -92,6 +94,7 @@ class Client:
         retry_s: float = 30.0,
         tls: Tls | None = None,
         key: KeyPlace | None = None,
+        followers: bool = False,
     ) -> None:
         self.nameserver = nameserver
         self._nameservers = [part.strip() for part in nameserver.replace(",", ";").split(";") if part.strip()]
@@ -101,6 +104,7 @@ class Client:
         self._retry_s = retry_s
         self._tls = tls
         self._key = key
+        self._followers = followers
         self._links: dict[str, Link] = {}
         self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
@@ -221,10 +225,16 @@ class Client:
         """
         offset = start
         version = epoch if isinstance(epoch, int) else -1
+        follower = self._follower(queue, start)
         pending: tuple[Link, int] | None = None
         while offset < end:
             fields = pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes, version)
-            pull = self._pull(queue, fields, pending)
+            pull = None if follower is None else follower.pull(fields)
+            if pull is None:
+                if follower is not None and follower.failed:
+                    self._routes.pop(queue.topic, None)
+                follower = None
+                pull = self._pull(queue, fields, pending)
             pending = None
             leads_on = pull.next_offset > offset
             if pull.status not in ("FOUND", "NO_MATCH") or (pull.status == "NO_MATCH" and not leads_on):
@@ -237,7 +247,11 @@ class Client:
             offset = pull.next_offset
             if offset < end:
                 limit = min(end - offset, limits.BATCH_MESSAGES_MAX)
-                pending = self._pull_ahead(queue, pull_fields(queue, offset, limit, max_bytes, version))
+                fields = pull_fields(queue, offset, limit, max_bytes, version)
+                if follower is None:
+                    pending = self._pull_ahead(queue, fields)
+                else:
+                    follower.ahead(fields)
             yield pull
 
     def send(
@@ -351,6 +365,14 @@ class Client:
             return link, link.post([(PULL, fields, b"")])[0]
         except OSError:
             return None
+
+    def _follower(self, queue: QueueRoute, start: int) -> FollowerReader | None:
+        """A replica that follows, to read a range from: each has its share of ranges. None: none is known or wanted."""
+        if not self._followers:
+            return None
+        route = self._routes.get(queue.topic) or self.route(queue.topic)
+        known = route.followers.get(queue.broker, ())
+        return FollowerReader(known[(queue.queue_id + start) % len(known)], self._link) if known else None
 
     def _address(self, queue: QueueRoute) -> str:
         route = self._routes.get(queue.topic) or self.route(queue.topic)

@@ -52,6 +52,7 @@ class _Client:
         self.waits = False
         self.connection = ClientConnection(told.protocol, self, shared=told.shared)
         self.connection.host = told.host
+        self.connection.forwarded = True
 
     def answer(self, event: Event) -> None:
         """Send an event to the client."""

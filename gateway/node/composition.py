@@ -39,6 +39,7 @@ from gateway.replicas.settings import ReplicationSettings
 from gateway.usecase.catalog.modes import Modes
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
+from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.lite.use_cases import lite_use_cases
@@ -75,6 +76,7 @@ class StoreSide:
     over           why this node leads no more; "": it leads, or it is no replica
     over           why this node leads no more; "": it leads, or it is no replica
     replica        tells how the store is replicated; None: it keeps its log alone
+    offload_bytes  a consumer that is further behind the end of the log is sent to a replica that follows; 0: none is
     """
 
     store: MessageStore
@@ -89,6 +91,7 @@ class StoreSide:
     epoch: int = 0
     over: Callable[[], str] = lambda: ""
     replica: ReplicaView | None = None
+    offload_bytes: int = 0
 
 
 PARTS: Final[Mapping[str, type]] = {
@@ -238,7 +241,7 @@ def _added(
     """Add the use cases that the dispatcher does not make itself, and let those that follow the store listen to it."""
     store, metadata = side.store, side.store.metadata
     routes = RouteTable(config.part(NameserverConfig, "nameserver").routes_max)
-    own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy)
+    own_routes = OwnRoutes(config.cluster, config.broker, metadata, policy, side.replica)
     versions = config.part(StoreAddress, "gateway").versions
     handler.add(
         NameServer(routes, StoredSettings(store.state), clock, handler.questions, own_routes),
@@ -269,6 +272,8 @@ def _added(
     sessions.follow_interest(side.interest)
     handler.pulling.follow_waits(side.waits, side.interest)
     side.follow_lost(sessions.went_back)
+    if side.replica is not None and side.offload_bytes:
+        handler.pulling.offload(Offload(side.replica, side.offload_bytes))
     return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))
 
 

@@ -32,12 +32,13 @@ from gateway.node.nameserver.controller_role import ControllerRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.remote.cluster_access import has_cluster_users
+from gateway.node.remote.follower_port import FollowerPort
 from gateway.node.remote.replica_role import ReplicaRole, is_replicated
 from gateway.node.remote.replication_switch import ReplicationSwitch
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
-from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, STORE, listeners_of, parts_of
+from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, READERS, REPLICA, STORE, listeners_of, parts_of
 from gateway.node.storage import is_rocketmq
 from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
@@ -100,6 +101,7 @@ class Node:
         self.ports: dict[str, int] = {}
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
+        self._readers: FollowerPort | None = None
         self._admin: Admin | None = None
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
@@ -132,20 +134,8 @@ class Node:
                 waiting.stop()
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
-            side = self.side = role.client_side
-            admission_check = Admission(side.limits) if side.limits.limits_connections else None
-            self._connection_context = ConnectionContext(
-                side.gate,
-                self._clock,
-                side.counter_registry,
-                config.connections_max,
-                half_close,
-                admission_check,
-                self._proxies.holds,
-                side.limits.output_bytes_max,
-                role.unfinished_bytes,
-                side.unread,
-            )
+            self.side = role.client_side
+            self._connection_context = self._context(self.side, role.unfinished_bytes)
             tls = self._tls = self._contexts(host)
             tls.check()
             if config.tls_only:
@@ -164,6 +154,22 @@ class Node:
         self._turns.start()
         if not self._part:
             self.health.phase = SERVING
+
+    def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int]) -> ConnectionContext:
+        """What the connections to one side share."""
+        admission_check = Admission(side.limits) if side.limits.limits_connections else None
+        return ConnectionContext(
+            side.gate, self._clock, side.counter_registry, self.config.connections_max, half_close, admission_check,
+            self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes, side.unread,
+        )  # fmt: skip
+
+    def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
+        """Have a replica open its port of readers, while it follows."""
+        assert isinstance(self.role, ReplicaRole)
+        port = self._readers = FollowerPort(
+            bound, lambda side: self._context(side, lambda: 0), lambda *served: self._pump_of(listener, tls, *served)
+        )
+        self.role.serve = port.serve
 
     async def _start_part(self, name: str) -> None:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
@@ -261,6 +267,8 @@ class Node:
                 self._storing.backups, str(self.role.folder), self._may_watch,
             )  # fmt: skip
             await self._admin.open(bound, self._clock, self._connection_context.intake)
+        elif listener.name == READERS:
+            self._serve_readers(listener, bound, tls)
         elif listener.datagrams:
             endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
             pump = DatagramPump(
@@ -270,7 +278,7 @@ class Node:
             self._datagrams.append(pump)
         elif self.protocols.taken(listener, adapters.streams):
             stream = StreamListener(listener.name, bound)
-            await stream.open(self._pump_of(listener, tls))
+            await stream.open(self._pump_of(listener, tls, self.side, self._connection_context))
             self._streams.append(stream)
         else:
             bound.close()
@@ -287,14 +295,17 @@ class Node:
         bound = bind(name, self._host(name), port)
         stream = StreamListener(name, bound)
         self._streams.append(stream)
-        opening = asyncio.get_running_loop().create_task(stream.open(self._pump_of(self.protocols.listeners[name], self._tls)))
+        make = self._pump_of(self.protocols.listeners[name], self._tls, self.side, self._connection_context)
+        opening = asyncio.get_running_loop().create_task(stream.open(make))
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
         return int(bound.getsockname()[1])
 
-    def _pump_of(self, listener: Listener, tls: TlsContexts) -> Callable[[], Pump]:
+    def _pump_of(
+        self, listener: Listener, tls: TlsContexts, side: ClientSide, context: ConnectionContext
+    ) -> Callable[[], Pump]:
         """The function that makes a pump for each connection to one listener."""
-        adapters = self.protocols.taken(listener, self.side.adapters.streams)
+        adapters = self.protocols.taken(listener, side.adapters.streams)
         recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
         plain = {} if listener.secure or self.config.tls_only else adapters
         proxies = self._proxies
@@ -307,7 +318,7 @@ class Node:
             return ProxiedConnection(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
 
         def make() -> Pump:
-            return Pump(self._connection_context, listener.name, connect if proxies else direct, labels)
+            return Pump(context, listener.name, connect if proxies else direct, labels)
 
         return make
 
@@ -381,6 +392,8 @@ class Node:
         self._turns.stop()
         self.reload.stop()
         pumps = self._connection_context.pumps
+        if self._readers is not None:
+            self._readers.close()
         for listener in self._streams:
             listener.close()
         for pump in pumps:
@@ -415,7 +428,7 @@ def _replicated(config: Config, clock: Clock, health: Health, protocols: Protoco
     """The role of a store that serves when its replica is elected."""
 
     def lead(local: LocalStore, ports: Mapping[str, int], host: str) -> Awaitable[StoreSide]:
-        return replica.lead(config, protocols.store_host(host, ports), local)
+        return replica.lead(config, ports, host, local)
 
     return StoreRole(config, clock, health, protocols, lead)
 

@@ -27,7 +27,11 @@ KNOWN: Final = (*ALL, CONTROLLER)
 REPLICA: Final = "replica"
 """The part of a process whose store is a replica; the settings `[replication]` add it, and no list of roles names it."""
 ADMIN_LISTENER: Final = "admin"
-_LISTENERS: Final = {STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",), REPLICA: ("replication",)}
+READERS: Final = "readers"
+"""The listener of a replica that is open while it follows."""
+_LISTENERS: Final = {
+    STORE: ("remoting",), NAMESERVER: ("nameserver",), CONTROLLER: ("controller",), REPLICA: ("replication", READERS),
+}  # fmt: skip
 """Role -> the listeners that it needs, beside that for administration. A gateway opens all but those of a controller
 and a replica."""
 

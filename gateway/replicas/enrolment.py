@@ -29,6 +29,7 @@ class ReplicaPlace(NamedTuple):
     identity  text by which the node proves that an id is its own, and that id
     address   host:port at which the other replicas reach it
     learner   True: it is never elected
+    serves    host:port at which readers are served while it follows; "": nowhere
     """
 
     cluster: str
@@ -36,6 +37,7 @@ class ReplicaPlace(NamedTuple):
     identity: ReplicaIdentity
     address: str
     learner: bool
+    serves: str = ""
 
 
 class LogFacts(NamedTuple):

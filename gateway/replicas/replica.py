@@ -38,6 +38,7 @@ from domain.replication.ports import (
     MendableLog,
     PartRefusedError,
 )
+from domain.replication.reads import FollowerReads
 from gateway.connection.client_connection import ClientConnection
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
@@ -79,6 +80,8 @@ class ReplicaLife:
     leading   its leadership; None while it follows
     promoted  its store from the promotion on, before it may serve too; None while it follows
     meter     what it measures of itself
+    renewed   called when the log has begun anew: `reads` are others
+    promoting called when this replica is about to lead: what it reads from now on is refused
     why       why it is in no store group yet, or what ended this life; "": neither
     """
 
@@ -92,6 +95,8 @@ class ReplicaLife:
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
         self.meter = ReplicaMeter(clock, skew_ms)
+        self.renewed: Callable[[], None] = _nobody
+        self.promoting: Callable[[], None] = _nobody
         self.why = "no controller answers"
         self._follower = follower
         self._leader_log: LeaderLog | None = None
@@ -105,6 +110,7 @@ class ReplicaLife:
         self._over = over
         self._own = 0
         self._leader_at = ""
+        self._turn = 0
         self._epoch = 0
         self._link: LeaderLink | None = None
         self._following: Following | None = None
@@ -174,6 +180,28 @@ class ReplicaLife:
         """Id of this replica; 0: it has none yet."""
         return self._own
 
+    @property
+    def reads(self) -> FollowerReads:
+        """What can be read of this replica until `renewed` is called, and while it follows."""
+        return self._follower.reads
+
+    def readers(self) -> Mapping[int, str]:
+        """ReplicaView.readers."""
+        followers = {} if self.leading is None else self.leading.followers
+        return {each.id: each.serves for each in followers.values() if each.serves and each.connection is not None}
+
+    def reader_for(self, position: int, behind_bytes: int) -> int:
+        """ReplicaView.reader_for."""
+        leading = self.leading
+        if leading is None:
+            return 0
+        held = [
+            each.id for each in leading.followers.values()
+            if each.serves and each.connection is not None and min(each.written, leading.written) - position > behind_bytes
+        ]  # fmt: skip
+        self._turn += 1
+        return held[self._turn % len(held)] if held else 0
+
     def state(self) -> ReplicaState:
         """ReplicaView.state."""
         leading, led = self.leading, self._leader_log
@@ -184,7 +212,12 @@ class ReplicaLife:
             )  # fmt: skip
         group = leading.group
         found = [
-            FollowerFound(each.id, group.address(each.id), each.written, member_of(each.id, each.incarnation) in group.members)
+            FollowerFound(
+                each.id,
+                each.serves or group.address(each.id),
+                each.written,
+                member_of(each.id, each.incarnation) in group.members,
+            )
             for _, each in sorted(leading.followers.items())
             if each.connection is not None
         ]
@@ -292,7 +325,7 @@ class ReplicaLife:
         self._epoch = group.leader_epoch
         self._leader_at = group.address(group.leader)
         following = self._following = Following(
-            self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew
+            self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew, self._place.serves
         )
         self._link = LeaderLink(
             address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following, self.meter.broke
@@ -330,6 +363,7 @@ class ReplicaLife:
             return
         self._repairing = self._repair(follower.parts)
         self._repairing.start()
+        self.renewed()
         self._enrolment.why = "a new log is registered"
         self._enrolment.start()
 
@@ -340,6 +374,7 @@ class ReplicaLife:
             return
         self._unfollow()
         self._promoting = group
+        self.promoting()
         self._follower.sync(lambda: self._promoted(group))
         if self._follower.broken is not None:
             self._end(self._follower.broken.text)
@@ -429,3 +464,7 @@ class ReplicaLife:
             return
         self._repairs.given += 1
         connection.answer(LogPart(command.ticket, data))
+
+
+def _nobody() -> None:
+    """Default of `ReplicaLife.renewed` and `promoting`."""

@@ -18,6 +18,8 @@ class ReplicationSettings:
 
     controllers         `HOST:PORT` of every controller; empty: the store is no replica. The setting `broker` names the group
     learner             True: the replica gets the log and is never elected
+    serve_readers       True: while it follows, the replica serves readers at its port `readers`, up to its confirmed position
+    offload_mib         a consumer that reads this many MiB of log before its end is sent to a follower; 0: none is
     address             `HOST:PORT` at which other replicas reach this one; "": what routes carry, and port `replication`
     access_key_file     file whose first line is `NAME:PASSWORD` of a user with the right Update on the cluster, at controllers
                         and other replicas; "": requests to them are not signed
@@ -28,6 +30,8 @@ class ReplicationSettings:
 
     controllers: tuple[str, ...] = ()
     learner: bool = False
+    serve_readers: bool = True
+    offload_mib: Annotated[int, Meta(ge=0, le=1 << 40)] = 1_024
     address: str = ""
     access_key_file: str = ""
     ca: str = ""

@@ -40,6 +40,7 @@ PROTOCOL: Final = Declaration(
         Listener("nameserver", 9876, "RocketMQ nameserver", ("remoting",), place=10),
         Listener("controller", 9878, "RocketMQ controller", ("remoting",), place=15),
         Listener("replication", 10912, "followers of a store group", ("remoting",), place=25),
+        Listener("readers", 10913, "readers of a replica that follows", ("remoting",), place=26),
         Listener("remoting", 10911, "RocketMQ remoting", ("remoting",), place=20, store_host=True),
     ),
     rank=60,

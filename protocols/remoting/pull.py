@@ -14,6 +14,7 @@ from domain.filter.filter import TAG, Filter
 from domain.limits import PROPERTIES_BYTES_MAX, WAIT_MS_MAX
 from domain.octets import uint32
 from domain.record import Record, with_properties
+from domain.replication.reads import ELSEWHERE, PulledBy
 from protocols import marks
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -37,6 +38,7 @@ _STATUS: Final[dict[str, tuple[int, str]]] = {
     "EMPTY": (codes.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE"),
     "TOO_SMALL": (codes.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL"),
     "TOO_LARGE": (codes.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY"),
+    ELSEWHERE: (codes.PULL_RETRY_IMMEDIATELY, "this replica follows, and does not have that: ask the master"),
 }
 
 
@@ -100,7 +102,7 @@ def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Pulled)
     code, remark = _STATUS[event.status]
     fields = {
-        "suggestWhichBrokerId": "0",
+        "suggestWhichBrokerId": str(event.reader) if type(event) is PulledBy else "0",
         "nextBeginOffset": str(event.next_offset),
         "minOffset": str(event.min_offset),
         "maxOffset": str(event.max_offset),

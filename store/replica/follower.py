@@ -14,6 +14,7 @@ from domain.errors import Failure, StoreError
 from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
 from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
+from domain.replication.reads import FollowerReads
 from domain.store_event import Report, StoreEventKind, unheard
 from store import derived
 from store.config import StoreConfig
@@ -29,6 +30,7 @@ from store.replica.beginning import HEIR, OURS, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog
 from store.replica.mendable import MendableSegments
 from store.replica.raw_log import RawLog
+from store.replica.view import FollowerView
 from store.turns import Turns
 
 _SECOND_NS: Final = 1_000_000_000
@@ -86,6 +88,7 @@ class Follower:
         self.foreign = disk.read_all(OURS) is None
         disk.replace(ABORT, running(self._config.boot))
         applied = AppliedLog(opening, raw)
+        self._view = FollowerView(opening, applied)
         self._checkpointer = opening.checkpointer(applied, opening.files.points)
         self._confirmed = opening.recovery.applied
         self._first = raw.first
@@ -179,6 +182,11 @@ class Follower:
         else:
             self._raw.cut(position, done)
 
+    @property
+    def reads(self) -> FollowerReads:
+        """FollowerLog.reads."""
+        return self._view
+
     def begin_anew(self, first: int, incarnation: int) -> None:
         """FollowerLog.begin_anew."""
         self._end()
@@ -203,6 +211,7 @@ class Follower:
             raise StoreError(raw.broken.text, "")
         if raw.synced < raw.written or not raw.idle:
             raise StoreError("the log of a replica has to be durable before it leads", "")
+        self._view.close()
         self._confirmed = raw.written
         self._apply_until(-1)
         if self.applied < raw.behind:
@@ -237,7 +246,8 @@ class Follower:
     # Work
 
     def _end(self) -> None:
-        """Stop the work of every second, and applying."""
+        """Stop the work of every second, applying, and serving."""
+        self._view.close()
         for timer in (self._timer, self._apply_timer):
             if timer is not None:
                 timer.cancel()

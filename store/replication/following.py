@@ -27,16 +27,24 @@ class Following:
     """
 
     def __init__(
-        self, log: FollowerLog, own_id: int, group: str, epoch: int, clock: Clock, anew: Callable[[int], None]
+        self,
+        log: FollowerLog,
+        own_id: int,
+        group: str,
+        epoch: int,
+        clock: Clock,
+        anew: Callable[[int], None],
+        serves: str = "",
     ) -> None:
         """`epoch`: that of the leader. `anew(first)` is called when the log has nothing that the leader could continue: this
-        object is closed then, and the log has to begin anew at `first`."""
+        object is closed then, and the log has to begin anew at `first`. `serves`: where readers are served, as in Follow."""
         self.follows = False
         self._log = log
         self._own = own_id
         self._group = group
         self._epoch = epoch
         self._clock = clock
+        self._serves = serves
         self._anew = anew
         self._connection: LeaderConnection | None = None
         self._cutting = False
@@ -82,7 +90,7 @@ class Following:
             self._connection.send(
                 Follow(
                     None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,
-                    log.behind,
+                    log.behind, self._serves,
                 )
             )  # fmt: skip
 

@@ -146,6 +146,7 @@ class Leading:
                 follower.connection.close("this replica has another log")
             follower = self.followers[command.replica] = ReplicaProgress(command.replica, command.incarnation, now)
         follower.connected(connection, cut, now, cut + 2 * PART_BYTES)
+        follower.serves = command.serves
         connection.send(FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first))
         self._mark()
 

@@ -22,10 +22,12 @@ class ReplicaProgress:
     sent_ns      when it was last sent something; monotonic
     confirmed    confirmed position that it was last sent
     proven       position from which on only the follower computes the checksums of what it is sent
+    serves       `host:port` at which it serves readers; "": nowhere
     """
 
     __slots__ = (
-        "confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "proven", "sent", "sent_ns", "synced", "written",
+        "confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "proven", "sent", "sent_ns", "serves", "synced",
+        "written",
     )  # fmt: skip
 
     def __init__(self, replica: int, incarnation: int, now_ns: int) -> None:
@@ -40,6 +42,7 @@ class ReplicaProgress:
         self.sent_ns = now_ns
         self.confirmed = -1
         self.proven = 0
+        self.serves = ""
 
     def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
         """It follows from `position` on: what it has before is the leader's log. Up to `proven` the checksums are computed here

@@ -19,6 +19,7 @@ _BOTH: Final = (
     "nameserver", "topic", "topics", "subscribePattern", "columns", "startingOffsets", "startingTimestamp", "failOnDataLoss",
     "holdMs", "missingQueues", "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
     "tls", "tlsCaFile", "tlsCertificateFile", "tlsKeyFile", "accessKeyFile", "accessKeyEnv",
+    "readFromFollowers",
 )  # fmt: skip
 _BATCH: Final = ("endingOffsets", "endingTimestamp")
 _STREAM: Final = ("maxOffsetsPerTrigger",)
@@ -55,6 +56,7 @@ class Options:
     retry_s            how long reads are retried, in seconds
     tls                TLS with name servers and brokers, by names of files; None: no TLS
     key                where the access key is; None: requests are not signed
+    followers          True: ranges are read from replicas that follow, as far as these have them
     """
 
     nameserver: str
@@ -75,6 +77,7 @@ class Options:
     retry_s: float
     tls: Tls | None
     key: KeyPlace | None
+    followers: bool = False
 
 
 def parse(given: Mapping[str, str], streaming: bool) -> Options:
@@ -124,6 +127,7 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         retry_s=_number(values, "retryMs", 30_000, 0) / 1000,
         tls=_tls(values),
         key=_key(values),
+        followers=_truth(values, "readFromFollowers", False),
     )
 
 

@@ -28,15 +28,15 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 _PAUSE_S: Final = 0.25
 
 _log = logging.getLogger(__name__)
-_clients: dict[tuple[str, float, float, Tls | None, KeyPlace | None], Client] = {}
+_clients: dict[tuple[str, float, float, Tls | None, KeyPlace | None, bool], Client] = {}
 
 
 def client_of(options: Options) -> Client:
     """The client of this process for these options. Spark reuses workers for later batches, so connections are reused too."""
-    key = (options.nameserver, options.timeout_s, options.retry_s, options.tls, options.key)
+    key = (options.nameserver, options.timeout_s, options.retry_s, options.tls, options.key, options.followers)
     if key not in _clients:
-        nameserver, timeout_s, retry_s, tls, place = key
-        _clients[key] = Client(nameserver, timeout_s=timeout_s, retry_s=retry_s, tls=tls, key=place)
+        nameserver, timeout_s, retry_s, tls, place, followers = key
+        _clients[key] = Client(nameserver, timeout_s=timeout_s, retry_s=retry_s, tls=tls, key=place, followers=followers)
     return _clients[key]
 
 

@@ -39,10 +39,10 @@ from protocols.setting import Setting
 
 @final
 class OnlyVerbs:
-    """The commands that a process without a store for messages carries out. All others are refused with `text`."""
+    """The only commands that a process carries out. All others are refused with `text`."""
 
-    def __init__(self, text: str, *use_cases: UseCase) -> None:
-        self._text = text
+    def __init__(self, text: str, *use_cases: UseCase, code: ErrorCode = ErrorCode.NOT_SUPPORTED) -> None:
+        self._refusal = Failure(code, text)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         for use_case in use_cases:
             self._verbs.update(use_case.verbs())
@@ -53,7 +53,7 @@ class OnlyVerbs:
         if verb is not None:
             verb(connection, command)
             return
-        connection.answer(Refused(getattr(command, "ticket", None), Failure(ErrorCode.NOT_SUPPORTED, self._text)))
+        connection.answer(Refused(getattr(command, "ticket", None), self._refusal))
 
 
 def _disconnected(connection: ClientConnection, command: Disconnected) -> None:

@@ -29,13 +29,16 @@ from domain.replication.ports import FollowerLog, LeaderStore
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.client_connection import ClientConnection
+from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, given_to_store
 from gateway.node.config import Config
 from gateway.node.local_store import LocalStore
 from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.protocols import Protocols
+from gateway.node.remote.follower_composition import MIB, compose_follower
 from gateway.node.remote.kept_key import KeptKey
 from gateway.node.role import EndClients, OpenPort
+from gateway.node.roles import READERS
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
 from gateway.replicas.controllers import GroupControllers
@@ -51,6 +54,7 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
 from store.replication.repairing import RepairCounts
@@ -69,6 +73,7 @@ class ReplicaRole(AloneRole):
 
     replica   one life of the replica, once its log is open
     repairs   counts the repairs of its log
+    serve     called with what serves readers while the replica follows, and with None when it does not any more
     """
 
     def __init__(self, config: Config, clock: Clock, health: Health, protocols: Protocols, over: Callable[[], None]) -> None:
@@ -77,6 +82,8 @@ class ReplicaRole(AloneRole):
         self.replica: ReplicaLife | None = None
         self.repairs = RepairCounts()
         self._damaged: DamagedStart | None = None
+        self.serve: Callable[[ClientSide | None], None] = _nobody
+        self._reading: FollowerReading | None = None
         self._over = over
         self._settings = config.part(ReplicationSettings, "replication")
         self._dialer, self._sign = dialer_of(self._settings), sign_of(self._settings, clock)
@@ -148,12 +155,19 @@ class ReplicaRole(AloneRole):
                     sources.close()
                     self._damaged = None
 
-    async def lead(self, config: Config, store_host: bytes, local: LocalStore) -> StoreSide:
+    async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError."""
+        try:
+            return await self._led(config, ports, host, local)
+        finally:
+            self.serve(None)
+            self._reading = None
+
+    async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
         entropy, clock = SystemEntropy(), self._clock
         given = {
-            **given_to_store(config, store_host, entropy),
+            **given_to_store(config, self._protocols.store_host(host, ports), entropy),
             "boot": _boot(),
             "clock_skew_ms": self._settings.clock_skew_max_ms,
         }
@@ -169,7 +183,10 @@ class ReplicaRole(AloneRole):
         follower = await self._opened(
             lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
         )
-        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner)
+        place = ReplicaPlace(
+            config.cluster, config.broker, identity, self._address, self._settings.learner,
+            endpoint_text(host, ports[READERS]) if self._serves(ports) else "",
+        )  # fmt: skip
 
         def over(reason: str) -> None:
             led = None if self.replica is None else self.replica.promoted
@@ -185,11 +202,27 @@ class ReplicaRole(AloneRole):
             self.repairs, self._settings.clock_skew_max_ms,
         )  # fmt: skip
         _load_ahead()
+        if self._serves(ports):
+            replica.promoting = lambda: self.serve(None)
+            replica.renewed = lambda: self._serve(config, ports, host, replica)
+            replica.renewed()
         replica.start()
         led = await elected
         return StoreSide(
-            store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why, replica=replica
+            store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why,
+            replica=replica, offload_bytes=self._settings.offload_mib * MIB,
+        )  # fmt: skip
+
+    def _serves(self, ports: Mapping[str, int]) -> bool:
+        """True when this replica serves readers while it follows."""
+        return self._settings.serve_readers and READERS in ports
+
+    def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaLife) -> None:
+        """Serve readers from what the replica has now."""
+        side, self._reading = compose_follower(
+            config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
         )
+        self.serve(side)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: `lead` begins."""
@@ -206,7 +239,11 @@ class ReplicaRole(AloneRole):
         }
         leading = None if replica is None else replica.leading
         if leading is None:
-            return {"replica_leads": 0, **found}
+            reading = self._reading
+            if reading is None:
+                return {"replica_leads": 0, **found}
+            read = {"replica_read_total": reading.served, "replica_elsewhere_total": reading.elsewhere}
+            return {"replica_leads": 0, **read, **found}
         return {
             **found,
             "replica_leads": 1,
@@ -296,3 +333,7 @@ def _boot() -> str:
         return BOOT.read_text().strip()
     except OSError:
         return ""
+
+
+def _nobody(_side: ClientSide | None) -> None:
+    """Default of `ReplicaRole.serve`."""

@@ -15,6 +15,7 @@ from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.long_polls import RightsCheck
+from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.pull_poll import OffsetMoved, PullContext, PullPoll
 from gateway.usecase.handler import Verb
 
@@ -44,6 +45,10 @@ class Pulling:
         """Tell of topics at whose end pulls wait: `ParkedPulls.waits` and `interest`. For stores that tell who has asked."""
         self._context.parked.waits = waits
         self._context.parked.interest = interest
+
+    def offload(self, offload: Offload) -> None:
+        """From now on send readers that are far behind to replicas that follow."""
+        self._context.offload = offload
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked pulls that `check` forbids: rights have changed."""

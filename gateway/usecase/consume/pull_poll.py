@@ -14,6 +14,7 @@ from domain.event import Pulled, Refused
 from domain.message_store import MessageStore
 from domain.ports import Clock
 from domain.record import Record
+from domain.replication.reads import PulledBy
 from domain.store_ports import Leases, ReadResult
 from domain.store_request import PullRequest, ReadRequest
 from gateway.connection.client_connection import ClientConnection
@@ -21,6 +22,7 @@ from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
+from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
@@ -115,11 +117,12 @@ class PullContext:
     clock           tells which messages have expired
     reads           bounds the bytes that are read and answered in one turn
     expired         expired messages that were passed over
+    offload         sends readers that are far behind to replicas that follow; None: it is not replicated
     """
 
     __slots__ = (
-        "attempt_limit", "clock", "counters", "expired", "leases", "log", "parked", "positions", "pulls", "reads", "registry",
-        "resets", "rights",
+        "attempt_limit", "clock", "counters", "expired", "leases", "log", "offload", "parked", "positions", "pulls", "reads",
+        "registry", "resets", "rights",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +142,7 @@ class PullContext:
         self.reads = reads
         self.clock = clock
         self.expired = 0
+        self.offload: Offload | None = None
 
     def refusal(self, command: Pull) -> Failure | None:
         """Why the group may not read the topic now, None when it may."""
@@ -328,6 +332,16 @@ class PullPoll:
                 if self._context.parked.follows(command, self._place):
                     self.read()
                 return
+        offload = self._context.offload
+        reader = 0 if offload is None else offload.reader(self.connection, result)
+        if reader:
+            self.answer(
+                PulledBy(
+                    command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset,
+                    self._unmarked, reader,
+                )
+            )  # fmt: skip
+            return
         self.answer(
             Pulled(
                 command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset,

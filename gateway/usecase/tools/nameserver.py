@@ -108,7 +108,7 @@ class NameServer:
         own = self._own.queues(command.topic) if self._own is not None else None
         if self._own is not None and own is not None:
             queues = [own, *queues]
-            brokers = [self._own.addresses, *brokers]
+            brokers = [self._own.with_readers(connection.forwarded), *brokers]
         if not queues:
             text = f"no topic route info in name server for the topic: {command.topic}"
             connection.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
@@ -119,7 +119,7 @@ class NameServer:
         connection.answer(RouteFound(command.ticket, queues, brokers, order or ""))
 
     def _brokers(self, connection: ClientConnection, command: QueryCluster) -> None:
-        own = [self._own.addresses] if self._own is not None else []
+        own = [self._own.with_readers(connection.forwarded)] if self._own is not None else []
         connection.answer(ClusterFound(command.ticket, [*own, *self._routes.brokers()]))
 
     def _names(self, connection: ClientConnection, command: ListRoutes) -> None:

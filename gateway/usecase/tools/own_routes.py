@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import final
 
 from domain import address
+from domain.admin.replica import ReplicaView
 from domain.nameserver.route import MASTER_ID, BrokerAddresses, TopicQueues
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
@@ -21,13 +23,23 @@ class OwnRoutes:
     addresses   the broker; its address is empty: the protocol that the client speaks fills in its own
     """
 
-    def __init__(self, cluster: str, broker: str, metadata: Metadata, policy: NodePolicy) -> None:
+    def __init__(
+        self, cluster: str, broker: str, metadata: Metadata, policy: NodePolicy, replica: ReplicaView | None = None
+    ) -> None:
+        """`replica`: tells which replicas serve readers; None: the store has none."""
         self.addresses = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
+        self._replica = replica
         self._broker = broker
         self._metadata = metadata
         self._policy = policy
         self._permission = policy.permission
         self._writable = True
+
+    def with_readers(self, forwarded: bool) -> BrokerAddresses:
+        """The broker, with the replicas that serve readers as its slaves; without them for a client that is at a gateway, which
+        may not reach them."""
+        readers = {} if self._replica is None or forwarded else self._replica.readers()
+        return replace(self.addresses, addresses={MASTER_ID: "", **readers}) if readers else self.addresses
 
     def queues(self, name: str) -> TopicQueues | None:
         """The queues of a topic; None when the node does not have it."""

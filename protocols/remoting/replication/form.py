@@ -14,6 +14,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from domain.address import endpoint_of
+from domain.controller.group import TEXT_BYTES_MAX
 from domain.replication.message import (
     ERAS_MAX,
     Era,
@@ -74,6 +76,7 @@ def follow_fields(follow: Follow) -> dict[str, str]:
         "end": str(follow.end),
         "version": str(VERSION),
         "least": str(VERSION),
+        **({"serves": follow.serves} if follow.serves else {}),
     }
 
 
@@ -91,7 +94,10 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
     eras = eras_of(frame.body)
     if eras and eras[-1].begin > end:
         raise malformed("an era begins behind the end of the log")
-    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end)
+    serves = args.text("serves", "")
+    if serves and (len(serves) > TEXT_BYTES_MAX or endpoint_of(serves) is None):
+        raise malformed("who serves readers says at which HOST:PORT")
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves)
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:

@@ -34,6 +34,7 @@ class FakeBroker:
     epochs        topic -> its epoch, as a Headgate node tells it; None: a broker that knows RocketMQ's requests only
     held          (name, topic) -> offsets of read holds
     masterless    True: routes have no master of the broker
+    followers     number -> address of the slaves in routes
     hidden        (topic, queue id) of queues whose pulls end before the queue does
     secure        TLS of the server; None: no TLS
     keys          access keys of the users, of which each request has to be signed by one; (): requests are not checked
@@ -45,6 +46,7 @@ class FakeBroker:
     def __init__(self, port: int = 0, *, extended: bool = True) -> None:
         self.epochs: dict[str, int] | None = {} if extended else None
         self.masterless = False
+        self.followers: dict[str, str] = {}
         self.held: dict[tuple[str, str], dict[int, int]] = {}
         self.hidden: dict[tuple[str, int], int] = {}
         self.secure: ssl.SSLContext | None = None
@@ -201,7 +203,7 @@ class FakeBroker:
         if not count:
             return reply(frame, 17, remark=f"No topic route info in name server for the topic: {topic}")
         queue = {"brokerName": BROKER, "perm": 6, "readQueueNums": count, "writeQueueNums": count, "topicSysFlag": 0}
-        addresses = {"1" if self.masterless else "0": self.address}
+        addresses = {"1" if self.masterless else "0": self.address, **self.followers}
         broker = {"brokerAddrs": addresses, "brokerName": BROKER, "cluster": "DefaultCluster"}
         return reply(frame, 0, body=json.dumps({"brokerDatas": [broker], "queueDatas": [queue]}).encode())
 

@@ -28,7 +28,7 @@ def test_other_roles_are_refused_with_the_names_that_there_are(text: str) -> Non
 
 def test_each_role_has_its_ports() -> None:
     known = installed().ports
-    served = [name for name in known if name not in ("controller", "replication")]
+    served = [name for name in known if name not in ("controller", "replication", "readers")]
     assert listeners_of(frozenset(ALL), known) == served
     assert listeners_of(frozenset({"gateway"}), known) == served
     assert sorted(listeners_of(frozenset({"controller"}), known)) == ["admin", "controller"]

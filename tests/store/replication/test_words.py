@@ -8,6 +8,7 @@ import pytest
 
 from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, LogHeld
 from domain.replication.ports import LeaderStore, LogWork, MendableLog
+from domain.replication.reads import FollowerReads
 from store.replication.following import UNTOLD_BYTES, Following
 from tests.store.clock import VirtualClock
 
@@ -42,6 +43,10 @@ class MemoryLog:
 
     def registered(self) -> None:
         pass
+
+    @property
+    def reads(self) -> FollowerReads:
+        raise AssertionError("nobody reads here")
 
     def eras(self) -> Sequence[Era]:
         return []

@@ -55,7 +55,17 @@ def follows(draw: st.DrawFn) -> Follow:
     begins = sorted(draw(st.lists(st.integers(0, end), min_size=len(epochs), max_size=len(epochs))))
     eras = tuple(map(Era, epochs, begins))
     ids = st.integers(1, LARGEST)
-    return Follow(None, draw(st.text("abcxyz-_0123", min_size=1)), draw(ids), draw(ids), draw(POSITIONS), eras, first, end)
+    return Follow(
+        None,
+        draw(st.text("abcxyz-_0123", min_size=1)),
+        draw(ids),
+        draw(ids),
+        draw(POSITIONS),
+        eras,
+        first,
+        end,
+        draw(st.sampled_from(["", "10.0.0.2:10913", "[::1]:9"])),
+    )
 
 
 ACCEPTED = st.builds(FollowAccepted, st.none(), POSITIONS, st.integers(-1, LARGEST), POSITIONS)

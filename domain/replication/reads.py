@@ -1,0 +1,61 @@
+"""What a replica that follows serves: messages, topics and state up to its confirmed position, and nothing that changes them.
+
+Asked for more than it has, a follower says that another replica has to be asked: it does not know where the log ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from domain.errors import Failure
+from domain.event import Pulled
+from domain.store_ports import Metadata, ReadResult, State
+from domain.store_request import ReadRequest
+
+ELSEWHERE: Final = "ELSEWHERE"
+"""Status of a PulledBy: another replica has to be asked, at the same offset."""
+
+
+class LogReads(Protocol):
+    """The part of `domain.store_ports.MessageLog` that reads. Failure STORE_UNAVAILABLE once the replica follows no more."""
+
+    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """MessageLog.read."""
+
+    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
+        """MessageLog.record_at."""
+
+    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
+        """MessageLog.bounds: the end is that of the confirmed position."""
+
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
+        """MessageLog.search."""
+
+
+class FollowerReads(Protocol):
+    """What can be read of a replica that follows.
+
+    log        messages
+    metadata   topics and groups: read only
+    state      small values by key: a change is refused
+    """
+
+    log: LogReads
+    metadata: Metadata
+    state: State
+
+    def figures(self) -> dict[str, float]:
+        """Numbers of its log, by the names of `MessageStore.figures`."""
+
+
+@dataclass(slots=True)
+class PulledBy(Pulled):
+    """Pulled, with the replica that is to be asked next. Only for clients that reach replicas themselves.
+
+    status   also ELSEWHERE: without records, and `next_offset` is the one asked for
+    reader   number of the replica; 0: the leader
+    """
+
+    reader: int = 0

@@ -1,0 +1,81 @@
+"""The composition of a replica that follows: what serves readers at its port `remoting` until it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.errors import ErrorCode
+from domain.ports import Clock, Entropy
+from domain.replication.reads import FollowerReads
+from gateway.access.authority import Access
+from gateway.access.gate import Gate
+from gateway.access.records import AccessRecords
+from gateway.access.revocation import AccessRevocation
+from gateway.connection.handler import Handler
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.node.client_side import ClientSide
+from gateway.node.composition import access_of
+from gateway.node.config import Config
+from gateway.node.nameserver.alone import OnlyVerbs
+from gateway.node.protocols import Protocols
+from gateway.observe.counters import CounterRegistry
+from gateway.replicas.replica import ReplicaLife
+from gateway.replicas.settings import ReplicationSettings
+from gateway.usecase.catalog.policy import NodePolicy
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.follower.presence import Presence
+from gateway.usecase.follower.reading import FollowerReading
+from gateway.usecase.long_questions import LongQuestions
+from gateway.usecase.tools.replication import Replicas
+from protocols.setting import Setting
+
+REFUSED = "this replica follows, and serves reads alone: ask the leader"
+MIB = 1024 * 1024
+
+
+def compose_follower(
+    config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaLife, clock: Clock,
+    entropy: Entropy, protocols: Protocols,
+) -> tuple[ClientSide, FollowerReading]:  # fmt: skip
+    """What serves readers over `reads`, with the users and policies that are in them; and what reads, for its counters.
+
+    Raises ConfigError.
+    """
+    policy = config.part(NodePolicy, "policy")
+    records = AccessRecords(reads.state, access_of(config).grants)
+    access = Access(records, access_of(config), clock.wall_ms, config.cluster) if config.controlled else None
+    topics = Topics(reads.metadata, clock, policy, LongQuestions(clock))
+    near_bytes = config.part(ReplicationSettings, "replication").offload_mib * MIB // 2
+    reading = FollowerReading(
+        reads.log, lambda: int(reads.figures()["log_end"]), topics, Rights(reads.metadata, reads.state, policy), clock,
+        lambda: replica.own, near_bytes,
+    )  # fmt: skip
+
+    def figures() -> dict[str, float]:
+        return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
+
+    verbs = OnlyVerbs(
+        REFUSED, reading, Presence(clock.wall_ms(), figures), Replicas(replica, reads.figures),
+        code=ErrorCode.STORE_UNAVAILABLE,
+    )  # fmt: skip
+    gate: Handler = verbs
+    if access is not None:
+        gate = Gate(access, verbs, None, AccessRevocation(access, clock, verbs, lambda connection: ()))
+    limits = config.part(LimitsConfig, "limits")
+    throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
+    counters = CounterRegistry(protocols.words, clock.wall_ms)
+    setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
+    side = ClientSide(
+        gate=throttle or gate,
+        access=access,
+        access_records=records,
+        adapters=protocols.adapters(config, setting),
+        limits=limits,
+        throttle=throttle,
+        counter_registry=counters,
+        uploads=setting.uploads,
+        unread=setting.unread,
+    )
+    return side, reading

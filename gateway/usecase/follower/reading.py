@@ -1,0 +1,244 @@
+"""Reads of a replica that follows. It has what is confirmed, does not know where the log ends, and keeps no ledger.
+
+So it never answers that an offset is out of range or that a queue has ended, nor lets anybody wait: who asks beyond what it has
+is told to ask the leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, final
+
+from domain import limits
+from domain.admin.message import Viewed, ViewMessage
+from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
+from domain.command import Command, Pull
+from domain.delivery.expiry import unexpired
+from domain.errors import ErrorCode, Failure
+from domain.event import Offset, Refused
+from domain.ports import Clock
+from domain.record import Record
+from domain.replication.reads import ELSEWHERE, LogReads, PulledBy
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
+from domain.topic import PERM_READ, Topic
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.read_turns import ReadTurns
+from gateway.usecase.fan_in import FanIn
+from gateway.usecase.handler import Verb
+
+STAY_NS: Final = 5 * limits.SECOND_NS
+"""How long a reader stays before it is sent to the leader, which tells it of a reset, and whether its group has receivers."""
+STAYS_MAX: Final = 1_024
+"""Queues of one connection whose time is known; with more of them, all begin anew."""
+UNKNOWN: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica follows, and does not have that yet: ask the leader")
+
+Place = tuple[str, str, int]
+"""(group, topic, queue id)."""
+
+
+@final
+class FollowerReading:
+    """The verbs Pull, ViewMessage, QueryBounds, SearchOffset and QueryEarliestStoreTime.
+
+    served     messages that readers were given
+    elsewhere  pulls that were sent to the leader
+    """
+
+    def __init__(
+        self, log: LogReads, end: Callable[[], int], topics: Topics, rights: Rights, clock: Clock, own: Callable[[], int],
+        near_bytes: int,
+    ) -> None:  # fmt: skip
+        """A reader that is at most `near_bytes` before the end is sent to the leader.
+
+        end   up to where the log is applied
+        own   number of this replica
+        """
+        self.served = 0
+        self.elsewhere = 0
+        self._log = log
+        self._end = end
+        self._topics = topics
+        self._rights = rights
+        self._clock = clock
+        self._own = own
+        self._near_bytes = near_bytes
+        self._reads = ReadTurns(clock)
+        self._stays: dict[ClientConnection, dict[Place, int]] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Pull, ViewMessage, QueryBounds, SearchOffset, QueryEarliestStoreTime."""
+        return {
+            Pull: self._pull,
+            ViewMessage: self._view,
+            QueryBounds: self._bounds,
+            SearchOffset: self._search,
+            QueryEarliestStoreTime: self._earliest,
+        }
+
+    def _topic(self, name: str, queue_id: int) -> Topic | None:
+        """A topic that has this queue, as far as it is known here; a queue below 0 is any."""
+        topic = self._topics.to_read(name)
+        return topic if topic is not None and queue_id < max(topic.read_queues, topic.write_queues, 1) else None
+
+    # Pulls
+
+    def _pull(self, connection: ClientConnection, command: Pull) -> None:
+        topic = self._topic(command.topic, command.queue_id)
+        if topic is None or command.queue_id < 0 or command.epoch not in (-1, topic.created_ms) or command.subscribed:
+            self._send_on(connection, command, None)
+            return
+        failure = self._rights.refusal(command.group, command.topic, command.broadcast)
+        if failure is None and not topic.perm & PERM_READ:
+            failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        if failure is not None:
+            connection.answer(Refused(command.ticket, failure))
+        else:
+            self._in_turn(connection, partial(self._read, connection, command))
+
+    def _in_turn(self, connection: ClientConnection, read: Callable[[], None]) -> None:
+        """Read, when this turn may read more messages; else in a later one."""
+        if self._reads.crowded:
+            self._reads.add(connection, read)
+        else:
+            read()
+
+    def _read(self, connection: ClientConnection, command: Pull) -> None:
+        if connection.closed:
+            return
+        limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
+        size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
+        request = ReadRequest(command.topic, command.queue_id, command.offset, limit, size, command.filter)
+        self._log.read(request, partial(self._found, connection, command))
+
+    def _found(self, connection: ClientConnection, command: Pull, result: ReadResult | Failure) -> None:
+        if isinstance(result, Failure):
+            connection.answer(Refused(command.ticket, result))
+            return
+        if result.status not in ("FOUND", "NO_MATCH") or result.next_offset <= command.offset:
+            self._send_on(connection, command, result)
+            return
+        records, unmarked = result.records, False
+        if records:
+            self._reads.count(sum(map(len, records)))
+        reader = self._reader(connection, command, records)
+        if records and not command.whole:
+            records, marked = unexpired(records, self._clock.wall_ms())
+            unmarked = not marked
+        self.served += len(records)
+        connection.answer(
+            PulledBy(
+                command.ticket, "FOUND" if records else "NO_MATCH", records, result.next_offset, result.min_offset,
+                result.max_offset, unmarked, reader,
+            )
+        )  # fmt: skip
+
+    def _send_on(self, connection: ClientConnection, command: Pull, result: ReadResult | None) -> None:
+        """Tell a reader to ask the leader for the same."""
+        self.elsewhere += 1
+        self._leaves(connection, (command.group, command.topic, command.queue_id))
+        low, high = (0, 0) if result is None else (result.min_offset, result.max_offset)
+        connection.answer(PulledBy(command.ticket, ELSEWHERE, [], command.offset, low, high))
+
+    def _reader(self, connection: ClientConnection, command: Pull, records: list[bytes]) -> int:
+        """Who is asked next: this replica, or 0, the leader, when the reader is near the end or has been here for long."""
+        place = (command.group, command.topic, command.queue_id)
+        if records and self._end() - Record(records[-1]).physical_offset <= self._near_bytes:
+            self._leaves(connection, place)
+            return 0
+        now = self._clock.monotonic_ns()
+        stays = self._stays.get(connection)
+        if stays is None:
+            stays = self._stays[connection] = {}
+            connection.on_close.append(lambda: self._gone(connection))
+        if len(stays) >= STAYS_MAX and place not in stays:
+            stays.clear()
+        if now - stays.setdefault(place, now) < STAY_NS:
+            return self._own()
+        del stays[place]
+        return 0
+
+    def _leaves(self, connection: ClientConnection, place: Place) -> None:
+        self._stays.get(connection, {}).pop(place, None)
+
+    def _gone(self, connection: ClientConnection) -> None:
+        self._stays.pop(connection, None)
+
+    # Other questions
+
+    def _view(self, connection: ClientConnection, command: ViewMessage) -> None:
+        def viewed(result: bytes | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, _known(result)))
+            else:
+                self._reads.count(len(result))
+                connection.answer(Viewed(command.ticket, result))
+
+        self._in_turn(connection, lambda: self._log.record_at(command.physical_offset, viewed))
+
+    def _bounds(self, connection: ClientConnection, command: QueryBounds) -> None:
+        """What this replica has. A later answer of the leader may have a higher end, never a lower one."""
+        topic = self._topic(command.topic, command.queue_id)
+        if topic is None:
+            connection.answer(Refused(command.ticket, UNKNOWN))
+            return
+        most = max(topic.read_queues, topic.write_queues)
+        wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
+
+        def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
+            if failure is not None:
+                connection.answer(Refused(command.ticket, failure))
+            else:
+                queues = [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]
+                connection.answer(Bounds(command.ticket, queues, topic.created_ms))
+
+        FanIn(self._log.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+
+    def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
+        """An offset by time, unless it is the end of what is here: there may be more."""
+        if self._topic(command.topic, command.queue_id) is None or command.queue_id < 0:
+            connection.answer(Refused(command.ticket, UNKNOWN))
+            return
+
+        def found(end: int, result: int | Failure) -> None:
+            if isinstance(result, Failure) or result + command.upper >= end:
+                connection.answer(Refused(command.ticket, result if isinstance(result, Failure) else UNKNOWN))
+            else:
+                connection.answer(Offset(command.ticket, result))
+
+        def bounded(bounds: tuple[int, int] | Failure) -> None:
+            if isinstance(bounds, Failure):
+                connection.answer(Refused(command.ticket, bounds))
+            else:
+                then = partial(found, bounds[1])
+                self._log.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, then)
+
+        self._log.bounds(command.topic, command.queue_id, bounded)
+
+    def _earliest(self, connection: ClientConnection, command: QueryEarliestStoreTime) -> None:
+        """Store time of the first message; a queue that is empty here may not be empty at the leader."""
+
+        def bounded(bounds: tuple[int, int] | Failure) -> None:
+            if isinstance(bounds, Failure) or bounds[0] >= bounds[1]:
+                connection.answer(Refused(command.ticket, bounds if isinstance(bounds, Failure) else UNKNOWN))
+            else:
+                self._log.read(ReadRequest(command.topic, command.queue_id, bounds[0], 1, 1), read)
+
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure) or not result.records:
+                connection.answer(Refused(command.ticket, result if isinstance(result, Failure) else UNKNOWN))
+            else:
+                connection.answer(EarliestStoreTime(command.ticket, Record(result.records[0]).store_ms))
+
+        if self._topic(command.topic, command.queue_id) is None or command.queue_id < 0:
+            connection.answer(Refused(command.ticket, UNKNOWN))
+        else:
+            self._log.bounds(command.topic, command.queue_id, bounded)
+
+
+def _known(failure: Failure) -> Failure:
+    """What is not found here may be at the leader."""
+    return UNKNOWN if failure.code is ErrorCode.MESSAGE_NOT_FOUND else failure
