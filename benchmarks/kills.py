@@ -100,7 +100,7 @@ class WatchedDisk:
         self._disk = disk
         self._moments = moments
         self.names, self.size, self.read_all, self.replace = disk.names, disk.size, disk.read_all, disk.replace
-        self.rename, self.free_ratio = disk.rename, disk.free_ratio
+        self.rename, self.free_ratio, self.replace_soon = disk.rename, disk.free_ratio, disk.replace_soon
 
     def open(self, name: str) -> File:
         """Disk.open."""

@@ -82,6 +82,12 @@ class Disk(Protocol):
     def replace(self, name: str, data: bytes) -> None:
         """Write a small file atomically and durably: the old or the new content, never a mixture."""
 
+    def replace_soon(self, name: str, data: bytes, done: Callable[[OSError | None], None]) -> None:
+        """Like `replace`, without waiting for the disk: `done` gets the error or None in a later turn.
+
+        Calls are carried out in their order. After an error the file has the old or the new content.
+        """
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically and durably, over `new` if that exists: first its content is synced, then its names.
 

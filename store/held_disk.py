@@ -5,6 +5,7 @@ What a crash leaves of that is deleted as after any crash: by the next start, or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.ports import Disk, File
@@ -65,6 +66,10 @@ class HeldDisk:
     def replace(self, name: str, data: bytes) -> None:
         """Disk.replace."""
         self._disk.replace(name, data)
+
+    def replace_soon(self, name: str, data: bytes, done: Callable[[OSError | None], None]) -> None:
+        """Disk.replace_soon."""
+        self._disk.replace_soon(name, data, done)
 
     def rename(self, old: str, new: str) -> None:
         """Disk.rename."""

@@ -17,7 +17,7 @@ TIMEOUT_MS: Final = 10_000
 TIMEOUT_MS_MIN: Final = 1_000
 TIMEOUT_MS_MAX: Final = 3_600_000
 REPLICAS_HEARD_MAX: Final = 16_384
-"""Replicas whose heartbeats are kept: those of other clusters' replicas, and of made-up ones, count too."""
+"""Replicas whose heartbeats are kept. Whoever hands them in leaves out those of replicas that there are not."""
 NEVER: Final = -TIMEOUT_MS_MAX
 """When a replica was last heard whose connection has ended."""
 
@@ -44,7 +44,7 @@ class Heartbeats:
     A replica that was never heard counts as dead only TIMEOUT_MS after the start: a controller that has just started knows
     nothing of leaders that are alive and must not depose them.
 
-    dropped   heartbeats that were not kept, because REPLICAS_HEARD_MAX were
+    dropped   heartbeats that were not kept: of unknown replicas, or because REPLICAS_HEARD_MAX were
     """
 
     __slots__ = ("_heard", "_since_ms", "dropped")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Final, NamedTuple, final
 
 from controller.groups import command
@@ -92,6 +93,7 @@ class ControllerMember:
         self._compacted = persisted.snapshot.index
         self._timer: Timer | None = None
         self._marked = False
+        self._flushing = False
         self._stopped = False
 
     @property
@@ -281,32 +283,49 @@ class ControllerMember:
             self._clock.call_soon(self._work)
 
     def _work(self) -> None:
-        """Do what raft wants done, in the order that `controller.raft.ready` demands."""
+        """Do what raft wants done, in the order that `controller.raft.ready` demands. The disk is not waited for: what comes
+        meanwhile is raft's, and is worked on behind the flush."""
         self._marked = False
         try:
-            while not self._stopped and (ready := self._raft.take()) is not None:
-                self._persist(ready)
-                for message in ready.messages:
-                    self._peers.send(message.to, message_bytes.encode(message))
-                self._apply(ready)
-                self._raft.persisted()
-        except SafetyError as error:
-            self._fail(f"a rule of raft is broken: {error}")
+            while not self._stopped and not self._flushing and (ready := self._raft.take()) is not None:
+                if ready.must_sync:
+                    self._persist(ready)
+                else:
+                    self._go_on(ready)
         except OSError as error:
             self._fail(f"its log cannot be written: {error}")
-        except ValueError as error:
-            self._fail(f"a change of a later version is committed, start a newer one: {error}")
 
     def _persist(self, ready: Ready) -> None:
-        if not ready.must_sync:
-            return
         if ready.hard_state is not None:
             self._storage.put_hard_state(ready.hard_state)
         if ready.snapshot is not None:
             self._storage.put_snapshot(ready.snapshot)
         if ready.entries:
             self._storage.put_entries(ready.entries)
-        self._storage.sync()
+        self._flushing = True
+        self._storage.flush(partial(self._flushed, ready))
+
+    def _flushed(self, ready: Ready, error: OSError | None) -> None:
+        self._flushing = False
+        if self._stopped:
+            return
+        if error is not None:
+            self._fail(f"its log cannot be written: {error}")
+            return
+        self._go_on(ready)
+        self._mark()
+
+    def _go_on(self, ready: Ready) -> None:
+        """What was to be persisted is durable."""
+        try:
+            for message in ready.messages:
+                self._peers.send(message.to, message_bytes.encode(message))
+            self._apply(ready)
+            self._raft.persisted()
+        except SafetyError as error:
+            self._fail(f"a rule of raft is broken: {error}")
+        except ValueError as error:
+            self._fail(f"a change of a later version is committed, start a newer one: {error}")
 
     def _apply(self, ready: Ready) -> None:
         if ready.restore and ready.snapshot is not None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final, final
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
 
 from controller.raft.configuration import decode
 from controller.raft.entry import EntryKind, LogEntry
@@ -36,6 +37,14 @@ _HARD_STATE_KIND, _SNAPSHOT_KIND, _ENTRY_KIND = 1, 2, 3
 
 class RaftDamageError(ValueError):
     """A file that should be there is missing, or is not what was written."""
+
+
+class _File(NamedTuple):
+    """One file: its number, the first one that counts with it, and what is in it."""
+
+    serial: int
+    first: int
+    data: bytes
 
 
 @final
@@ -87,20 +96,45 @@ class RaftDiskStorage:
 
     def sync(self) -> None:
         """Write a file. Raises OSError; then the file may be there or not, and the node has to stop."""
+        if self._pending:
+            file = self._next()
+            self._disk.replace(_name(file.serial), file.data)
+            self._written(file)
+
+    def flush(self, done: Callable[[OSError | None], None]) -> None:
+        """Write a file in the thread of the disk, as `sync` does."""
         if not self._pending:
+            done(None)
             return
+        file = self._next()
+
+        def written(error: OSError | None) -> None:
+            if error is None:
+                try:
+                    self._written(file)
+                except OSError as failure:
+                    error = failure
+            done(error)
+
+        self._disk.replace_soon(_name(file.serial), file.data, written)
+
+    def _next(self) -> _File:
+        """The file that holds what is pending."""
         serial = self._serial + 1
         anew = self._anew or self._serial == 0 or serial - self._first >= FILES_MAX
         first = serial if anew else self._first
         records = b"".join(self._all() if anew else self._pending)
         facts = _FACTS.pack(serial, first, len(records))
         head = _HEAD.pack(_MAGIC, VERSION, serial, first, len(records), zlib.crc32(records, zlib.crc32(facts)))
-        self._disk.replace(_name(serial), head + records)
-        self._serial, self._first, self._anew = serial, first, False
+        return _File(serial, first, head + records)
+
+    def _written(self, file: _File) -> None:
+        """The file is durable. Raises OSError."""
+        self._serial, self._first, self._anew = file.serial, file.first, False
         self._pending.clear()
-        if anew:
+        if file.first == file.serial:
             for name in self._disk.names(FOLDER):
-                if name < f"{serial:020}":
+                if name < f"{file.serial:020}":
                     self._disk.remove(f"{FOLDER}/{name}")
 
     def _put(self, kind: int, body: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -65,7 +66,8 @@ class RaftStorage(Protocol):
     """Where a node keeps what it must find again. The driver calls it; the state machine does not.
 
     Writes take effect in the order of the calls: after a power failure there may be the first of them without the last, never
-    the last without the first. Nothing has to be durable before `sync` has returned. All raise OSError.
+    the last without the first. Nothing has to be durable before `sync` has returned, or `flush` has called back.
+    All raise OSError.
     """
 
     def load(self) -> Persisted:
@@ -85,3 +87,7 @@ class RaftStorage(Protocol):
 
     def sync(self) -> None:
         """Make all of this durable."""
+
+    def flush(self, done: Callable[[OSError | None], None]) -> None:
+        """Make all of this durable without waiting for the disk; then call `done`, with the error or None. Nothing is put, and
+        nothing else is flushed, before that."""

@@ -161,6 +161,10 @@ class FollowerLog(Protocol):
         """Its damaged parts, and what it gives to others."""
 
     @property
+    def full(self) -> Failure | None:
+        """Why `append` raises: its disk has no room; None while it has. It notices itself when there is room again."""
+
+    @property
     def foreign(self) -> bool:
         """True: the log was written before its node was a replica, and may be another one than the group's."""
 
@@ -243,6 +247,10 @@ class LeaderLog(Protocol):
     @property
     def work(self) -> LogWork:
         """What it has done."""
+
+    @property
+    def broken(self) -> Failure | None:
+        """Why it takes nothing any more: its disk has failed; None while it works, and once its store is closed."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""

@@ -221,7 +221,11 @@ class Controlling:
         if connection not in self._connections:
             self._connections.add(connection)
             connection.on_close.append(partial(self._closed, connection))
-        self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
+        group = None if self.member is None else self.member.groups.group(command.group)
+        if group is None or group.replica(command.report.id) is None:
+            self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
+        else:
+            self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))

@@ -53,7 +53,9 @@ OPTIONS: Final[Mapping[str, object]] = {
     "advertise": Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")],
     "port_offset": Annotated[int | None, typer.Option(help="Shift every port by this much.")],
     "port": Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")],
-    "durability": Annotated[str | None, typer.Option(help="Durability of new topics: flushed (default) or page.")],
+    "durability": Annotated[
+        str | None, typer.Option(help="Durability of new topics: page, flushed, replicated, replicated+flushed.")
+    ],
     "insecure": Annotated[bool | None, typer.Option("--insecure", help="Accept a host that others can reach.")],
     "certificate": Annotated[str | None, typer.Option(help="PEM file for TLS (default: self-signed).")],
     "key": Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")],

@@ -148,6 +148,7 @@ class Node:
                 bound.close()
             role.abandon()
             await self._stop_parts()
+            self._clock.end()
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
@@ -422,6 +423,7 @@ class Node:
         await self.role.close()
         if replica is not None:
             await replica.stop()
+        self._clock.end()
 
 
 def _replicated(config: Config, clock: Clock, health: Health, protocols: Protocols, replica: ReplicaRole) -> StoreRole:

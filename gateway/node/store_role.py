@@ -56,6 +56,7 @@ class StoreRole:
         self.folder = self._local.disk.path
         self._lags: Lags
         self._registration: NodeRegistration | None = None
+        self._made: StoreSide | None = None
         self._ready_ns = 0
 
     @property
@@ -70,7 +71,7 @@ class StoreRole:
 
     async def open(self, ports: Mapping[str, int], host: str) -> None:
         """Open the store. Raises ConfigError for wrong settings, StoreError when the store fails."""
-        side = None if self._make is None else await self._make(self._local, ports, host)
+        side = self._made = None if self._make is None else await self._make(self._local, ports, host)
         self.parts = self._composed(ports, host, side)
         await self._prepared(side)
         self._lags = Lags(self.parts.store.outlook, self._clock)
@@ -185,6 +186,8 @@ class StoreRole:
         access = self.parts.access
         who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
         survives = f"{level.value}: an acknowledged message survives {level.survives}"
+        if self._config.table("replication").get("controllers") and not level.waits_for_replicas:
+            survives += ", and may be lost with its node: it is acknowledged before the other replicas have it"
         return [("durability", survives), ("access", who), ("data", self._config.data)]
 
     def pause(self) -> None:
@@ -209,5 +212,7 @@ class StoreRole:
         await self._local.close(self.parts.store)
 
     def abandon(self) -> None:
-        """Unlock the data directory."""
+        """Unlock the data directory; close the store that was made for it."""
+        if self._made is not None:
+            self._made.store.close()
         self._local.disk.close()

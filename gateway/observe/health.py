@@ -9,6 +9,7 @@ from domain.limits import SECOND_NS
 from domain.store_event import StoreEvent, StoreEventKind
 
 STARTING: Final = "starting"
+FOLLOWING: Final = "following"
 SERVING: Final = "serving"
 STOPPING: Final = "stopping"
 
@@ -20,6 +21,7 @@ class Health:
     """The state of the process. The thread that answers during the start reads it, so each attribute is replaced whole.
 
     phase      STARTING, SERVING or STOPPING
+    standby    during the start: what a replica does that serves nobody because it does not lead; "" where there is none
     progress   during the start: what recovery has read so far; "" before and after
     faults     kind of event -> why the store takes no writes
     waits      what a gateway waits for that has no store; "": nothing
@@ -30,6 +32,7 @@ class Health:
         self._began_ns = monotonic_ns()
         self.phase = STARTING
         self.progress = ""
+        self.standby = ""
         self.waits = ""
         self.faults: dict[StoreEventKind, str] = {}
 
@@ -48,7 +51,9 @@ class Health:
         found = list(self.faults.values())
         if self.waits:
             found.append(self.waits)
-        if self.phase == STARTING:
+        if self.phase == STARTING and self.standby:
+            found.append(self.standby)
+        elif self.phase == STARTING:
             found.append(f"the node starts: {self.progress}" if self.progress else "the node starts")
         elif self.phase == STOPPING:
             found.append("the node stops")
@@ -57,7 +62,8 @@ class Health:
     def document(self) -> dict[str, object]:
         """The answer of /healthz: that the process lives, and what it does."""
         seconds = round((self._monotonic_ns() - self._began_ns) / SECOND_NS, 3)
-        out: dict[str, object] = {"status": self.phase, "seconds": seconds}
+        status = FOLLOWING if self.phase == STARTING and self.standby else self.phase
+        out: dict[str, object] = {"status": status, "seconds": seconds}
         if self.phase == STARTING and self.progress:
             out["progress"] = self.progress
         return out

@@ -17,7 +17,8 @@ from domain.controller.change import AlterSet, ElectLeader
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.ports import Clock, Entropy
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Entropy, Timer
 from domain.replication.message import (
     Follow,
     FollowAccepted,
@@ -54,6 +55,13 @@ from store.replication.leading import Leading, member_of
 from store.replication.repairing import RepairCounts, Repairing
 
 log: Final = logging.getLogger("headgate.replica")
+WATCH_NS: Final = 200 * MILLISECOND_NS
+"""Time between two looks at the log of a follower: whether its disk has failed."""
+APPLY_AT_ONCE_BYTES: Final = 256 * 1024
+"""Bytes of the log that a promotion applies in one turn of the loop; what is more is applied in short turns before it."""
+APPLYING_NS: Final = 4 * MILLISECOND_NS
+STANDS_MAX: Final = 50
+"""Looks in which applying has not gone on, after which the promotion says why."""
 
 
 @final
@@ -77,12 +85,16 @@ class _Follower:
 class ReplicaLife:
     """One life of a replica.
 
-    leading   its leadership; None while it follows
-    promoted  its store from the promotion on, before it may serve too; None while it follows
-    meter     what it measures of itself
-    renewed   called when the log has begun anew: `reads` are others
-    promoting called when this replica is about to lead: what it reads from now on is refused
-    why       why it is in no store group yet, or what ended this life; "": neither
+    leading         its leadership; None while it follows
+    why             why it is in no store group yet, or what ended this life; "": neither
+    ended           True: this life is over, or closed
+    needs_a_person  True: it is over, and another one would end in the same way
+    standby         called with what this replica does instead of serving, for people, whenever that changes
+    promoted        its store from the promotion on, before it may serve too; None while it follows
+    meter           what it measures of itself
+    renewed         called when the log has begun anew: `reads` are others
+    promoting       called when this replica is about to lead: what it reads from now on is refused
+    _unserved       the store of a leader that has not been handed over yet
     """
 
     def __init__(
@@ -98,6 +110,12 @@ class ReplicaLife:
         self.renewed: Callable[[], None] = _nobody
         self.promoting: Callable[[], None] = _nobody
         self.why = "no controller answers"
+        self.ended = False
+        self.needs_a_person = False
+        self.standby: Callable[[str], None] = _unheard
+        self._said = ""
+        self._unserved: LeaderStore | None = None
+        self._watching: Timer | None = None
         self._follower = follower
         self._leader_log: LeaderLog | None = None
         self._place = place
@@ -109,13 +127,15 @@ class ReplicaLife:
         self._elected = elected
         self._over = over
         self._own = 0
-        self._leader_at = ""
         self._turn = 0
         self._epoch = 0
+        self._leader = 0
+        self._leader_at = ""
         self._link: LeaderLink | None = None
         self._following: Following | None = None
         self._promoting: StoreGroup | None = None
         self._asking = False
+        self._looking = False
         self._closed = False
         self._connections: dict[ClientConnection, _Follower] = {}
         self._group: StoreGroup | None = None
@@ -133,6 +153,7 @@ class ReplicaLife:
         self.meter.start()
         self._enrolment.start()
         self._repairing.start()
+        self._watch()
 
     def hand_over(self, done: Callable[[], None]) -> None:
         """Ask for the election of the follower in sync that has most of the log, if there is one. `done`: it is answered, or
@@ -153,8 +174,20 @@ class ReplicaLife:
         self._controllers.change(change, lambda _answer: done())
 
     def close(self) -> None:
-        """Follow and lead no more; the log of a follower is closed."""
+        """Follow and lead no more. The log of a follower is closed, and the store of a leader that nobody was given."""
+        if self._closed:
+            return
         self._closed = True
+        self._leave()
+        if self._unserved is not None:
+            self._unserved.store.close()
+            self._unserved = None
+        elif self._leader_log is None:
+            self._follower.close()
+
+    def _leave(self) -> None:
+        """Take part no more. Controllers notice the end of the connection, and elect somebody else without waiting."""
+        self.ended = True
         self.meter.stop()
         self._enrolment.end()
         self._controllers.close()
@@ -163,17 +196,49 @@ class ReplicaLife:
         self._unfollow()
         if self.leading is not None:
             self.leading.close()
-        elif self._leader_log is None:
-            self._follower.close()
+        if self._watching is not None:
+            self._watching.cancel()
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, needs_a_person: bool = False) -> None:
         """This life of the replica is over."""
-        if not self._closed:
+        if not self.ended:
             self.why = reason
+            self.needs_a_person = needs_a_person
             log.warning("store group %s: %s", self._place.group, reason)
+            self._leave()
             if self._leader_log is not None:
                 self._leader_log.depose(Failure(ErrorCode.STORE_UNAVAILABLE, f"this node does not lead any more: {reason}"))
             self._over(reason)
+
+    def _watch(self) -> None:
+        """Until this replica serves: say what it does, and end the life of a follower whose disk has failed.
+
+        The next life keeps what can be proven, or fails in plain sight.
+        """
+        served = self._leader_log is not None and self._unserved is None
+        if self.ended or served:
+            return
+        if self._leader_log is None and self._follower.broken is not None:
+            self._end(self._follower.broken.text)
+            return
+        if (text := self._doing()) != self._said:
+            self._said = text
+            self.standby(text)
+        self._watching = self._clock.call_at(self._clock.monotonic_ns() + WATCH_NS, self._watch)
+
+    def _doing(self) -> str:
+        """What this replica does instead of serving."""
+        group = f"store group {self._place.group}"
+        if self._leader_log is not None:
+            return f"this replica leads {group} in epoch {self._epoch}, and waits until the SyncStateSet has all of its log"
+        if self._enrolment.why:
+            return f"this replica of {group} is not registered at the controllers: {self._enrolment.why}"
+        if self._promoting is not None:
+            return f"this replica was elected to lead {group}, and makes its log durable"
+        if self._following is None:
+            return f"{group} has no leader: this replica waits for an election"
+        what = "follows" if self._following.follows else "tries to follow"
+        return f"this replica {what} replica {self._leader} at {self._leader_at}, which leads {group} in epoch {self._epoch}"
 
     @property
     def own(self) -> int:
@@ -266,7 +331,7 @@ class ReplicaLife:
     def _heard(self, group: StoreGroup) -> None:
         """A controller has told how the group is."""
         self._group = group
-        if self._closed or not self._own or self._enrolment.why or self._promoting is not None:
+        if self.ended or not self._own or self._enrolment.why or self._promoting is not None:
             return
         if self.leading is not None:
             self.leading.group_heard(group)
@@ -323,7 +388,7 @@ class ReplicaLife:
             return  # a cut ends first; the controllers say it again
         self._unfollow()
         self._epoch = group.leader_epoch
-        self._leader_at = group.address(group.leader)
+        self._leader, self._leader_at = group.leader, group.address(group.leader)
         following = self._following = Following(
             self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew, self._place.serves
         )
@@ -348,7 +413,8 @@ class ReplicaLife:
         if follower.foreign and follower.written > follower.first:
             self._end(
                 f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
-                "the store group has another log. Move the directory away if this replica may take the group's log"
+                "the store group has another log. Move the directory away if this replica may take the group's log",
+                needs_a_person=True,
             )
             return
         log.warning(
@@ -375,12 +441,27 @@ class ReplicaLife:
         self._unfollow()
         self._promoting = group
         self.promoting()
-        self._follower.sync(lambda: self._promoted(group))
-        if self._follower.broken is not None:
-            self._end(self._follower.broken.text)
+        self._catch_up(group, -1, 0)
+
+    def _catch_up(self, group: StoreGroup, before: int, stands: int) -> None:
+        """Apply the log, which nobody can cut any more, until little is left; then make it durable. The loop has other work."""
+        follower = self._follower
+        if self.ended:
+            return
+        left = follower.behind - follower.applied
+        stands = stands + 1 if left == before else 0
+        if left > APPLY_AT_ONCE_BYTES and stands < STANDS_MAX:
+            follower.confirm(follower.written)
+            self._clock.call_at(
+                self._clock.monotonic_ns() + APPLYING_NS, lambda: self._catch_up(group, left, stands)
+            )  # fmt: skip
+            return
+        follower.sync(lambda: self._promoted(group))
+        if follower.broken is not None:
+            self._end(follower.broken.text)
 
     def _promoted(self, group: StoreGroup) -> None:
-        if self._closed:
+        if self.ended:
             return
         self._repairing.close()
         try:
@@ -388,7 +469,7 @@ class ReplicaLife:
         except (OSError, StoreError) as error:
             self._end(f"this replica was elected and cannot lead: {error}")
             return
-        self.promoted = promoted
+        self.promoted = self._unserved = promoted
         self._leader_log = led = promoted.replica
         self.meter.other_log()
         self._epoch = group.leader_epoch
@@ -398,16 +479,33 @@ class ReplicaLife:
         leading.start()
         self._repairing = self._repair(led.parts)
         self._repairing.start()
-        led.when_ready(lambda: None if self._closed else self._elected(promoted))
+        led.when_ready(self._served)
+
+    def _served(self) -> None:
+        """All members of the SyncStateSet have what the log held: its store may serve, and belongs to who serves it."""
+        store, self._unserved = self._unserved, None
+        if store is not None and self.ended:
+            store.store.close()
+        elif store is not None:
+            self._elected(store)
 
     def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
         """SetKeeper.alter."""
         log.info("store group %s: the SyncStateSet is to be %s", change.group, [each.id for each in change.members])
-        self._controllers.change(change, lambda answer: None if self._closed else done(answer))
+        self._controllers.change(change, lambda answer: None if self.ended else done(answer))
 
     def look(self) -> None:
-        """SetKeeper.look."""
-        self._controllers.ask(lambda group, _known: None if group is None else self._heard(group))
+        """SetKeeper.look. Whoever makes the leader ask, and however often: one question is under way."""
+        if self._looking:
+            return
+        self._looking = True
+
+        def found(group: StoreGroup | None, _known: bool) -> None:
+            self._looking = False
+            if group is not None:
+                self._heard(group)
+
+        self._controllers.ask(found)
 
     # UseCase: what followers ask
 
@@ -468,3 +566,7 @@ class ReplicaLife:
 
 def _nobody() -> None:
     """Default of `ReplicaLife.renewed` and `promoting`."""
+
+
+def _unheard(_text: str) -> None:
+    """Default of `ReplicaLife.standby`."""

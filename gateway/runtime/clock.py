@@ -7,6 +7,7 @@ import contextvars
 import time
 from collections.abc import Callable
 from typing import Final, final
+from weakref import WeakSet
 
 from domain.ports import Timer
 
@@ -29,14 +30,19 @@ class LoopClock:
 
     `call_soon` keeps a queue of its own and empties it before the loop polls again, so that answers of a commit are written in
     the turn of the commit, without polling the sockets in between.
+
+    _timers   what `call_at` has returned and somebody still holds
+    _ended    True: nothing is called any more
     """
 
-    __slots__ = ("_context", "_loop", "_queue", "monotonic_ns")
+    __slots__ = ("_context", "_ended", "_loop", "_queue", "_timers", "monotonic_ns")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: list[Callable[[], None]] = []
         self._context = contextvars.copy_context()
+        self._timers: WeakSet[asyncio.TimerHandle] = WeakSet()
+        self._ended = False
         self.monotonic_ns = time.monotonic_ns
 
     def wall_ms(self) -> int:
@@ -50,13 +56,31 @@ class LoopClock:
         whom that matters compare the time, and call again.
         """
         delay_ms = max(0, -((time.monotonic_ns() - when_ns) // 1_000_000))
-        return self._loop.call_later(delay_ms / 1000, callback, context=self._context)
+        timer = self._loop.call_later(delay_ms / 1000, callback, context=self._context)
+        if self._ended:
+            timer.cancel()
+        else:
+            self._timers.add(timer)
+        return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Run `callback` in this turn, after the callbacks that are queued already."""
+        if self._ended:
+            return
         if not self._queue:
             self._loop.call_soon(self._drain, context=self._context)
         self._queue.append(callback)
+
+    def end(self) -> None:
+        """Call nothing any more, and forget what was to be called: all that this clock has driven has ended.
+
+        Another node may follow in the same loop. The parts of the one before would be kept, and kept at work, by their timers.
+        """
+        self._ended = True
+        self._queue.clear()
+        for timer in list(self._timers):
+            timer.cancel()
+        self._timers.clear()
 
     def _drain(self) -> None:
         for _ in range(ROUNDS_MAX):

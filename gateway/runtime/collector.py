@@ -78,3 +78,10 @@ def _is_large() -> bool:
     """True when a search of the oldest generation would take too long."""
     kept = gc.get_objects(2)
     return len(kept) > KEPT_MAX or sum(map(sys.getsizeof, kept)) > KEPT_BYTES_MAX
+
+
+def collect_all() -> None:
+    """Free what is not needed any more, also what was frozen. It takes as long as there are objects: nobody may be served."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

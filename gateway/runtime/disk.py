@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 
@@ -155,6 +156,10 @@ class DataDirectory:
         except OSError as error:
             error.filename = name
             raise
+
+    def replace_soon(self, name: str, data: bytes, done: Synced) -> None:
+        """Replace a file as `replace` does, in a thread; `done` gets the error or None on the loop's thread."""
+        self._other_flusher.call(partial(self.replace, name, data), done)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically and durably: flush its content, rename, flush the folders."""

@@ -24,6 +24,11 @@ class _Free(NamedTuple):
     folder: Path
 
 
+class _Call(NamedTuple):
+    work: Callable[[], None]
+    done: Synced
+
+
 @final
 class Flusher:
     """A thread that flushes file handles and calls back on the loop's thread.
@@ -33,7 +38,7 @@ class Flusher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
-        self._jobs: queue.SimpleQueue[_Flush | _Free | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Flush | _Free | _Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -44,6 +49,10 @@ class Flusher:
     def free(self, handle: int, folder: Path) -> None:
         """Close `handle`, the last one of a file deleted from `folder`, and flush the folder."""
         self._jobs.put(_Free(handle, folder))
+
+    def call(self, work: Callable[[], None], done: Synced) -> None:
+        """Run `work`, which may raise OSError, in the thread, then `done` on the loop's thread; in the order of the calls."""
+        self._jobs.put(_Call(work, done))
 
     def stop(self) -> None:
         """Carry out what waits and end the thread. Callbacks run in the next turn of the loop."""
@@ -60,15 +69,17 @@ class Flusher:
             for job in jobs:
                 if isinstance(job, _Flush):
                     files.setdefault(job.handle, []).append(job)
-                elif job is not None:
+                elif isinstance(job, _Free):
                     freed.append(job)
+                elif job is not None:
+                    self._report(_called(job.work), [job])
             for handle, waiting in files.items():
                 self._report(_flush(handle, waiting), waiting)
             _free(freed)
             if None in jobs:
                 return
 
-    def _report(self, error: OSError | None, waiting: list[_Flush]) -> None:
+    def _report(self, error: OSError | None, waiting: Sequence[_Flush | _Call]) -> None:
         try:
             self._loop.call_soon_threadsafe(_deliver, error, waiting)
         except RuntimeError:  # the loop is closed: the callbacks are dropped
@@ -106,6 +117,14 @@ def _flush(handle: int, waiting: list[_Flush]) -> OSError | None:
     return None
 
 
+def _called(work: Callable[[], None]) -> OSError | None:
+    try:
+        work()
+    except OSError as error:
+        return error
+    return None
+
+
 def _free(freed: list[_Free]) -> None:
     for job in freed:
         os.close(job.handle)
@@ -116,6 +135,6 @@ def _free(freed: list[_Free]) -> None:
             continue
 
 
-def _deliver(error: OSError | None, waiting: list[_Flush]) -> None:
+def _deliver(error: OSError | None, waiting: Sequence[_Flush | _Call]) -> None:
     for job in waiting:
         job.done(error)

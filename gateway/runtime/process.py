@@ -9,12 +9,13 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gateway.node.node import Node
 from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
-from gateway.runtime.collector import Collector
+from gateway.runtime.collector import Collector, collect_all
 from gateway.runtime.compiled import at_next_start, under_way
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("headgate.process")
 COMPILING_CHECK_S = 2.0
 """Seconds between two looks at whether the compilation beside the server has ended."""
+REST_S = 0.5
+"""Seconds between the end of a node whose store leads no more and the start of the next one: what ends it may end that, too."""
 
 
 def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
@@ -57,27 +60,37 @@ async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEven
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
     node: Node | None = None
     while not wanted.is_set():
-        node = make(node)
-        if not await _started(node, wanted):
-            return 0
-        loop.add_signal_handler(signal.SIGHUP, node.reload.now)
-        announce(node, compiled)
-        await _first(wanted, node.over)
-        await node.stop()
+        before, node = node, make(node)
+        if before is not None:
+            del before
+            collect_all()
+        if await _started(node, wanted):
+            loop.add_signal_handler(signal.SIGHUP, node.reload.now)
+            announce(node, compiled)
+            await _first(wanted, node.over)
+            await node.stop()
+            loop.add_signal_handler(signal.SIGHUP, _unneeded)
+        elif not wanted.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(wanted.wait(), REST_S)
     return 0
 
 
 async def _first(*events: asyncio.Event) -> None:
     """Wait until one of the events is set."""
     waits = [asyncio.ensure_future(each.wait()) for each in events]
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for each in waits:
-        each.cancel()
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
 
 
 async def _started(node: Node, wanted: asyncio.Event) -> bool:
-    """Start the node. False: it was to end before that, as one may that waits for its store."""
-    starting, ending = asyncio.ensure_future(node.start()), asyncio.ensure_future(wanted.wait())
+    """Start the node. False: it was to end before that. One that waits for its election may be told to stop, and the life of
+    its replica may end."""
+    starting = asyncio.ensure_future(node.start())
+    ending = asyncio.ensure_future(_first(wanted, node.over))
     await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     if not starting.done():
@@ -112,3 +125,7 @@ def announce(node: Node, compiled: str) -> None:
     print(f"  running     {compiled}", flush=True)
     for name, why in node.protocols.missing.items():
         print(f"headgate: protocol {name} is not available: {why}", file=sys.stderr, flush=True)
+
+
+def _unneeded() -> None:
+    """SIGHUP while no node serves: the next one reads the settings at its start."""

@@ -51,6 +51,7 @@ class GroupCommit:
     mark             tells, behind each sync, what the log has promised
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
+    closed           True: it has not broken by itself
     writes, written_bytes, syncs, sync_ns, timeouts   counters since the start
     sync_since_ns    when the sync under way has begun, monotonic; 0: none is
     state_bytes      bytes of state records written, or applied by recovery, since the start
@@ -94,20 +95,17 @@ class GroupCommit:
         self._sync_waiters = SyncWaiters(events)
         self._full = FullDisk(clock, events, self._write_again, self.stop)
         self._rolling = False  # the segment has its filler, and its successor does not exist yet
-        self._closed = False
+        self.closed = False
         self.confirmation: Confirmation | None = None
         self.broken: Failure | None = None
         self._first_mark: Promise | None = None
-        self.end = segments.end
-        self.written = self._behind = segments.end
+        self.end = self.written = self._behind = segments.end
         self.synced = segments.first
         self.store_ms = 0
         self.writer = Writer(0, 0)
         self.mark = mark
-        self.writes = self.syncs = self.sync_ns = 0
-        self.appends = Histogram()
-        self.sync_times = Histogram()
-        self.written_bytes = self.state_bytes = 0
+        self.writes = self.syncs = self.sync_ns = self.written_bytes = self.state_bytes = 0
+        self.appends, self.sync_times = Histogram(), Histogram()
 
     def close(self) -> None:
         """Stop writing and close the files, unless a sync under way still uses them."""
@@ -115,7 +113,7 @@ class GroupCommit:
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
-        self._closed = True
+        self.closed = True
         self._full.end()
         self.timeouts.end()
         self.mark.close()
@@ -378,7 +376,7 @@ class GroupCommit:
 
         def synced(error: OSError | None) -> None:
             self.sync_since_ns = 0
-            if self._closed:
+            if self.closed:
                 self._segments.close()
                 return
             self.timeouts.end()

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import final
 
 from domain.errors import Failure
-from store.full import is_full
 from store.opening import StoreOpening
 from store.replica.raw_log import RawLog
 
 
 @final
 class AppliedLog:
-    """`store.checkpoint.CheckpointedLog` of a replica that follows. A full disk stops it like any other failure: its leader
-    goes on without it."""
+    """`store.checkpoint.CheckpointedLog` of a replica that follows."""
 
     def __init__(self, opening: StoreOpening, raw: RawLog) -> None:
         self._opening = opening
@@ -47,7 +45,7 @@ class AppliedLog:
 
     def refusal(self) -> Failure | None:
         """CheckpointedLog.refusal."""
-        return self._raw.broken
+        return self._raw.broken or self._raw.full
 
     def when_synced(self, done: Callable[[], None]) -> None:
         """CheckpointedLog.when_synced."""
@@ -59,5 +57,4 @@ class AppliedLog:
 
     def fill(self, what: str, error: OSError) -> None:
         """CheckpointedLog.fill."""
-        assert is_full(error)
-        self._raw.stop(what, error)
+        self._raw.failed(what, error)

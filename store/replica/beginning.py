@@ -19,6 +19,8 @@ HEIR: Final = "heir"
 """File that holds the identity of the log that this one continues, until the controllers know this one."""
 OURS: Final = "replicated"
 """File that exists when all of the log is its store group's: the node was empty when it became a replica, or has led."""
+GONE: Final = "begin-anew-gone"
+"""File that a new beginning has moved out of its folder."""
 MARKER: Final = "begin-anew"
 """File that exists while a new beginning is under way; it holds the first position and the new identity."""
 
@@ -32,14 +34,21 @@ def begin_anew(disk: Disk, first: int, incarnation: int) -> None:
 def finish_beginning(disk: Disk) -> None:
     """End the new beginning that a marker tells of; without one do nothing. Raises OSError."""
     noted = disk.read_all(MARKER)
-    if noted is None:
+    if not noted:
+        disk.remove(MARKER)
         return
     first, incarnation = map(int, noted.split())
     for folder in (checkpoint.FOLDER, checkpoint.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
-        for name in disk.names(folder):
-            disk.remove(f"{folder}/{name}")
+        names = [f"{folder}/{name}" for name in disk.names(folder)]
+        for name in names[1:]:
+            disk.remove(name)
+        if names:
+            disk.rename(names[0], GONE)  # and the folder is flushed: none of its files comes back into the log that begins
+    disk.remove(GONE)
     for name in (derived.REBUILD, ABORT, HEIR):
         disk.remove(name)
     promises.write(disk, Promise(first, 0, incarnation, first))
     disk.replace(OURS, b"")
+    # Emptied before it is removed: a power failure may bring a removed file back, and the log that has begun must not go again.
+    disk.replace(MARKER, b"")
     disk.remove(MARKER)

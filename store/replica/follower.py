@@ -20,8 +20,10 @@ from store import derived
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
+from store.full import probe
 from store.log import batch
 from store.log.batch import Header
+from store.log.full_disk import FullDisk
 from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.recovery import ABORT, lost_power, running
@@ -65,18 +67,17 @@ class Follower:
         recovered = opening.load()
         before = opening.promise
         self.incarnation = before.incarnation
-        heir = disk.read_all(HEIR)
-        self.continues = 0 if heir is None else int(heir)
+        heir = disk.read_all(HEIR) or b"0"
+        self.continues = int(heir)
         if lost and opening.files.promise is not None:
             self.incarnation = fresh or before.incarnation + 1
-            if heir is None:
+            if not self.continues:
                 self.continues = before.incarnation
                 disk.replace(HEIR, b"%d\n" % self.continues)
         segments = opening.files.segments
         mark = self._mark = PromiseMark(disk, self._clock, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
-        raw = self._raw = RawLog(
-            segments, mark, self._events, _behind(opening), recovered.store_ms, self._clock
-        )  # fmt: skip
+        room = FullDisk(self._clock, self._events, self._write_again, lambda what, error: raw.stop(what, error))  # noqa: PLW0108
+        raw = self._raw = RawLog(segments, mark, room, self._events, _behind(opening), recovered.store_ms, self._clock)
         promise = before._replace(
             position=segments.end, epoch=raw.epoch, incarnation=self.incarnation, first=segments.first,
             store_ms=recovered.store_ms,
@@ -137,7 +138,16 @@ class Follower:
     @property
     def broken(self) -> Failure | None:
         """FollowerLog.broken."""
-        return self._raw.broken
+        return self._raw.broken or self._opening.commit.broken
+
+    @property
+    def full(self) -> Failure | None:
+        """FollowerLog.full."""
+        return self._raw.full
+
+    def _write_again(self) -> None:
+        probe(self._disk)
+        self._raw.write_again()
 
     @property
     def work(self) -> LogWork:
@@ -189,12 +199,10 @@ class Follower:
 
     def begin_anew(self, first: int, incarnation: int) -> None:
         """FollowerLog.begin_anew."""
-        self._end()
-        self._raw.close()
-        self._opening.index.close()
-        self._opening.keys.close()
+        self.close()  # for good, when the disk fails below: no file is closed twice
         begin_anew(self._disk, first, incarnation)
         self._open(incarnation)
+        self._closed = False
 
     def drop_before(self, first: int) -> None:
         """FollowerLog.drop_before."""
@@ -202,6 +210,9 @@ class Follower:
 
     def registered(self) -> None:
         """FollowerLog.registered."""
+        if self._disk.size(HEIR) > 0:
+            # Emptied before it is removed: were it brought back by a power failure, it would name the wrong log.
+            self._disk.replace(HEIR, b"")
         self._disk.remove(HEIR)
 
     def promote(self, epoch: int) -> LeaderStore:
@@ -307,7 +318,7 @@ class Follower:
             return
         index = self._opening.index
         if not self._spills.busy:
-            self._spills.run(index.spill(), lambda: None, lambda error: self._raw.stop("a write of the index", error))
+            self._spills.run(index.spill(), lambda: None, lambda error: self._raw.failed("a write of the index", error))
         if not self._scrub.busy:
             self._scrub.run(self._scrubs.second(), lambda: None, lambda _error: None)
         self._checkpointer.check()

@@ -75,6 +75,11 @@ class StoredLeaderLog:
         first = self._confirmation.recent.first
         return self.written if first < 0 else first
 
+    @property
+    def broken(self) -> Failure | None:
+        """LeaderLog.broken."""
+        return None if self._commit.closed else self._commit.broken
+
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""
         return listed([*self._eras, Era(self.epoch, self.begin)], self.written, self.first)

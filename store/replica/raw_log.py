@@ -11,8 +11,10 @@ from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError
 from domain.store_event import StoreEventKind
 from store.events import StoreEvents
+from store.full import is_full
 from store.log import batch
 from store.log.batch import Header
+from store.log.full_disk import FullDisk
 from store.log.promise import PromiseMark
 from store.log.segment import Segments
 from store.replica.eras import LogEras
@@ -39,13 +41,23 @@ class RawLog:
     store_ms  newest store time, in epoch ms
     broken    why it takes nothing any more: the disk has failed; None while it works
     syncs, sync_ns, sync_since_ns   syncs that have ended, their time, and when the one under way has begun; 0: none is
+    _unrolled True: the last file has its filler, and its successor does not exist yet
     """
 
     def __init__(
-        self, segments: Segments, mark: PromiseMark, events: StoreEvents, behind: int, store_ms: int, clock: Clock
+        self,
+        segments: Segments,
+        mark: PromiseMark,
+        room: FullDisk,
+        events: StoreEvents,
+        behind: int,
+        store_ms: int,
+        clock: Clock,
     ) -> None:
-        """All of the log is durable; its last batch ends at `behind`. Raises OSError."""
+        """All of the log is durable; its last batch ends at `behind`. `room` calls `write_again`. Raises OSError."""
         self._segments = segments
+        self._room = room
+        self._unrolled = False
         self._mark = mark
         self._events = events
         self._eras = LogEras(segments, behind)
@@ -55,6 +67,7 @@ class RawLog:
         self.broken: Failure | None = None
         self.syncs = self.sync_ns = self.sync_since_ns = 0
         self._clock = clock
+        self._cutting = False
         self._waiting: list[Callable[[], None]] = []
         self._closed = False
 
@@ -80,8 +93,8 @@ class RawLog:
 
     @property
     def idle(self) -> bool:
-        """True while no sync is under way."""
-        return not self.sync_since_ns
+        """True while no sync and no cut is under way."""
+        return not self.sync_since_ns and not self._cutting
 
     def eras(self) -> list[Era]:
         """The eras of the log, ascending."""
@@ -91,6 +104,8 @@ class RawLog:
         """Write bytes at `position`, the end. Nothing of them is written when they are not whole: raises ReplicaDataError."""
         if self.broken is not None:
             return
+        if self.full is not None:
+            raise ReplicaDataError(self.full.text)
         if position != self.written:
             raise ReplicaDataError(f"bytes at {position} do not follow a log that ends at {self.written}")
         parts = self._parts(position, data)
@@ -100,7 +115,9 @@ class RawLog:
                 self._segments.append(data[at:end] if at or end < len(data) else data)
                 at = end
                 if not batches:
+                    self._unrolled = True
                     self._segments.roll()
+                    self._unrolled = False
                 else:
                     last = batches[-1][0]
                     self._eras.note(last.epoch)
@@ -109,7 +126,9 @@ class RawLog:
                     self._segments.active.newest_ms = self.store_ms
                     self.fresh.add(batches)
         except OSError as error:
-            self.stop("a write of the log", error)
+            self.failed("a write of the log", error)
+            if self.full is not None:
+                raise ReplicaDataError(self.full.text) from error
 
     def _parts(self, position: int, data: bytes) -> list[_Part]:
         """The parts of bytes at `position`, all of them checked. Raises ReplicaDataError."""
@@ -148,7 +167,7 @@ class RawLog:
         """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
         if self.broken is not None:
             return
-        if self.sync_since_ns:
+        if self.sync_since_ns or self._cutting:
             self._waiting.append(done)
             return
         began = self.sync_since_ns = max(self._clock.monotonic_ns(), 1)
@@ -175,9 +194,15 @@ class RawLog:
 
     def cut(self, position: int, done: Callable[[], None]) -> None:
         """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
-        then. The mark promises nothing from there on before the bytes go."""
+        then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
+        not be closed while it is synced."""
+
+        def held() -> None:
+            self._cutting = True
+            self._mark.lower(position, lowered)
 
         def lowered() -> None:
+            self._cutting = False
             if self.broken is not None or self._closed:
                 return
             try:
@@ -185,12 +210,13 @@ class RawLog:
             except OSError as error:
                 self.stop("a cut of the log", error)
                 return
+            self._unrolled = False
             self._eras.cut(position)
             self.fresh.clear()
             self.synced = min(self.synced, position)
             self.sync(done)
 
-        self.sync(lambda: self._mark.lower(position, lowered))
+        self.sync(held)
 
     def drop_first(self, base: int, done: Callable[[], None]) -> None:
         """Delete the segments before the one at `base`, once the mark says that the log may begin there; then call `done`."""
@@ -208,6 +234,24 @@ class RawLog:
 
         self._mark.raise_first(base, marked)
 
+    @property
+    def full(self) -> Failure | None:
+        """Why it takes nothing until there is room on the disk; None while there is."""
+        return self._room.failure
+
+    def failed(self, what: str, error: OSError) -> None:
+        """`what`, a write that was undone, has failed: on a full disk the log goes on when there is room, else never."""
+        if not is_full(error):
+            self.stop(what, error)
+        elif self.broken is None and self.full is None:
+            self._room.begin(what, error)
+
+    def write_again(self) -> None:
+        """There may be room again: make the file that is missing. Raises OSError."""
+        if self._unrolled:
+            self._segments.roll()
+            self._unrolled = False
+
     def stop(self, what: str, error: OSError) -> None:
         """Take nothing any more: `what` has failed with `error`."""
         if self.broken is None:
@@ -216,6 +260,7 @@ class RawLog:
             remedy = "look at the disk and the kernel's log, then restart the node: it keeps what it can prove"
             self._events.tell(StoreEventKind.STOPPED, str(error.filename or ""), reason, remedy, error)
         self._waiting.clear()
+        self._room.end()
         self._mark.close()
 
     def close(self) -> None:
@@ -227,5 +272,6 @@ class RawLog:
     def release(self) -> None:
         """Write nothing any more, and leave the files to another owner."""
         self._closed = True
+        self._room.end()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the log is closed")
         self._mark.close()

@@ -86,7 +86,7 @@ class Following:
     def _ask(self) -> None:
         self._wants = False
         log = self._log
-        if self._connection is not None and log.broken is None:
+        if self._connection is not None and log.broken is None and log.full is None:
             self._connection.send(
                 Follow(
                     None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,

@@ -305,6 +305,10 @@ class Leading:
 
     def _tick(self) -> None:
         now = self._clock.monotonic_ns()
+        if self._log.broken is not None:
+            # Nobody else would end this: the node is alive, and its followers have all that there is.
+            self._step_down(self._log.broken.text)
+            return
         self._timer = self._clock.call_at(now + TICK_NS, self._tick)
         if now - self._ticked_ns > LOST_NS:
             for follower in self.followers.values():
@@ -347,8 +351,8 @@ class Leading:
         follower = self.followers.get(member.id)
         if follower is None or str(follower.incarnation) != member.incarnation:
             return now_ns - self._begun_ns >= ABSENT_NS
-        if follower.connection is None:
-            return now_ns - follower.lost_ns >= LOST_NS
+        if follower.connection is None and now_ns - follower.lost_ns >= LOST_NS:
+            return True
         return now_ns - follower.moved_ns >= STUCK_NS
 
     def _may_join(self, follower: ReplicaProgress, now_ns: int) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
+from domain.limits import MILLISECOND_NS
 from store.replication.ports import FollowerConnection
+
+AWAY_NS: Final = 1_000 * MILLISECOND_NS
+"""Time without a connection after which a follower may begin to catch up without being taken for stuck."""
 
 
 @final
@@ -17,7 +21,8 @@ class ReplicaProgress:
     sent         position up to which it was sent the log
     written      position up to which its log is written, as last said
     synced       position up to which it is durable, as last said
-    moved_ns     when it last said more than before, or had everything; monotonic
+    moved_ns     when it last said more than before, or had everything; monotonic. A new connection is no progress: a
+                 follower that connects again and again, and takes nothing, must not keep its place
     lost_ns      when its connection ended; monotonic
     sent_ns      when it was last sent something; monotonic
     confirmed    confirmed position that it was last sent
@@ -50,9 +55,11 @@ class ReplicaProgress:
         if self.connection is not None:
             self.connection.close("this replica has connected again")
         self.connection = connection
+        if position > self.written or now_ns - self.lost_ns >= AWAY_NS:
+            self.moved_ns = now_ns
         self.sent = self.written = position
         self.synced = min(self.synced, position)
-        self.moved_ns = self.sent_ns = now_ns
+        self.sent_ns = now_ns
         self.confirmed = -1
         self.proven = proven
 

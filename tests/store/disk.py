@@ -171,6 +171,19 @@ class MemoryDisk:
         self._refuse_beyond(len(data) - len(self.files[name].data if name in self.files else b""))
         self._rename(name, {name: Content(data)})
 
+    def replace_soon(self, name: str, data: bytes, done: Callable[[OSError | None], None]) -> None:
+        """Replace a file after the disk's `sync_ms`, in the order of the calls."""
+
+        def replaced() -> None:
+            try:
+                self.replace(name, data)
+            except OSError as error:
+                done(error)
+            else:
+                done(None)
+
+        self._clock.call_at(self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000), replaced)
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file, over `new` if that exists; content and names are durable then."""
         self._refuse_torn()
@@ -188,6 +201,7 @@ class MemoryDisk:
         content.flushed(size)
         self.began(Operation("rename", old))
         self._rename(new, {new: content, old: None})
+        self._sync_folder(_folder(old))
 
     def remove(self, name: str) -> None:
         """Delete. The folder is synced behind it: after a power failure before that the file may be back."""

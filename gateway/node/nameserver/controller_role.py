@@ -79,6 +79,7 @@ class ControllerRole(AloneRole):
             "controller_members": len(member.members),
             "controller_store_groups": len(member.groups),
             "controller_messages_unread_total": member.unread,
+            "controller_heartbeats_dropped_total": self.controlling.heartbeats.dropped,
             **self._grey(),
         }
 

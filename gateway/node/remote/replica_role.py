@@ -85,6 +85,7 @@ class ReplicaRole(AloneRole):
         self.serve: Callable[[ClientSide | None], None] = _nobody
         self._reading: FollowerReading | None = None
         self._over = over
+        self._health = health
         self._settings = config.part(ReplicationSettings, "replication")
         self._dialer, self._sign = dialer_of(self._settings), sign_of(self._settings, clock)
         self._address = ""
@@ -136,6 +137,8 @@ class ReplicaRole(AloneRole):
         while True:
             try:
                 return open_log()
+            except OSError as error:
+                raise StoreError(f"the log in the data directory cannot be opened: {error}") from error
             except StoreError as error:
                 damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
                 if damaged is None or not own:
@@ -156,7 +159,10 @@ class ReplicaRole(AloneRole):
                     self._damaged = None
 
     async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
-        """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError."""
+        """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
+
+        When the life of the replica ends before, `over` is called, and this waits on: whoever hears of it cancels the start.
+        """
         try:
             return await self._led(config, ports, host, local)
         finally:
@@ -175,7 +181,10 @@ class ReplicaRole(AloneRole):
         follow = engine_of(config).follow
         if follow is None:
             raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
-        identity = ReplicaIdentity(local.disk, entropy)
+        try:
+            identity = ReplicaIdentity(local.disk, entropy)
+        except OSError as error:
+            raise StoreError(f"the data directory cannot be used: {error}") from error
         controllers = GroupControllers(
             config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign,
             KnownControllers(local.disk),
@@ -192,7 +201,7 @@ class ReplicaRole(AloneRole):
             led = None if self.replica is None else self.replica.promoted
             if led is not None and not elected.done():
                 elected.set_result(led)  # it is opened, closed and followed by another life, as if it had served
-            elif not elected.done():
+            elif replica.needs_a_person and not elected.done():
                 elected.set_exception(StoreError(reason))
             self._over()
 
@@ -202,12 +211,19 @@ class ReplicaRole(AloneRole):
             self.repairs, self._settings.clock_skew_max_ms,
         )  # fmt: skip
         _load_ahead()
+        replica.standby = self._stands_by
         if self._serves(ports):
             replica.promoting = lambda: self.serve(None)
             replica.renewed = lambda: self._serve(config, ports, host, replica)
             replica.renewed()
         replica.start()
-        led = await elected
+        try:
+            led = await elected
+        except BaseException:
+            if elected.done() and not elected.cancelled() and elected.exception() is None:
+                elected.result().store.close()  # it was handed over in the turn in which this wait was ended
+            replica.close()
+            raise
         return StoreSide(
             store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why,
             replica=replica, offload_bytes=self._settings.offload_mib * MIB,
@@ -223,6 +239,9 @@ class ReplicaRole(AloneRole):
             config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
         )
         self.serve(side)
+
+    def _stands_by(self, text: str) -> None:
+        self._health.standby = text
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Nothing: `lead` begins."""

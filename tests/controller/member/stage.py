@@ -18,6 +18,11 @@ from tests.controller.raft.memory_storage import MemoryStorage
 from tests.store.clock import VirtualClock
 
 DELAY_MS = 2
+FLUSH_MS = 1
+
+
+def void(_timer: object) -> None:
+    """A timer that is not cancelled."""
 
 
 class Chance:
@@ -41,8 +46,8 @@ class Node:
     def __init__(self, stage: Stage, number: int) -> None:
         self.number = number
         self.node = number
-        self.storage = MemoryStorage(founder(frozenset(stage.numbers)))
         self._stage = stage
+        self.storage = self._stored(founder(frozenset(stage.numbers)))
         self.start()
 
     def start(self) -> None:
@@ -68,8 +73,14 @@ class Node:
         """Lose the directory, and come back with another identity."""
         self.kill()
         self.node = node
-        self.storage = MemoryStorage(Persisted())
+        self.storage = self._stored(Persisted())
         self.start()
+
+    def _stored(self, persisted: Persisted) -> MemoryStorage:
+        """Storage whose flushes take a while."""
+        storage, clock = MemoryStorage(persisted), self._stage.clock
+        storage.later = lambda step: void(clock.call_at(clock.monotonic_ns() + FLUSH_MS * MILLISECOND_NS, step))
+        return storage
 
     def send(self, to: int, data: bytes) -> None:
         """The `Peers` port."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from controller.groups.snapshot import snapshot
@@ -147,6 +149,24 @@ def test_who_was_away_for_longer_than_the_log_reaches_gets_the_state(monkeypatch
     stage.clock.run_for(3_000)
     assert snapshot(member_of(away).groups) == snapshot(member_of(stage.leader()).groups)
     assert away.storage.durable.snapshot.index > 90
+
+
+def test_nothing_is_answered_before_it_is_on_the_disks_of_a_majority(stage: Stage) -> None:
+    leader = stage.leader()
+    held: dict[int, list[Callable[[], None]]] = {node.number: [] for node in stage.nodes.values() if node is not leader}
+    for number, steps in held.items():
+        stage.nodes[number].storage.later = steps.append
+    answers = stage.ask(ApplyId(NAME, CLUSTER, 1, "node-1", "h1:10911"), leader)
+    stage.clock.run_for(300)
+    assert answers == []
+    assert all(held.values())
+    assert member_of(leader).leads, "nothing stands still meanwhile"
+    steps = next(iter(held.values()))
+    for _ in range(20):
+        while steps:
+            steps.pop(0)()
+        stage.clock.run_for(20)
+    assert [answer is not None and answer.refusal is None for answer in answers] == [True]
 
 
 def test_a_member_whose_disk_fails_takes_part_no_more_and_says_why(stage: Stage) -> None:

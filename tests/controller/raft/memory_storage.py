@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from controller.raft.entry import LogEntry
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot
 
@@ -13,11 +15,14 @@ class MemoryStorage:
 
     durable   what `load` finds after a crash
     pending   writes since the last sync, in order
+    later     calls what ends a flush, now or later
     """
 
     def __init__(self, persisted: Persisted) -> None:
         self.durable = persisted
         self.pending: list[Write] = []
+        self.later: Callable[[Callable[[], None]], None] = lambda step: step()
+        self._crashes = 0
 
     def load(self) -> Persisted:
         """What is durable."""
@@ -37,10 +42,30 @@ class MemoryStorage:
 
     def sync(self) -> None:
         """Make all writes durable."""
-        self.crash(len(self.pending))
+        self._keep(len(self.pending))
+
+    def flush(self, done: Callable[[OSError | None], None]) -> None:
+        """Make all writes durable some time later; a crash before forgets them."""
+        begun = self._crashes
+
+        def flushed() -> None:
+            if begun != self._crashes:
+                return
+            try:
+                self.sync()
+            except OSError as error:
+                done(error)
+            else:
+                done(None)
+
+        self.later(flushed)
 
     def crash(self, kept: int = 0) -> None:
         """The node stops: of the writes that were not synced the first `kept` are durable."""
+        self._crashes += 1
+        self._keep(kept)
+
+    def _keep(self, kept: int) -> None:
         for write in self.pending[:kept]:
             self.durable = after(self.durable, write)
         self.pending.clear()

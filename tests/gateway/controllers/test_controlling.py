@@ -257,15 +257,22 @@ def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> N
     assert stranger.events == []
 
 
-def test_heartbeats_of_replicas_that_do_not_exist_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "REPLICAS_HEARD_MAX", 8)
     broker = world.broker()
     before = sum(map(len, _containers(world.controlling)))
     for number in range(100):
-        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 0))
+        broker.ask(HearReplica(1, f"made-up-{number}", says(1), 3_600_000))
         broker.take()
-    assert world.controlling.heartbeats.dropped == 92
+        broker.ask(HearReplica(1, NAME, says(1_000 + number), 3_600_000))
+        broker.take()
+    assert world.controlling.heartbeats.dropped == 200
     assert sum(map(len, _containers(world.controlling))) <= before + 1, "the connection is known once"
+    broker.ask(HearReplica(1, NAME, says(1), 0))
+    assert world.controlling.member is not None
+    group = world.controlling.member.groups.group(NAME)
+    assert group is not None
+    assert world.controlling.heartbeats.live(group, world.clock.monotonic_ns() // 1_000_000) == (says(1),)
 
 
 def _containers(controlling: Controlling) -> list[Any]:

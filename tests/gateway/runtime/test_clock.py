@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -89,4 +91,28 @@ def test_callbacks_that_never_end_leave_the_loop_its_turn(make: Callable[[], asy
     loop.run_until_complete(asyncio.wait_for(asyncio.sleep(0.01), 5))
     stop = True
     loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def test_a_clock_that_has_ended_calls_nothing_and_keeps_nothing() -> None:
+    loop = new_loop()
+    clock = LoopClock(loop)
+    called: list[str] = []
+
+    class Part:
+        def work(self) -> None:
+            called.append("work")
+
+    part = Part()
+    clock.call_at(clock.monotonic_ns() + 3_600_000_000_000, part.work)
+    clock.call_soon(part.work)
+    clock.end()
+    clock.call_at(clock.monotonic_ns(), part.work)
+    clock.call_soon(part.work)
+    loop.run_until_complete(asyncio.sleep(0.05))
+    kept = weakref.ref(part)
+    del part
+    gc.collect()
+    assert kept() is None
+    assert not called
     loop.close()

@@ -412,3 +412,28 @@ def test_name_of_a_new_data_directory_is_durable(
     monkeypatch.setattr(os, "fsync", lambda handle: folders.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
     DataDirectory(tmp_path / "a" / "b", loop).close()
     assert folders == [tmp_path.name, "a"]
+
+
+def test_a_file_is_replaced_in_the_thread(disk: DataDirectory, loop: asyncio.AbstractEventLoop) -> None:
+    told: list[OSError | None] = []
+    threads: list[str] = []
+    replace = disk.replace
+
+    def noted(name: str, data: bytes) -> None:
+        threads.append(threading.current_thread().name)
+        replace(name, data)
+
+    disk.replace = noted  # type: ignore[method-assign]
+    disk.replace_soon("controller/raft/1", b"first", told.append)
+    disk.replace_soon("controller/raft/1", b"second", told.append)
+    assert told == []
+    while len(told) < 2:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    assert told == [None, None]
+    assert disk.read_all("controller/raft/1") == b"second"
+    assert set(threads) == {"headgate-flush"}
+    (disk.path / "a-file").write_bytes(b"")
+    disk.replace_soon("a-file/1", b"no folder", told.append)
+    while len(told) < 3:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    assert isinstance(told[2], OSError)

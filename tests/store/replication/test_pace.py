@@ -29,6 +29,7 @@ class SlowLog:
     """`LeaderLog` of 100 MiB, whose disk takes its time."""
 
     incarnation, epoch, begin, first = 1, 1, 0, 0
+    broken = None
 
     def __init__(self, clock: VirtualClock) -> None:
         self.written = self.synced = 100 * MIB

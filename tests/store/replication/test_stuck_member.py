@@ -22,6 +22,8 @@ GROUP = StoreGroup(
 class Log:
     """The log of the leader: as many bytes as it is said to have, all of them durable."""
 
+    broken = None
+
     first = begin = recent = 0
     epoch = 1
     incarnation = 11

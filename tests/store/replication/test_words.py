@@ -22,6 +22,7 @@ class MemoryLog:
     first = applied = continues = 0
     incarnation = 2
     broken = None
+    full = None
     foreign = False
 
     def __init__(self, clock: VirtualClock) -> None:

@@ -1,0 +1,147 @@
+"""Replicas whose disks fail: leadership goes to another one, and nobody waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from domain.replication.ports import LeaderStore
+from gateway.replicas import replica
+from store.replica.follower import Follower
+from tests.gateway.replicas.world import SimReplica, World
+
+
+def led(seed: int = 1) -> tuple[World, SimReplica, list[SimReplica]]:
+    """A group that is whole: the leader, and the others."""
+    world = World(seed)
+    world.clock.run_for(8_000)
+    group = world.service.group()
+    assert group is not None
+    assert len(group.members) == 3
+    leader = next(each for each in world.replicas.values() if each.life.own == group.leader)
+    return world, leader, [each for each in world.replicas.values() if each is not leader]
+
+
+def measured(follower: Follower, left: list[int]) -> Callable[[int], LeaderStore]:
+    """`promote`, which notes how many bytes were not applied before."""
+    promote = follower.promote
+
+    def promoted(epoch: int) -> LeaderStore:
+        left.append(follower.behind - follower.applied)
+        return promote(epoch)
+
+    return promoted
+
+
+def sends(world: World, count: int = 20) -> int:
+    """How many of so many sends are acknowledged within a few seconds."""
+    before = len(world.acknowledged)
+    for _ in range(count):
+        world.send()
+        world.clock.run_for(20)
+    world.clock.run_for(3_000)
+    return len(world.acknowledged) - before
+
+
+def test_a_leader_whose_disk_fails_is_followed_by_another_one() -> None:
+    world, leader, _ = led()
+    assert sends(world) == 20
+    life = leader.life
+    leader.disk.fail_syncs = True
+    world.send()
+    world.clock.run_for(3_000)
+    group = world.service.group()
+    assert group is not None
+    assert group.leader not in (0, life.own)
+    assert life.ended
+    assert "failed" in life.why
+    assert sends(world) == 20
+    world.heal()
+
+
+def test_a_follower_whose_disk_fails_comes_back_in_another_life() -> None:
+    world, _, others = led()
+    life = others[0].life
+    others[0].disk.fail_syncs = True
+    assert sends(world) > 0
+    assert life.ended
+    assert others[0].life is not life
+    world.heal()
+
+
+def test_a_replica_whose_disk_fails_while_it_is_promoted_does_not_keep_the_group() -> None:
+    world, leader, others = led()
+    for each in others:
+        each.disk.sync_ms = 300.0
+    world.send()
+    world.clock.run_for(30)
+    leader.end()
+    world.clock.run_until(lambda: any(each.life._promoting is not None for each in others), 10_000)
+    elected = next(each for each in others if each.life._promoting is not None)
+    elected.disk.fail_syncs = True
+    for each in others:
+        each.disk.sync_ms = 2.0
+    world.clock.run_for(8_000)
+    assert sends(world) == 20
+    world.heal()
+
+
+@pytest.mark.parametrize("moment_ms", [0, 1, 5, 20])
+def test_a_leader_that_is_deposed_before_it_serves_leaves_nothing_open(moment_ms: int) -> None:
+    world, leader, others = led()
+    leader.end()
+    world.clock.run_until(lambda: any(each.life.leading is not None for each in others), 10_000)
+    elected = next(each for each in others if each.life.leading is not None)
+    world.clock.run_for(moment_ms)
+    unserved = elected.life._unserved
+    elected.life.close()
+    world.clock.run_for(100)
+    assert unserved is None or unserved.replica.broken is None, "a store that is closed has not failed"
+    assert elected.life._unserved is None
+    assert unserved is None or elected.follower._opening.files.segments.open_files == 0
+
+
+def test_a_follower_without_room_waits_for_it_and_the_group_goes_on() -> None:
+    world, leader, others = led()
+    follower = others[0]
+    life = follower.life
+    follower.disk.capacity = sum(len(each.data) for each in follower.disk.files.values()) + 300
+    assert sends(world) == 20
+    group = world.service.group()
+    assert group is not None
+    assert life.own not in group.in_sync
+    assert follower.life is life, "the replica follows again by itself"
+    assert life._doing().startswith("this replica tries to follow")
+    assert leader.life.leading is not None
+    shipped = leader.life.leading.followers[life.own].sent_ns
+    world.clock.run_for(10_000)
+    assert leader.life.leading.followers[life.own].sent_ns == shipped, "nothing is sent to who cannot write it"
+    assert sends(world) == 20
+    follower.disk.capacity = 0
+    world.clock.run_for(10_000)
+    group = world.service.group()
+    assert group is not None
+    assert life.own in group.in_sync
+    assert follower.life is life
+    world.heal()
+
+
+def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "APPLY_AT_ONCE_BYTES", 1_000)
+    world, leader, others = led()
+    left: list[int] = []
+    for each in others:
+        monkeypatch.setattr(each.follower, "confirm", lambda position: None)
+    assert sends(world, 60) == 60
+    assert all(each.follower.behind - each.follower.applied > 5_000 for each in others)
+    monkeypatch.undo()
+    monkeypatch.setattr(replica, "APPLY_AT_ONCE_BYTES", 1_000)
+    for each in others:
+        monkeypatch.setattr(each.follower, "promote", measured(each.follower, left))
+    leader.end()
+    world.clock.run_for(5_000)
+    assert left
+    assert left[0] <= 1_000
+    assert sends(world) == 20
+    world.heal()

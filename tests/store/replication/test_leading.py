@@ -1,0 +1,196 @@
+"""The leader of a store group, with followers and controllers that the test plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import AlterSet
+from domain.controller.group import SetMember, StoreGroup, StoreReplica
+from domain.errors import ErrorCode, Failure, StoreError
+from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
+from store.replication.leading import Leading
+from tests.store.clock import VirtualClock
+
+GROUP = "broker-a"
+EPOCH = 4
+
+
+class FakeLog:
+    """`domain.replication.ports.LeaderLog` of so many bytes, all of them written and synced here."""
+
+    def __init__(self, written: int) -> None:
+        self.first = 0
+        self.written = self.synced = self.begin = written
+        self.epoch = EPOCH
+        self.incarnation = 11
+        self.recent = 0
+        self.broken: Failure | None = None
+        self.damaged = False
+        self.confirmed = (0, 0)
+        self._told: Callable[[], None] = lambda: None
+
+    def eras(self) -> list[Era]:
+        return [Era(EPOCH - 1, 0), Era(EPOCH, self.begin)]
+
+    def read(self, position: int, size: int, proven: bool = True) -> bytes:
+        if self.damaged:
+            raise StoreError("the log is damaged", "log/0")
+        return bytes(min(size, self.written - position))
+
+    def follow_progress(self, told: Callable[[], None]) -> None:
+        self._told = told
+
+    def confirm(self, written: int, synced: int) -> None:
+        self.confirmed = (written, synced)
+
+    def members(self, count: int, least: int) -> None:
+        """Nothing waits here."""
+
+    def when_ready(self, done: Callable[[], None]) -> None:
+        """Nobody asks."""
+
+    def depose(self, failure: Failure) -> None:
+        """Nothing waits here."""
+
+    def write(self, size: int) -> None:
+        """So many bytes more."""
+        self.written += size
+        self.synced = self.written
+        self._told()
+
+
+class FakeConnection:
+    """`store.replication.ports.FollowerConnection`: what was said is in `events`; `ended` is why it ended."""
+
+    def __init__(self) -> None:
+        self.events: list[FollowAccepted | FollowRefused | LogBytes] = []
+        self.ended = ""
+
+    def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
+        self.events.append(event)
+
+    def close(self, reason: str) -> None:
+        self.ended = reason
+
+
+class Stage:
+    """A leader 1 with the members 2 and 3, and controllers that do what they are asked."""
+
+    def __init__(self, written: int = 1_000) -> None:
+        self.clock = VirtualClock()
+        self.log = FakeLog(written)
+        self.stepped_down: list[str] = []
+        self.looks = 0
+        self.altered: list[AlterSet] = []
+        self.answers = True
+        replicas = tuple(StoreReplica(each, f"node {each}", f"10.0.0.{each}:10912", f"{each}{each}") for each in (1, 2, 3))
+        members = tuple(each.member for each in replicas)
+        self.group = StoreGroup("cluster", GROUP, 4, replicas, 1, EPOCH, members, 7)
+        any_log: Any = self.log
+        self.leading = Leading(any_log, self.group, 1, self, self.clock, self.stepped_down.append)
+        self.leading.start()
+
+    def alter(self, change: AlterSet, done: Callable[[GroupAnswer | None], None]) -> None:
+        """SetKeeper.alter."""
+        self.altered.append(change)
+        if self.answers:
+            before = self.group
+            self.group = StoreGroup(
+                before.cluster, before.name, before.next_id, before.replicas, 1, EPOCH, change.members, before.set_epoch + 1
+            )
+            self.clock.call_soon(lambda: done(GroupAnswer(None, self.group)))
+
+    def look(self) -> None:
+        """SetKeeper.look."""
+        self.looks += 1
+
+    def follow(self, replica: int, end: int, connection: FakeConnection | None = None) -> FakeConnection:
+        """A follower connects whose log ends at `end`."""
+        found = connection or FakeConnection()
+        eras = tuple(self.log.eras()) if end > self.log.begin else (Era(EPOCH - 1, 0),)
+        self.leading.follow(found, Follow(None, GROUP, replica, replica * 11, EPOCH, eras, 0, end))
+        return found
+
+    def held(self, connection: FakeConnection, position: int) -> None:
+        """A follower says that it has everything up to `position`."""
+        self.leading.held(connection, LogHeld(EPOCH, position, position))
+
+    @property
+    def members(self) -> list[int]:
+        """Ids of the SyncStateSet as the controllers know it."""
+        return [each.id for each in self.group.members]
+
+
+def keep_up(stage: Stage, connection: FakeConnection, milliseconds: int) -> None:
+    """Replica 2 takes everything that it is sent, for so long."""
+    for _ in range(milliseconds // 50):
+        stage.clock.run_for(50)
+        stage.held(connection, stage.leading.followers[2].sent)
+
+
+def test_a_member_that_connects_again_and_again_and_takes_nothing_is_left_out() -> None:
+    stage = Stage()
+    good = stage.follow(2, 1_000)
+    stage.held(good, 1_000)
+    stage.held(stage.follow(3, 1_000), 1_000)
+    stage.clock.run_for(500)
+    stage.log.write(100)
+    for _ in range(40):
+        flapping = stage.follow(3, 1_000)
+        keep_up(stage, good, 50)
+        stage.leading.lost(flapping)
+        keep_up(stage, good, 100)
+    assert stage.members == [1, 2]
+    assert stage.log.confirmed == (1_100, 1_100)
+
+
+def test_a_member_that_was_away_for_long_may_catch_up() -> None:
+    stage = Stage()
+    stage.answers = False
+    good = stage.follow(2, 1_000)
+    stage.held(good, 1_000)
+    back = stage.follow(3, 1_000)
+    stage.held(back, 1_000)
+    stage.clock.run_for(500)
+    stage.log.write(50_000)
+    stage.leading.lost(back)
+    keep_up(stage, good, 5_000)
+    back = stage.follow(3, 1_000)
+    for position in range(2_000, 42_000, 2_000):
+        keep_up(stage, good, 100)
+        stage.held(back, position)
+    stage.clock.run_for(10)
+    assert {tuple(each.id for each in change.members) for change in stage.altered} == {(1, 2)}
+    assert stage.log.confirmed == (40_000, 40_000)
+
+
+def test_a_member_that_the_leader_cannot_serve_is_left_out() -> None:
+    stage = Stage()
+    good = stage.follow(2, 1_000)
+    stage.held(good, 1_000)
+    stage.log.damaged = True
+    for _ in range(40):
+        stage.follow(3, 500)
+        keep_up(stage, good, 100)
+    assert stage.members == [1, 2]
+
+
+def test_a_leader_whose_disk_has_failed_leads_no_more() -> None:
+    stage = Stage()
+    connection = stage.follow(2, 1_000)
+    stage.log.broken = Failure(ErrorCode.STORE_UNAVAILABLE, "a sync of the log failed")
+    stage.clock.run_for(200)
+    assert stage.stepped_down == ["a sync of the log failed"]
+    assert connection.ended
+    stage.clock.run_for(5_000)
+    assert len(stage.stepped_down) == 1
+    assert not stage.altered
+
+
+def test_members_are_named_with_their_logs() -> None:
+    stage = Stage()
+    stage.clock.run_for(2_000)
+    assert stage.members == [1]
+    assert stage.group.members == (SetMember(1, "11"),)
