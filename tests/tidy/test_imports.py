@@ -200,7 +200,7 @@ WORLDLY_CALLS = {
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
     "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.replica_role",
-    "gateway.node.remote.cluster_access",
+    "gateway.node.remote.cluster_access", "gateway.node.remote.follower_port",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.cluster", "gateway.connectors",
     "pyspark_headgate",

@@ -16,7 +16,7 @@ TOO_LONG = 1.5
 """What is longer than a hint by this factor fails."""
 FOLDER_ENTRIES_MAX = 24
 """Files and folders in one folder of the gateway."""
-USECASE_ENTRIES_MAX = 12
+USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (

@@ -37,7 +37,7 @@ def _forgets_who_was_asked(_original: Any) -> Any:
 
 
 def _takes_in_too_early(_original: Any) -> Any:
-    def may_join(self: Any, follower: Any) -> bool:
+    def may_join(self: Any, follower: Any, _now_ns: int) -> bool:
         known = self.group.replica(follower.id)
         return follower.connection is not None and known is not None and known.incarnation == str(follower.incarnation)
 
