@@ -159,7 +159,7 @@ _NO_ROCKSDB: Final = "this broker's store is not RocksDB"
 _NO_CONTAINER: Final = "a node is one broker: start another node instead"
 
 REASONS: Final[Mapping[int, str]] = {
-    **dict.fromkeys(range(1001, 1019), _NO_CONTROLLER),
+    **dict.fromkeys((*range(1001, 1007), *range(1008, 1019)), _NO_CONTROLLER),
     **dict.fromkeys((905, 906, 908), _NO_SLAVES),
     **dict.fromkeys((902, 903), _NO_CONTAINER),
     **dict.fromkeys((2001, 2002, 2004), _NO_COLD),

@@ -127,6 +127,7 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.GET_ALL_MODES: ({}, b""),
     codes.POLLING_INFO: (OF_GROUP, b""),
     codes.GET_HA_STATUS: ({}, b""),
+    codes.GET_BROKER_EPOCHS: ({}, b""),
     codes.GET_COLD_READS: ({}, b""),
     codes.CLEAN_QUEUES: ({}, b""),
     codes.CLEAN_TOPICS: ({}, b""),
@@ -178,6 +179,7 @@ FOLLOWER: dict[int, tuple[dict[str, str], bytes]] = {
     codes.FOLLOW: ({"group": BROKER, "replica": "2", "incarnation": "7", "epoch": "1", "first": "0", "end": "0"}, b""),
     codes.LOG_BYTES: ({}, bytes(32)),
     codes.LOG_HELD: ({}, bytes(24)),
+    codes.READ_LOG: ({"group": BROKER, "position": "0", "end": "100"}, b""),
 }
 """What replicas say to each other, on a port of their own."""
 STATE = (

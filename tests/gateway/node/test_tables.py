@@ -26,8 +26,9 @@ EXAMPLES = [
 
 
 def read(folder: Path, text: str) -> Config:
-    file = folder / "headgate.toml"
-    file.write_text(text)
+    file, admin = folder / "headgate.toml", folder / "admin"
+    admin.write_text("root:a password\n")
+    file.write_text(text.replace("/etc/headgate/admin", str(admin)))
     return load({}, {}, KNOWN, str(file))
 
 
