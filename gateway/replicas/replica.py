@@ -19,34 +19,16 @@ from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from domain.replication.message import (
-    Follow,
-    FollowAccepted,
-    FollowRefusal,
-    FollowRefused,
-    LogBytes,
-    LogHeld,
-    LogPart,
-    LogPartRefused,
-    PartRefusal,
-    ReadLog,
-)
-from domain.replication.ports import (
-    DamagedPart,
-    FollowerLog,
-    LeaderLog,
-    LeaderStore,
-    MendableLog,
-    PartRefusedError,
-)
+from domain.replication.ports import DamagedPart, FollowerLog, LeaderLog, LeaderStore, MendableLog
 from domain.replication.reads import FollowerReads
-from gateway.connection.client_connection import ClientConnection
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
+from gateway.replicas.follower_commands import FollowerCommands
 from gateway.replicas.leader_link import LeaderLink
 from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.settings import SKEW_MS
+from gateway.replicas.strength import GroupStrength
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
@@ -62,23 +44,6 @@ APPLY_AT_ONCE_BYTES: Final = 256 * 1024
 APPLYING_NS: Final = 4 * MILLISECOND_NS
 STANDS_MAX: Final = 50
 """Looks in which applying has not gone on, after which the promotion says why."""
-
-
-@final
-class _Follower:
-    """`store.replication.ports.FollowerConnection` over a client's connection."""
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self._connection = connection
-
-    def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
-        """FollowerConnection.send."""
-        self._connection.answer(event)
-
-    def close(self, reason: str) -> None:
-        """FollowerConnection.close."""
-        self._connection.driver.close()
-        log.info("the connection of a follower is ended: %s", reason)
 
 
 @final
@@ -137,10 +102,10 @@ class ReplicaLife:
         self._asking = False
         self._looking = False
         self._closed = False
-        self._connections: dict[ClientConnection, _Follower] = {}
         self._group: StoreGroup | None = None
-        self._lacking: tuple[int, ...] = ()
+        self._strength = GroupStrength()
         self._repairs = repairs or RepairCounts()
+        self._commands = FollowerCommands(self, place.group, self._repairs, self.meter.broke)
         self._sources = PartSources(dialer, clock, entropy, sign)
         self._repairing = self._repair(follower.parts)
         self._enrolment = Enrolment(place, self._facts, controllers, clock, self._enrolled)
@@ -335,7 +300,7 @@ class ReplicaLife:
             return
         if self.leading is not None:
             self.leading.group_heard(group)
-            self._tell_strength(group)
+            self._strength.heard(group)
             return
         own = group.replica(self._own)
         if own is None or own.incarnation != incarnation_text(self._follower.incarnation):
@@ -349,20 +314,6 @@ class ReplicaLife:
             self._follow(group)
         elif not group.members and not self._place.learner:
             self._ask_election(group)
-
-    def _tell_strength(self, group: StoreGroup) -> None:
-        """One line in the log whenever the replicas that lack something are others."""
-        lacking = group.lacking
-        if lacking == self._lacking:
-            return
-        self._lacking = lacking
-        if lacking:
-            log.warning(
-                "store group %s is below its full strength: not in sync are replicas %s; %s are", group.name,
-                ", ".join(map(str, lacking)), len(group.members),
-            )  # fmt: skip
-        else:
-            log.warning("store group %s is at its full strength: %s replicas are in sync", group.name, len(group.members))
 
     def _ask_election(self, group: StoreGroup) -> None:
         """The first election of a group is asked for by a replica: by that with the longest log, as far as is known."""
@@ -507,33 +458,21 @@ class ReplicaLife:
 
         self._controllers.ask(found)
 
-    # UseCase: what followers ask
+    # What other replicas ask
+
+    @property
+    def epoch(self) -> int:
+        """AskedReplica.epoch."""
+        return self._epoch
+
+    @property
+    def parts(self) -> MendableLog | None:
+        """AskedReplica.parts."""
+        return None if self._closed else (self._leader_log or self._follower).parts
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The commands of followers."""
-        return {Follow: self._followed, LogHeld: self._held, ReadLog: self._read}
-
-    def _followed(self, connection: ClientConnection, command: Follow) -> None:
-        leading = self.leading
-        if leading is None:
-            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, self._epoch))
-            return
-        follower = self._connections.get(connection)
-        if follower is None:
-            follower = self._connections[connection] = _Follower(connection)
-            connection.on_close.append(lambda: self._lost(connection))
-        leading.follow(follower, command)
-
-    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
-        follower = self._connections.get(connection)
-        if self.leading is not None and follower is not None:
-            self.leading.held(follower, command)
-
-    def _lost(self, connection: ClientConnection) -> None:
-        follower = self._connections.pop(connection, None)
-        self.meter.broke()
-        if self.leading is not None and follower is not None:
-            self.leading.lost(follower)
+        """UseCase.verbs."""
+        return self._commands.verbs()
 
     # Damage
 
@@ -548,20 +487,6 @@ class ReplicaLife:
         else:
             log.error("store group %s: %s bytes of the log at %s are damaged, and nobody has given them: %s",
                       self._place.group, size, part.begin, self._repairing.why)  # fmt: skip
-
-    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
-        parts = (self._leader_log or self._follower).parts
-        if command.group != self._place.group or self._closed:
-            reason = PartRefusal.NOT_OPEN if self._closed else PartRefusal.OTHER_GROUP
-            connection.answer(LogPartRefused(command.ticket, reason))
-            return
-        try:
-            data = parts.read_confirmed(command.position, command.end)
-        except PartRefusedError as error:
-            connection.answer(LogPartRefused(command.ticket, error.reason))
-            return
-        self._repairs.given += 1
-        connection.answer(LogPart(command.ticket, data))
 
 
 def _nobody() -> None:

@@ -1,0 +1,123 @@
+"""What other replicas ask of this one: to follow it, and parts of its log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, final
+
+from domain.command import Command
+from domain.replication.message import (
+    Follow,
+    FollowAccepted,
+    FollowRefusal,
+    FollowRefused,
+    LogBytes,
+    LogHeld,
+    LogPart,
+    LogPartRefused,
+    PartRefusal,
+    ReadLog,
+)
+from domain.replication.ports import MendableLog, PartRefusedError
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.handler import Verb
+from store.replication.leading import Leading
+from store.replication.repairing import RepairCounts
+
+log: Final = logging.getLogger("headgate.replica")
+
+
+class AskedReplica(Protocol):
+    """The replica that is asked.
+
+    leading   its leadership; None while it follows
+    epoch     newest leader epoch that it has heard of
+    parts     the parts of its log; None: it is closed
+    """
+
+    @property
+    def leading(self) -> Leading | None:
+        """See above."""
+
+    @property
+    def epoch(self) -> int:
+        """See above."""
+
+    @property
+    def parts(self) -> MendableLog | None:
+        """See above."""
+
+
+@final
+class ConnectedFollower:
+    """`store.replication.ports.FollowerConnection` over a client's connection."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    def send(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
+        """FollowerConnection.send."""
+        self._connection.answer(event)
+
+    def close(self, reason: str) -> None:
+        """FollowerConnection.close."""
+        self._connection.driver.close()
+        log.info("the connection of a follower is ended: %s", reason)
+
+
+@final
+class FollowerCommands:
+    """Carries out the commands of other replicas.
+
+    _connections   connections over which somebody has asked to follow
+    """
+
+    def __init__(self, asked: AskedReplica, group: str, repairs: RepairCounts, broke: Callable[[], None]) -> None:
+        """`group`: name of the store group; `repairs` counts parts that are given; `broke()` is called when a follower's
+        connection has ended."""
+        self._asked = asked
+        self._group = group
+        self._repairs = repairs
+        self._broke = broke
+        self._connections: dict[ClientConnection, ConnectedFollower] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """UseCase.verbs."""
+        return {Follow: self._follow, LogHeld: self._held, ReadLog: self._read}
+
+    def _follow(self, connection: ClientConnection, command: Follow) -> None:
+        leading = self._asked.leading
+        if leading is None:
+            connection.answer(FollowRefused(command.ticket, FollowRefusal.NOT_LEADING, self._asked.epoch))
+            return
+        follower = self._connections.get(connection)
+        if follower is None:
+            follower = self._connections[connection] = ConnectedFollower(connection)
+            connection.on_close.append(lambda: self._lost(connection))
+        leading.follow(follower, command)
+
+    def _held(self, connection: ClientConnection, command: LogHeld) -> None:
+        leading, follower = self._asked.leading, self._connections.get(connection)
+        if leading is not None and follower is not None:
+            leading.held(follower, command)
+
+    def _lost(self, connection: ClientConnection) -> None:
+        leading, follower = self._asked.leading, self._connections.pop(connection, None)
+        self._broke()
+        if leading is not None and follower is not None:
+            leading.lost(follower)
+
+    def _read(self, connection: ClientConnection, command: ReadLog) -> None:
+        parts = self._asked.parts
+        if parts is None or command.group != self._group:
+            reason = PartRefusal.NOT_OPEN if parts is None else PartRefusal.OTHER_GROUP
+            connection.answer(LogPartRefused(command.ticket, reason))
+            return
+        try:
+            data = parts.read_confirmed(command.position, command.end)
+        except PartRefusedError as error:
+            connection.answer(LogPartRefused(command.ticket, error.reason))
+            return
+        self._repairs.given += 1
+        connection.answer(LogPart(command.ticket, data))
