@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
-from domain import address
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message_store import MessageStore
 from domain.ports import Clock, Entropy
-from domain.store_ports import Metadata
-from domain.topic import PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.catalog.system_topics import SystemTopics
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.attempt_limit import AttemptLimit
 from gateway.usecase.consume.dead_letters import DeadLetters
@@ -43,9 +40,6 @@ from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
-
-PERM_INHERIT = 1
-"""Bit of a topic's permission: new topics inherit from it (RocketMQ: PermName.PERM_INHERIT)."""
 
 
 class Dispatcher:
@@ -122,23 +116,12 @@ class Dispatcher:
             locks,
             ReadHolding(state, self.topics, clock),
         )
-        self._topics_to_make = 0
-        self._make_topics(metadata, system_topics(cluster, broker))
+        self._system_topics = SystemTopics(metadata, clock, cluster, broker, self.topics.created_ms())
 
     @property
     def ready(self) -> bool:
         """True once the topics that clients expect to find are there."""
-        return self._topics_to_make == 0
-
-    def _make_topics(self, metadata: Metadata, topics: Iterable[Topic]) -> None:
-        for topic in topics:
-            if metadata.topic(topic.name) is None:
-                self._topics_to_make += 1
-                metadata.put_topic(replace(topic, created_ms=self.topics.created_ms()), self._made)
-
-    def _made(self, result: None | Failure) -> None:
-        if result is None:
-            self._topics_to_make -= 1
+        return self._system_topics.ready
 
     def add(self, *use_cases: UseCase) -> None:
         """Merge the verbs of more use cases. Raises ValueError when a verb is taken."""
@@ -167,18 +150,3 @@ class Dispatcher:
 
 def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
     connection.end()
-
-
-def system_topics(cluster: str, broker: str) -> list[Topic]:
-    """Topics that RocketMQ clients and tools expect: the template, and those named after cluster and broker."""
-    return [
-        Topic(address.TEMPLATE_TOPIC, 8, 8, PERM_READ_WRITE | PERM_INHERIT),
-        Topic(cluster, 16, 16, PERM_READ_WRITE | PERM_INHERIT),
-        Topic(broker, 1, 1, PERM_READ_WRITE | PERM_INHERIT),
-        Topic(f"{cluster}_REPLY_TOPIC", 1, 1, PERM_READ_WRITE),
-        Topic("SELF_TEST_TOPIC", 1, 1, PERM_READ_WRITE),
-        Topic("BenchmarkTest", 1024, 1024, PERM_READ_WRITE),
-        Topic("OFFSET_MOVED_EVENT", 1, 1, PERM_READ_WRITE),
-        Topic("RMQ_SYS_TRACE_TOPIC", 1, 1, PERM_READ_WRITE),
-        Topic(address.UNDECIDED_TOPIC, 1, 1, PERM_READ_WRITE),
-    ]

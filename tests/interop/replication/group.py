@@ -139,13 +139,13 @@ def registering_at(names: Node, file: Path) -> Path:
     return file
 
 
-def post(node: Node, topic: str, body: str) -> bool:
+def post(node: Node, topic: str, body: str, seconds: float = SEND_S) -> bool:
     """Send one message by HTTP; True when it is acknowledged."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/messages", data=body.encode(), method="POST"
     )
     try:
-        with urllib.request.urlopen(request, timeout=SEND_S) as answer:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
             return bool(answer.status == 201)
     except (urllib.error.URLError, OSError):
         return False

@@ -32,13 +32,13 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _sent(node: Node, *bodies: str) -> list[str]:
     for body in bodies:
-        assert post(node, "orders", body), body
+        assert post(node, "orders", body, 30.0), body
     return list(bodies)
 
 
 def _old(folder: Path, tree: Path, *options: str) -> Node:
     node = Node(folder, *options, verb="run")
-    node.root, node.unknown_ports = tree, frozenset({"replication"})
+    node.root, node.unknown_ports = tree, frozenset({"replication", "readers"})
     return node
 
 
