@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from domain.controller.group import StoreGroup
+from domain.controller.health import Fitness
 from domain.errors import Failure
 from domain.record import Record
 from domain.replication.ports import LeaderStore
@@ -143,7 +144,8 @@ class Checkers:
             self.durable = max(self.durable, synced)
             return
         for other in self._cluster.stores:
-            applied = 0 if other.follower is None or other.led is not None else other.follower.applied
+            follows = other.follower is not None and other.led is None and other.life is not None and not other.life.ended
+            applied = other.follower.applied if follows and other.follower is not None else 0
             if applied > len(self.confirmed):
                 raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
             if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
@@ -160,12 +162,31 @@ class Checkers:
         return leader.led is not None and leader.log(begin, begin + len(own)) != own
 
     def _is_durable(self, leader: StoreNode, node: StoreNode, synced: int) -> None:
-        """What is confirmed as durable is on the platter."""
+        """What is confirmed as durable is on the platter.
+
+        Except a filler with which that ends: a follower that connects again names the end of its last batch, is cut off there,
+        and gets the filler behind it anew.
+        """
         for name in filter(str.isdigit, node.disk.names("log")):
             content = node.disk.files[f"log/{name}"]
-            end = min(synced - int(name), len(content.data))
-            if int(name) < synced and content.synced < end:
+            end = synced - int(name)
+            tail = bytes(content.data[-batch.FILLER_BYTES :])
+            if node is not leader and end == len(content.data) and batch.is_filler(tail):
+                end -= batch.FILLER_BYTES
+            if int(name) < synced and content.synced < min(end, len(content.data)):
                 raise self.wrong(leader, f"has confirmed {synced} as durable; {node.name} has {name} up to {content.synced}")
+
+    def slow(self) -> set[int]:
+        """Ids of the replicas that a controller which leads passes over, because they were slow."""
+        leading = [each.controlling for each in self._cluster.controllers if each.controlling is not None]
+        group = self.group()
+        return {
+            replica.id
+            for each in leading
+            if each.grey is not None and each.member is not None and each.member.leads and group is not None
+            for replica in group.replicas
+            if each.grey.standing(GROUP, replica.id).fitness is Fitness.SLOW
+        }
 
     def group(self) -> StoreGroup | None:
         """The store group as a majority of the controllers has decided it: the newest that one of them has applied."""

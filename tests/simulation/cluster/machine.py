@@ -23,6 +23,7 @@ class Machine:
     boot      how often it has been started
     clock     of the present process, or of the last one
     disk      as the present process sees it, or as the last one has left it
+    sync_ms   how long a sync of it takes while nothing is wrong with it
     """
 
     def __init__(self, cluster: Cluster, name: str, host: str) -> None:
@@ -39,7 +40,8 @@ class Machine:
         )
         self.clock = ProcessClock(self.time)
         self.clock.dead = True
-        self.disk = MemoryDisk(self.clock, chance.choice((0.2, 1.0, 4.0)))
+        self.sync_ms = chance.choice((0.2, 1.0, 4.0))
+        self.disk = MemoryDisk(self.clock, self.sync_ms)
         cluster.net.add(self)
 
     @property
@@ -114,6 +116,7 @@ class Machine:
         """Nothing is wrong with this machine any more."""
         self._resume(self.clock)
         self.disk.mend()
+        self.disk.sync_ms = self.sync_ms
         if not self.running:
             self.note("started")
             self.start()

@@ -73,7 +73,7 @@ class StoreNode(Machine):
     parts      the composed node, once clients reach it
     damaged    True: its disk has lost or changed what was on its platter
     last_member  the member that it was when it was last looked at
-    flips      positions of its log at which a bit was flipped
+    flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
     altering   called with each change of the SyncStateSet that it asks for
     """
 
@@ -89,7 +89,7 @@ class StoreNode(Machine):
         self.led: LeaderStore | None = None
         self.parts: Parts | None = None
         self.altering: Callable[[AlterSet], None] = lambda change: None
-        self.flips: list[int] = []
+        self.flips: dict[int, tuple[int, int]] = {}
 
     def began(self) -> None:
         """Machine.began."""
@@ -191,7 +191,7 @@ class StoreNode(Machine):
     def wipe(self) -> None:
         """Lose everything but the name of the replica."""
         name = self.disk.read_all(identity.NAME)
-        self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
+        self.disk = MemoryDisk(self.clock, self.sync_ms)
         self.flips.clear()
         if name is not None:
             self.disk.replace(identity.NAME, name)
@@ -199,7 +199,7 @@ class StoreNode(Machine):
     def replace_disk(self) -> None:
         """An operator puts an empty disk in."""
         self.note("gets an empty disk")
-        self.disk = MemoryDisk(self.clock, self.disk.sync_ms)
+        self.disk = MemoryDisk(self.clock, self.sync_ms)
         self.damaged = False
         self.flips.clear()
 
@@ -211,18 +211,21 @@ class StoreNode(Machine):
             return False
         name, size = self.chance.choice(durable)
         at = self.chance.randrange(size)
+        data = self.disk.files[name].data
+        before = data[at]
         self.disk.flip(name, at, self.chance.randrange(8))
         self.damaged = True
-        self.flips.append(int(name[4:]) + at)
+        self.flips[int(name[4:]) + at] = before, data[at]
         self.note(f"a bit of its log at {int(name[4:]) + at} is flipped")
         return True
 
     def log(self, begin: int, end: int) -> bytes:
         """The bytes of its log from `begin` to `end`, or fewer, as its process sees them, without flipped bits."""
         found = bytearray(log_part(self.disk, begin, end))
-        for at in self.flips:
-            if begin <= at < begin + len(found):
-                found[at - begin : at - begin + 1] = self.cluster.checkers.confirmed[at : at + 1]
+        for at, (before, after) in self.flips.items():
+            if begin <= at < begin + len(found) and found[at - begin] == after:
+                confirmed = self.cluster.checkers.confirmed
+                found[at - begin] = confirmed[at] if at < len(confirmed) else before
         return bytes(found)
 
     def _heard(self, event: StoreEvent) -> None:

@@ -295,9 +295,17 @@ class Weather:
         self._cluster.after(for_ms, lambda: setattr(disk, begin, before))
 
     def slow_disk(self) -> None:
-        """Syncs take long."""
+        """Syncs take long, for each process that there is meanwhile."""
         sync_ms = self._chance.choice((20.0, 100.0, 700.0))
-        self._store_disk("slow disk", f"a sync takes {sync_ms} ms", self._chance.uniform(500, 5_000), "sync_ms", sync_ms)
+        store, for_ms = self._chance.choice(self._cluster.stores), self._chance.uniform(500, 5_000)
+        self._count("slow disk")
+        store.note(f"a sync takes {sync_ms} ms for {for_ms:.0f} ms")
+        store.disk.sync_ms = sync_ms
+
+        def end() -> None:
+            store.disk.sync_ms = store.sync_ms
+
+        self._cluster.after(for_ms, end)
 
     def full_disk(self) -> None:
         """No room for another byte."""
