@@ -127,8 +127,8 @@ class RawLog:
                     self.fresh.add(batches)
         except OSError as error:
             self.failed("a write of the log", error)
-            if self.full is not None:
-                raise ReplicaDataError(self.full.text) from error
+            if (full := self._room.failure) is not None:  # not `self.full`: compiled code takes it for the None above
+                raise ReplicaDataError(full.text) from error
 
     def _parts(self, position: int, data: bytes) -> list[_Part]:
         """The parts of bytes at `position`, all of them checked. Raises ReplicaDataError."""
