@@ -78,17 +78,19 @@ class Node:
     over   set when the node has to be stopped, and a new one started: its store leads its group no more, or is to be another's
     next   configuration of that one
     kept   listening sockets for that one, by listener: connections wait there
+    controller   the part that is a controller, which outlives this node where another one takes its place; None: there is none
     side   the parts that serve clients; while it runs
     """
 
     def __init__(
         self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None,
-        kept: dict[str, socket.socket] | None = None,
+        kept: dict[str, socket.socket] | None = None, controller: Node | None = None,
     ) -> None:  # fmt: skip
         """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself.
-        `kept`: listening sockets of the node in whose place this one is."""
+        `kept`, `controller`: listening sockets, and the part, of the node in whose place this one is."""
         self.config = self.next = config
         self.kept = kept or {}
+        self.controller = controller
         self._switch: ReplicationSwitch | None = None
         self._part = health is not None
         self.protocols = installed()
@@ -119,7 +121,7 @@ class Node:
             config = self.config = _without_controller(config)
             role = self.role = self._role()
         except BaseException:
-            await self._stop_parts()
+            await self._stop_parts(self.over.is_set())
             raise
         sockets: dict[str, socket.socket] = {}
         inherited = bool(self.kept)
@@ -147,7 +149,7 @@ class Node:
             for bound in sockets.values():
                 bound.close()
             role.abandon()
-            await self._stop_parts()
+            await self._stop_parts(self.over.is_set())
             self._clock.end()
             raise
         self._ready_ns = self._clock.monotonic_ns()
@@ -174,17 +176,36 @@ class Node:
 
     async def _start_part(self, name: str) -> None:
         """Serve the port of a role that is a part of its own, whether or not what is behind the others is there."""
-        reread = self._reread
-        node = Node(_alone(self.config, name), lambda: _alone(reread(), name), self.health)
-        node.over = self.over
-        await node.start()
+        if name == CONTROLLER:
+            node = self.controller or await self._controller()
+            self.health.beside = (node.health,)
+        else:
+            node = self._part_node(name, self.health)
+            node.over = self.over
+            await node.start()
         self._parts[name] = node
         self.ports.update(node.ports)
 
-    async def _stop_parts(self) -> None:
-        for part in self._parts.values():
-            await part.stop()
+    async def _controller(self) -> Node:
+        """Start the controller. It has a health of its own: that of this node ends with the node."""
+        node = self._part_node(CONTROLLER, Health(time.monotonic_ns))
+        await node.start()
+        self.controller = node
+        return node
+
+    def _part_node(self, name: str, health: Health) -> Node:
+        reread = self._reread
+        return Node(_alone(self.config, name), lambda: _alone(reread(), name), health)
+
+    async def _stop_parts(self, goes_on: bool = False) -> None:
+        """Stop the parts. `goes_on`: another node takes the place of this one, and the controller is for that."""
+        parts = [part for part in self._parts.values() if part is not self.controller]
         self._parts.clear()
+        if not goes_on and self.controller is not None:
+            parts.append(self.controller)
+            self.controller = None
+        for part in parts:
+            await part.stop()
 
     def _role(self) -> Role:
         """What is behind the ports. Raises ConfigError and StoreError."""
@@ -383,8 +404,11 @@ class Node:
             counters["held_off_total"] = side.throttle.held_off
         return counters
 
-    async def stop(self) -> None:
-        """Stop accepting, answer commands in flight and parked calls, close all connections, close the store."""
+    async def stop(self, goes_on: bool = False) -> None:
+        """Stop accepting, answer commands in flight and parked calls, close all connections, close the store.
+
+        `goes_on`: another node takes the place of this one: `controller` is left as it is, and belongs to that.
+        """
         self.health.phase = STOPPING
         replica = self._parts.pop(REPLICA, None)
         if self._switch is not None:
@@ -404,7 +428,7 @@ class Node:
         await self.role.settled()
         if replica is not None and isinstance(replica.role, ReplicaRole) and not self.kept:
             await replica.role.hand_over()
-        await self._stop_parts()
+        await self._stop_parts(goes_on)
         for datagrams in self._datagrams:
             datagrams.close()
         others = [pump for pump in list(pumps) if not pump.drain()]

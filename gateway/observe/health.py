@@ -25,6 +25,7 @@ class Health:
     progress   during the start: what recovery has read so far; "" before and after
     faults     kind of event -> why the store takes no writes
     waits      what a gateway waits for that has no store; "": nothing
+    beside     the same of parts of the process that have one of their own, and outlive the node: their faults count too
     """
 
     def __init__(self, monotonic_ns: Callable[[], int]) -> None:
@@ -35,6 +36,7 @@ class Health:
         self.standby = ""
         self.waits = ""
         self.faults: dict[StoreEventKind, str] = {}
+        self.beside: tuple[Health, ...] = ()
 
     def heard(self, event: StoreEvent) -> None:
         """Note an event of the store."""
@@ -48,7 +50,7 @@ class Health:
 
     def reasons(self) -> list[str]:
         """Why clients should go elsewhere, a sentence each; empty when the node serves."""
-        found = list(self.faults.values())
+        found = [text for each in (self, *self.beside) for text in each.faults.values()]
         if self.waits:
             found.append(self.waits)
         if self.phase == STARTING and self.standby:

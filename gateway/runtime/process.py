@@ -46,8 +46,10 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
 
 
 def _node(config: Config, reread: Callable[[], Config], before: Node | None) -> Node:
-    """The first node, or the one in the place of another, with the listening sockets that it keeps."""
-    return Node(config, reread) if before is None else Node(before.next, reread, kept=before.kept)
+    """The first node, or the one in the place of another, with the listening sockets that it keeps and its controller."""
+    if before is None:
+        return Node(config, reread)
+    return Node(before.next, reread, kept=before.kept, controller=before.controller)
 
 
 async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:
@@ -59,20 +61,24 @@ async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEven
     if under_way():
         loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
     node: Node | None = None
-    while not wanted.is_set():
-        before, node = node, make(node)
-        if before is not None:
-            del before
-            collect_all()
-        if await _started(node, wanted):
-            loop.add_signal_handler(signal.SIGHUP, node.reload.now)
-            announce(node, compiled)
-            await _first(wanted, node.over)
-            await node.stop()
-            loop.add_signal_handler(signal.SIGHUP, _unneeded)
-        elif not wanted.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(wanted.wait(), REST_S)
+    try:
+        while not wanted.is_set():
+            before, node = node, make(node)
+            if before is not None:
+                del before
+                collect_all()
+            if await _started(node, wanted):
+                loop.add_signal_handler(signal.SIGHUP, node.reload.now)
+                announce(node, compiled)
+                await _first(wanted, node.over)
+                await node.stop(goes_on=not wanted.is_set())
+                loop.add_signal_handler(signal.SIGHUP, _unneeded)
+            elif not wanted.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(wanted.wait(), REST_S)
+    finally:
+        if node is not None and node.controller is not None:
+            await node.controller.stop()
     return 0
 
 
