@@ -23,7 +23,7 @@ from store.client_appends import ClientAppends, Outbox
 from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, check_policy_of
 from store.delay.recall import TimerRecall
-from store.delay.wheel import Wheel
+from store.delay.wheel import MEND_MS, Wheel
 from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
 from store.full import probe
@@ -216,6 +216,7 @@ class StoreOpening:
         if leads:
             commit.lead()
             wheel.inherit(commit.written, config.clock_skew_ms)
+            wheel.mend_ms = MEND_MS
             ledger.inherited_delay_ms = config.clock_skew_ms
             commit.roll()  # what an epoch writes begins with a file, which tells where its era begins
         retention = Retention(

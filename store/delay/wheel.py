@@ -44,6 +44,8 @@ _RECHECK_MS: Final = 1_000
 _PAUSE_MS: Final = 100
 """Pause before the next attempt when a delivery was refused, or an accepted timer is not yet durable."""
 _ALL_LOADED: Final = 1 << 62
+MEND_MS: Final = 600_000
+"""How long a leader of several replicas holds timers back behind one that is damaged: another replica has its bytes."""
 _SLICE_PAUSE_MS: Final = 1
 """Pause between two slices of a bucket that is being loaded."""
 _POSITION_BITS: Final = 64
@@ -60,6 +62,7 @@ class Wheel:
     levels              the delay levels and their progress
     paused              True between `pause` and `resume`: pending messages are being copied
     parked, delivered   messages parked and delivered since the start
+    mend_ms             how long delivery waits for a damaged record to be whole again; 0: nobody mends it
     change_with         the state change that goes with the delivery of a delayed or half message (Timers.accompany)
     _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
     _buckets, _known    heap and set of the buckets with timers that are not open yet
@@ -68,6 +71,7 @@ class Wheel:
     _accepted           position -> due ms of timers that are not durable yet
     _reload_due         True when memory is ahead of the stored progress: `_reload` before the next delivery
     _late               the changes of the last delivery that was answered FLUSH_TIMEOUT: stored, but perhaps not in effect yet
+    _damaged            position of a due message that is damaged -> since when it is waited for, monotonic nanoseconds
     _load               the bucket that is being loaded, None when none is
     _busy               True while a delivery is being written, while paused, and after `stop`
     """
@@ -105,6 +109,8 @@ class Wheel:
         self._inherited_below = self._inherited_delay_ms = 0
         self._reload_due = False
         self._late: Sequence[StateChange] = ()
+        self.mend_ms = 0
+        self._damaged: dict[int, int] = {}
         self._events = events
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -239,6 +245,7 @@ class Wheel:
         self._busy = False
         self.recalled.removal_written(not isinstance(result, Failure))
         if not isinstance(result, Failure):
+            self._late = []  # what was stored before this one is in effect, too
             self.delivered += len(result)
             _drop_buckets(self._index, self._kept_ms, self.last_delivered[0])
             self._kept_ms = self.last_delivered[0]
@@ -360,15 +367,24 @@ class Wheel:
         return messages, changes
 
     def _records(self, rows: Sequence[Row]) -> list[bytes]:
-        """The records of due messages. A damaged one is told and left out: it would hold back all others. Raises OSError."""
+        """The records of due messages. Raises OSError; StoreError for a damaged one that another replica may give.
+
+        Any other damaged one is told and left out: it would hold back all that follow.
+        """
         try:
-            return self._reader.fetch(rows)
+            found = self._reader.fetch(rows)
         except StoreError:
-            found: list[bytes] = []
+            found = []
+        else:
+            self._damaged.clear()
+            return found
         for row in rows:
             try:
                 found += self._reader.fetch((row,))
             except StoreError as error:
+                now = self._clock.monotonic_ns()
+                if now - self._damaged.setdefault(row[0], now) < self.mend_ms * 1_000_000:
+                    raise
                 cause = f"the delayed message at {row[0]} of the log is damaged and is not delivered: {error}"
                 self._events.tell(
                     StoreEventKind.DAMAGED, error.file, cause, "run `headgate check` on the data directory", error

@@ -71,6 +71,27 @@ def test_a_refused_delivery_does_not_repeat_one_that_is_stored_and_not_durable_y
     assert driver.bodies("t") == [b"first", b"second"]
 
 
+def test_a_refused_delivery_after_a_late_one_and_one_in_time_is_tried_again() -> None:
+    """The progress of the late delivery is not what is stored any more, because the next one has moved it."""
+    driver = Driver(StoreConfig(flush_timeout_ms=200, pending_bytes_max=2_000))
+    driver.topic("t")
+    now = driver.clock.wall_ms()
+    dues = {b"late": 100, b"in time": 2_000, b"refused": 4_000, b"after it": 5_000}
+    driver.store.log.append([timer(body, now + due) for body, due in dues.items()], None)
+    driver.clock.run_for(50)
+    driver.disk.hold_syncs = True
+    driver.clock.run_for(900)
+    driver.disk.release()
+    driver.clock.run_for(2_000)
+    assert driver.bodies("t") == [b"late", b"in time"]
+    driver.disk.hold_syncs = True
+    driver.store.log.append([Message("t", bytes(2_000), b"", queue_id=1)], None)
+    driver.clock.run_for(1_500)
+    driver.disk.release()
+    driver.clock.run_for(5_000)
+    assert driver.bodies("t") == list(dues)
+
+
 def test_a_delay_level_counts_from_the_store_time_of_its_own_message() -> None:
     driver = Driver()
     driver.topic("t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from tests.store.clock import VirtualClock, VirtualTimer
@@ -64,7 +65,7 @@ class ProcessClock:
         self._time = time
         self.dead = False
         self.paused = False
-        self._held: list[HeldTimer] = []
+        self._held: deque[HeldTimer] = deque()
 
     def monotonic_ns(self) -> int:
         """Clock.monotonic_ns."""
@@ -88,9 +89,13 @@ class ProcessClock:
     def _run(self, held: HeldTimer) -> None:
         if self.dead:
             return
-        if self.paused:
-            self._held.append(held)
-        elif held.callback is not None:
+        if self.paused or self._held:
+            self._held.append(held)  # behind what waits already: a process meets what has happened in its order
+        else:
+            self._call(held)
+
+    def _call(self, held: HeldTimer) -> None:
+        if held.callback is not None:
             callback, held.callback = held.callback, None
             RUNNING[0] = self._time.name
             callback()
@@ -98,6 +103,13 @@ class ProcessClock:
     def resume(self) -> None:
         """The process runs again."""
         self.paused = False
-        held, self._held = self._held, []
-        for each in held:
-            self._time.true.call_soon(lambda one=each: self._run(one))  # type: ignore[misc]
+        if self._held:
+            self._time.true.call_soon(self._catch_up)
+
+    def _catch_up(self) -> None:
+        """Run the next callback of those that have waited, each in a turn of its own."""
+        if self.dead or self.paused or not self._held:
+            return
+        self._call(self._held.popleft())
+        if self._held:
+            self._time.true.call_soon(self._catch_up)

@@ -27,6 +27,8 @@ class ControllerNode(Machine):
     controlling   what it answers; None: it is down
     """
 
+    _passed_over = 0
+
     controlling: Controlling | None = None
     links: ControllerLinks
 
@@ -49,6 +51,13 @@ class ControllerNode(Machine):
         except StoreError as error:
             self.end(f"the controller does not start: {error}")
 
+    @property
+    def passed_over(self) -> int:
+        """How often it has decided that a replica is slow: followers that are not waited for, and leaders that lead no more."""
+        grey = None if self.controlling is None else self.controlling.grey
+        return self._passed_over + (0 if grey is None else grey.passed_over + grey.moves)
+
     def gone(self) -> None:
         """Machine.gone."""
+        self._passed_over = self.passed_over
         self.controlling = None

@@ -33,16 +33,18 @@ class Shape(NamedTuple):
     stores     replicas
     gateways   gateways
     power      machines lose their power, too
+    slow       one replica is slow for so long that it is passed over
     """
 
     stores: int
     gateways: int
     power: bool
+    slow: bool
 
 
 def shape_of(seed: int) -> Shape:
     """The shape of a run."""
-    return Shape(STORES[seed % 10], 1 + seed % 2, seed % 3 == 0)
+    return Shape(STORES[seed % 10], 1 + seed % 2, seed % 3 == 0, seed % 10 == 6)
 
 
 @final
@@ -58,7 +60,7 @@ class Scene:
         shape = shape_of(seed)
         self.shape = shape
         self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS)
-        self.weather = Weather(self.cluster, shape.power)
+        self.weather = Weather(self.cluster, shape.power, shape.slow)
         self.load: Load
 
     def run(self) -> Scene:
@@ -132,6 +134,8 @@ class Scene:
                 position, end = self.position(name, topic, queue), self.end(topic, queue)
                 if position != end:
                     return f"group {name}, which has settled {position} of {end} in {topic}/{queue}"
+        if cluster.checkers.slow():
+            return f"replicas to be fit again: {sorted(cluster.checkers.slow())}"
         unheard = load.unheard()
         if unheard:
             return f"messages that the session lacks: {sorted(unheard)}"

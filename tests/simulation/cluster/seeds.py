@@ -39,6 +39,7 @@ def main(words: list[str]) -> int:
         print(
             f"seed {seed}: {scene.shape.stores} stores, {cluster.checkers.serving} leaderships, "
             f"{len(cluster.ledger.acknowledged)} messages acknowledged, {sum(scene.weather.counts.values())} faults, "
+            f"{sum(each.passed_over for each in cluster.controllers)} passed over, "
             f"{cluster.clock.monotonic_ns() / 1e9:.0f} s virtual, {time.process_time() - begin_s:.2f} s CPU",
             flush=True,
         )

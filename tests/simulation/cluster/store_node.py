@@ -26,6 +26,7 @@ from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
+from gateway.replicas.settings import SKEW_MS
 from store.config import StoreConfig
 from store.replica.damaged import damaged_replica
 from store.replica.follower import Follower, open_follower
@@ -49,7 +50,7 @@ GROUP = "broker-a"
 CONFIG = StoreConfig(
     segment_bytes=64_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_check_ms=1 << 40, cache_bytes=1 << 16,
     scrub_days=0, flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED, free_ratio_min=0.0,
-    pressure_ratio=0.0,
+    pressure_ratio=0.0, clock_skew_ms=SKEW_MS, transaction_check_ms=3_000, transaction_checks_max=1_000,
 )  # fmt: skip
 
 
@@ -75,9 +76,11 @@ class StoreNode(Machine):
     last_member  the member that it was when it was last looked at
     flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
     altering   called with each change of the SyncStateSet that it asks for
+    slow_until_ns  until when its disk is slow
     """
 
     damaged = False
+    slow_until_ns = 0
     last_member = (0, "")
 
     def __init__(self, cluster: Cluster, number: int, host: str) -> None:

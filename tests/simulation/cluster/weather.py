@@ -15,23 +15,28 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.store_node import StoreNode
 
 PAUSE_MS_MAX: Final = 6_000
+SLOW_MS: Final = 15_000
+"""How long a disk is slow that the controllers are to notice: they take some eight seconds for it."""
 
 
 class Weather:
     """The faults of a run.
 
     power     machines lose their power
+    slow      the disk of one replica is slow for so long that it is passed over
     storming  True once faults have begun
     counts    fault -> how often it has been
     """
 
-    def __init__(self, cluster: Cluster, power: bool) -> None:
+    def __init__(self, cluster: Cluster, power: bool, slow: bool) -> None:
         self._cluster = cluster
         self._chance: random.Random = cluster.chance
         self.power = power
         self.counts: dict[str, int] = {}
         self.storming = False
         self._over = False
+        self.slow = slow
+        self._spared: StoreNode | None = None
         self._faults: list[tuple[int, Callable[[], None]]] = [
             (6, self.kill), (3, self.kill_two), (4, self.pause), (3, self.reset), (3, self.isolate), (2, self.halves),
             (2, self.one_way), (1, self.bridge), (1, self.ring), (2, self.slow_network), (2, self.slow_disk),
@@ -45,12 +50,15 @@ class Weather:
         """Let it storm, until `clear`."""
         self._cluster.net.unsteady = 0.02
         self.storming = True
+        if self.slow:
+            self.slow_for_long()
         self._next()
 
     def _next(self) -> None:
         if self._over:
             return
-        self._cluster.after(self._chance.uniform(50, 2_000), self._next)
+        calm = self._spared is not None  # who is slow is found out by comparison with others that are well
+        self._cluster.after(self._chance.uniform(2_000, 8_000) if calm else self._chance.uniform(50, 2_000), self._next)
         self._chance.choices([each for _, each in self._faults], [weight for weight, _ in self._faults])[0]()
 
     def clear(self) -> None:
@@ -74,9 +82,10 @@ class Weather:
         """A machine: mostly one of the stores, and often the leader."""
         cluster, lot = self._cluster, self._chance.random()
         leader = cluster.leader()
-        if leader is not None and lot < 0.35:
+        if leader is not None and leader is not self._spared and lot < 0.35:
             return leader
-        return self._chance.choice(cluster.stores if lot < 0.7 else cluster.machines)
+        found = self._chance.choice(cluster.stores if lot < 0.7 else cluster.machines)
+        return self._chance.choice(cluster.controllers) if found is self._spared else found
 
     def _again(self, machine: Machine, after_ms: float) -> None:
         def again() -> None:
@@ -128,7 +137,10 @@ class Weather:
         """A replica that does not lead loses all of its log, and comes back under its old name."""
         cluster = self._cluster
         group = cluster.checkers.group()
-        stores = [each for each in cluster.stores if each.store is None and each.life is not None and each.life.own]
+        stores = [
+            each for each in cluster.stores
+            if each is not self._spared and each.store is None and each.life is not None and each.life.own
+        ]  # fmt: skip
         if group is None or not group.leader or not stores:
             return
         members = {(each.id, each.incarnation) for each in group.members}
@@ -158,7 +170,7 @@ class Weather:
             self._count("flip")
 
     def _kill_one(self, store: StoreNode) -> None:
-        if store.running and not self._over:
+        if store.running and not self._over and store is not self._spared:
             store.end("killed")
             self._again(store, self._chance.uniform(500, 4_000))
 
@@ -296,14 +308,32 @@ class Weather:
 
     def slow_disk(self) -> None:
         """Syncs take long, for each process that there is meanwhile."""
-        sync_ms = self._chance.choice((20.0, 100.0, 700.0))
-        store, for_ms = self._chance.choice(self._cluster.stores), self._chance.uniform(500, 5_000)
+        self._slow_disk(
+            self._chance.choice(self._cluster.stores),
+            self._chance.choice((20.0, 100.0, 700.0)),
+            self._chance.uniform(500, 5_000),
+        )
+
+    def slow_for_long(self) -> None:
+        """Syncs of one replica take long until the controllers have noticed it; its process lives on meanwhile."""
+        store = self._chance.choice(self._cluster.stores)
+        self._spared = store
+        self._slow_disk(store, self._chance.choice((100.0, 700.0)), SLOW_MS)
+
+        def end() -> None:
+            self._spared = None
+
+        self._cluster.after(SLOW_MS, end)
+
+    def _slow_disk(self, store: StoreNode, sync_ms: float, for_ms: float) -> None:
         self._count("slow disk")
         store.note(f"a sync takes {sync_ms} ms for {for_ms:.0f} ms")
         store.disk.sync_ms = sync_ms
+        until_ns = store.slow_until_ns = max(store.slow_until_ns, self._cluster.clock.monotonic_ns() + int(for_ms * 1e6))
 
         def end() -> None:
-            store.disk.sync_ms = store.sync_ms
+            if store.slow_until_ns == until_ns:
+                store.disk.sync_ms = store.sync_ms
 
         self._cluster.after(for_ms, end)
 

@@ -1,0 +1,48 @@
+"""A timer whose record is damaged at the leader: the other replicas have its bytes, so it waits, and is not left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.message import Message
+from domain.topic import Durability
+from store.delay.wheel import MEND_MS
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+from tests.store.replica.pair import Leading, opened
+
+
+class Damaged:
+    """A leader of which a timer's record is damaged; two more timers are due behind it."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.disk = MemoryDisk(self.clock)
+        self.driver = Leading(opened(self.disk, self.clock), self.disk, self.clock, 1).alone().driver
+        self.driver.topic("t", Durability.FLUSHED)
+        now = self.clock.wall_ms()
+        for body, after_ms in ((b"damaged", 1_000), (b"next", 1_200), (b"last", 3_000)):
+            self.driver.append([Message("t", body, b"TIMER_DELIVER_MS\x01%d\x02" % (now + after_ms), queue_id=0)])
+        self._name = next(name for name, content in self.disk.files.items() if b"damaged" in content.data)
+        self._at = bytes(self.disk.files[self._name].data).index(b"damaged")
+        self.flip()
+
+    def flip(self) -> None:
+        """Damage it, or make it whole again."""
+        self.disk.flip(self._name, self._at)
+
+
+def test_it_is_delivered_when_it_is_whole_again_and_before_those_behind_it() -> None:
+    case = Damaged()
+    case.clock.run_for(5_000)
+    assert case.driver.bodies("t") == []
+    case.flip()
+    case.clock.run_for(2_000)
+    assert case.driver.bodies("t") == [b"damaged", b"next", b"last"]
+
+
+@pytest.mark.parametrize("share", [0.9, 1.1])
+def test_it_does_not_hold_back_the_others_for_ever(share: float) -> None:
+    case = Damaged()
+    case.clock.run_for(share * MEND_MS)
+    assert case.driver.bodies("t") == ([] if share < 1 else [b"next", b"last"])
