@@ -20,7 +20,7 @@ from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.collector import Collector
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.memory import hot_bytes
+from gateway.runtime.machine import hot_bytes
 
 CONNECTIONS_MAX = 1_000_000
 T = TypeVar("T")

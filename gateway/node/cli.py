@@ -122,7 +122,7 @@ def show(read: Callable[[], Config]) -> None:
     """Print what would be in force, and where each value is from."""
     from gateway.node.composition import known
     from gateway.node.reference import defaults
-    from gateway.runtime.memory import hot_bytes
+    from gateway.runtime.machine import hot_bytes
 
     found = read()
     rows = [*found.rows(), *defaults(found, known(), hot_bytes())]

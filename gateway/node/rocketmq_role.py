@@ -52,7 +52,7 @@ from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.settings import RocketmqSettings
 from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.memory import hot_bytes
+from gateway.runtime.machine import hot_bytes
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.runtime.outgoing.relay_sockets import RelaySockets

@@ -24,7 +24,7 @@ from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.memory import hot_bytes
+from gateway.runtime.machine import hot_bytes
 from gateway.runtime.outgoing.registration import NodeRegistration
 
 SETTLE_NS: Final = 10 * SECOND_NS

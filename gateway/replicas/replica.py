@@ -34,6 +34,7 @@ from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
 from store.replication.following import Following
 from store.replication.leading import Leading, member_of
+from store.replication.pace import UNKNOWN
 from store.replication.repairing import RepairCounts, Repairing
 
 log: Final = logging.getLogger("headgate.replica")
@@ -65,10 +66,11 @@ class ReplicaLife:
     def __init__(
         self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
-        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS,
+        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS, busy_ns: Callable[[], int] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
         """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
-        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be."""
+        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be; `busy_ns`: as in
+        store.replication.pace."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
         self.meter = ReplicaMeter(clock, skew_ms)
@@ -88,6 +90,7 @@ class ReplicaLife:
         self._dialer = dialer
         self._sign = sign
         self._clock = clock
+        self._busy_ns = busy_ns
         self._entropy = entropy
         self._elected = elected
         self._over = over
@@ -425,7 +428,7 @@ class ReplicaLife:
         self.meter.other_log()
         self._epoch = group.leader_epoch
         self._promoting = None
-        leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end)
+        leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end, self._busy_ns)
         log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
         leading.start()
         self._repairing = self._repair(led.parts)

@@ -17,6 +17,7 @@ import struct
 import zlib
 from typing import Final, final
 
+from domain.octets import uint16, uint32, uint64
 from domain.record import MAGIC_BLANK
 
 HEADER_BYTES: Final = 72
@@ -185,6 +186,25 @@ def holds(data: bytes, found: Header) -> bool:
         return zlib.crc32(memoryview(data)[12:]) == found.crc
     own = zlib.crc32(memoryview(data)[12 : HEADER_BYTES - 4])
     return zlib.crc32(memoryview(data)[HEADER_BYTES:], own) == found.crc
+
+
+def whole_bytes(data: bytes, position: int) -> int:
+    """How many of these bytes, read from `position` of the log, are whole batches of version 2, one behind the other, and the
+    filler that ends them. 0: there is none, or what is there is not so simple.
+
+    CRCs are not computed: a wrong size ends the chain, since no batch with its own position begins there.
+    """
+    at = 0
+    last = len(data) - HEADER_BYTES
+    while at <= last:
+        front = uint32(data, at) == HEADER_BYTES and uint32(data, at + 4) == MAGIC_BATCH
+        if not front or uint64(data, at + 16) != position + at or uint16(data, at + 42) != RECORDS:
+            break
+        end = at + HEADER_BYTES + uint32(data, at + 12)
+        if end > len(data):
+            return at
+        at = end
+    return at + FILLER_BYTES if data[at : at + FILLER_BYTES] == FILLER else at
 
 
 def blank(data: bytes) -> int:

@@ -95,6 +95,9 @@ class StoredLeaderLog:
         if segment is None:
             raise StoreError(f"the log does not have {position}: it begins at {self.first}", FOLDER)
         data = segment.file.read(position - segment.base, min(max(size, batch.HEADER_BYTES), segment.end - position))
+        whole = 0 if proven else batch.whole_bytes(data, position)
+        if whole:
+            return data if whole == len(data) else data[:whole]
         at = 0
         while at < len(data):
             front = data[at : at + batch.HEADER_BYTES]

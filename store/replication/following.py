@@ -9,8 +9,8 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import ERAS_MAX, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import FollowerLog, ReplicaDataError
-from store.replication.leading import WINDOW_BYTES
 from store.replication.ports import LeaderConnection
+from store.replication.progress import WINDOW_BYTES
 
 LOOK_NS: Final = 250 * MILLISECOND_NS
 UNTOLD_BYTES: Final = 2 * 1024 * 1024

@@ -18,22 +18,16 @@ from domain.replication.ports import LeaderLog
 from store.replication.ack_times import AckTimes
 from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
+from store.replication.pace import UNKNOWN, Pace
 from store.replication.ports import FollowerConnection, SetKeeper
-from store.replication.progress import ReplicaProgress
+from store.replication.progress import WINDOW_BYTES, ReplicaProgress
 
-WINDOW_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that a follower was sent and has not written, at most."""
 PART_BYTES: Final = 1024 * 1024
 """Bytes of one LogBytes, unless a single batch is larger."""
 DISK_PART_BYTES: Final = 256 * 1024
 """The same, of what is read from the disk for a follower that is behind: that takes the leader less than a millisecond."""
-HASTE: Final = 4
-"""At such a pace, parts from the disk are twice as large: turns of the loop are too few for the small ones."""
-BEHIND_NS: Final = 1 * MILLISECOND_NS
-"""Pause between two parts from the disk, at least."""
-PACE: Final = 16
-"""The pause is so many times what the part before it took, for each follower that is behind: with what the socket takes, all of
-them cost less than a tenth of the leader's time. It becomes shorter where they would never catch up with what is written."""
+REST_NS: Final = 4 * MILLISECOND_NS
+"""Pause after what was read from the disk, at least: a turn of the loop costs about as much as the copies of a small part."""
 CONFIRMED_NS: Final = 4 * MILLISECOND_NS
 """Time after which followers are told what is confirmed, if no part of the log has told it: they apply it."""
 NEAR_BYTES: Final = 1024 * 1024
@@ -68,10 +62,11 @@ class Leading:
     """
 
     def __init__(
-        self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None]
-    ) -> None:
+        self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None],
+        busy_ns: Callable[[], int] = lambda: UNKNOWN,
+    ) -> None:  # fmt: skip
         """`group` as it was when this replica was elected in the epoch of `log`. `step_down(reason)` is called once, when it
-        leads no more; nothing is confirmed from then on."""
+        leads no more; nothing is confirmed from then on. `busy_ns`: how long this process was busy, as in Pace."""
         self.written = 0
         self.synced = 0
         self.slow: frozenset[int] = frozenset()
@@ -88,8 +83,7 @@ class Leading:
         self._marked = False
         self._pauses: dict[int, Timer] = {}
         self._word: Timer | None = None
-        self._pace = PACE
-        self._looked: dict[int, int] = {self._own.id: log.written}
+        self._pace = Pace(self._begun_ns, log.written, busy_ns)
         self._timer: Timer | None = None
 
     @property
@@ -241,49 +235,49 @@ class Leading:
                 self._send(follower)
 
     def _send(self, follower: ReplicaProgress) -> None:
-        """Send the next part, or soon the confirmed position when that is all there is."""
-        connection, log = follower.connection, self._log
-        if connection is None or self._ended:
+        """Send what may be sent now, or soon the confirmed position when it has all that there is."""
+        log = self._log
+        if follower.connection is None or self._ended:
             return
         if follower.sent >= log.written:
             if follower.confirmed < self.written and self._word is None:
                 self._word = self._clock.call_at(self._clock.monotonic_ns() + CONFIRMED_NS, self._tell)
             return
-        if follower.sent - follower.written >= WINDOW_BYTES:
-            return
-        behind = follower.sent < log.recent
-        began = self._clock.monotonic_ns()
-        size = PART_BYTES if not behind else DISK_PART_BYTES if self._pace > HASTE else 2 * DISK_PART_BYTES
-        try:
-            data = log.read(follower.sent, size, follower.sent < follower.proven)
-        except (StoreError, OSError) as error:
-            follower.lost(self._clock.monotonic_ns())
-            connection.close(f"the leader cannot read its log: {error}")
-            return
-        self._part(follower, connection, data)
-        if follower.sent < log.written:
+        while follower.sent < log.written and follower.sent - follower.written < WINDOW_BYTES:
             now = self._clock.monotonic_ns()
-            pause_ns = max(BEHIND_NS, (now - began) * self._pace * self._behind()) if behind else 0
-            self._pauses[follower.id] = self._clock.call_at(now + pause_ns, lambda: self._go_on(follower))
+            behind = follower.sent < log.recent
+            if behind and follower.due_ns > now:
+                self._pause(follower, max(follower.due_ns, now + REST_NS))
+                return
+            data = self._read(follower, DISK_PART_BYTES if behind else PART_BYTES)
+            if not data or follower.connection is None:
+                return
+            self._part(follower, follower.connection, data)
+            if behind:
+                done = self._clock.monotonic_ns()
+                self._pace.sent(follower, len(data), done - now, done)
+            elif follower.sent < log.written:
+                self._pause(follower, now)
+                return
 
-    def _behind(self) -> int:
-        """How many followers are read for from the disk, at least 1."""
+    def _read(self, follower: ReplicaProgress, size: int) -> bytes:
+        """The next part for a follower; b"" when its connection has ended, because there is none to be had."""
+        try:
+            return self._log.read(follower.sent, size, follower.sent < follower.proven)
+        except (StoreError, OSError) as error:
+            connection = follower.connection
+            follower.lost(self._clock.monotonic_ns())
+            if connection is not None:
+                connection.close(f"the leader cannot read its log: {error}")
+            return b""
+
+    def _pause(self, follower: ReplicaProgress, until_ns: int) -> None:
+        self._pauses[follower.id] = self._clock.call_at(until_ns, lambda: self._go_on(follower))
+
+    def _set_pace(self, now_ns: int) -> None:
         recent = self._log.recent
-        return max(1, sum(each.connection is not None and each.sent < recent for each in self.followers.values()))
-
-    def _set_pace(self) -> None:
-        """Followers that are behind have to get half as much again as is written meanwhile."""
-        log, looked = self._log, self._looked
-        behind = [each for each in self.followers.values() if each.connection is not None and each.sent < log.recent]
-        gained = [each.sent - looked[each.id] for each in behind if each.id in looked]
-        written = log.written - looked[self._own.id]
-        if not behind:
-            self._pace = PACE
-        elif gained and 2 * min(gained) < 3 * written:
-            self._pace = max(1, self._pace // 2)
-        elif gained and min(gained) > 2 * written:
-            self._pace = min(PACE, self._pace + 1)
-        self._looked = {self._own.id: log.written, **{each.id: each.sent for each in behind}}
+        behind = [each for each in self.followers.values() if each.connection is not None and each.sent < recent]
+        self._pace.look(now_ns, self._log.written, behind)
 
     def _tell(self) -> None:
         """Tell what is confirmed to who does not know it."""
@@ -315,7 +309,7 @@ class Leading:
                 follower.forgive(now)
             self._begun_ns = now
         self._ticked_ns = now
-        self._set_pace()
+        self._set_pace(now)
         for follower in self.followers.values():
             if follower.connection is not None and now - follower.sent_ns >= SIGN_NS:
                 self._part(follower, follower.connection, b"")

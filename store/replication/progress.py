@@ -7,6 +7,10 @@ from typing import Final, final
 from domain.limits import MILLISECOND_NS
 from store.replication.ports import FollowerConnection
 
+WINDOW_BYTES: Final = 8 * 1024 * 1024
+"""Bytes that a follower was sent and has not written, at most."""
+RATE_BEGIN: Final = 16 * 1024 * 1024
+"""Bytes a second that a follower that has connected is sent from the leader's disk, until its pace is set."""
 AWAY_NS: Final = 1_000 * MILLISECOND_NS
 """Time without a connection after which a follower may begin to catch up without being taken for stuck."""
 
@@ -28,11 +32,13 @@ class ReplicaProgress:
     confirmed    confirmed position that it was last sent
     proven       position from which on only the follower computes the checksums of what it is sent
     serves       `host:port` at which it serves readers; "": nowhere
+    rate         bytes a second that it may be sent from the leader's disk
+    due_ns       when it may be sent the next part from there; monotonic
     """
 
     __slots__ = (
-        "confirmed", "connection", "id", "incarnation", "lost_ns", "moved_ns", "proven", "sent", "sent_ns", "serves", "synced",
-        "written",
+        "confirmed", "connection", "due_ns", "id", "incarnation", "lost_ns", "moved_ns", "proven", "rate", "sent", "sent_ns",
+        "serves", "synced", "written",
     )  # fmt: skip
 
     def __init__(self, replica: int, incarnation: int, now_ns: int) -> None:
@@ -48,6 +54,8 @@ class ReplicaProgress:
         self.confirmed = -1
         self.proven = 0
         self.serves = ""
+        self.rate = RATE_BEGIN
+        self.due_ns = now_ns
 
     def connected(self, connection: FollowerConnection, position: int, now_ns: int, proven: int) -> None:
         """It follows from `position` on: what it has before is the leader's log. Up to `proven` the checksums are computed here

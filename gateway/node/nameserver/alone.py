@@ -32,7 +32,7 @@ from gateway.observe.counters import CounterRegistry
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.memory import hot_bytes
+from gateway.runtime.machine import hot_bytes
 from gateway.usecase.handler import UseCase, Verb
 from protocols.setting import Setting
 

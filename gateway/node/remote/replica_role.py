@@ -51,7 +51,7 @@ from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.broker_request import Sign
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.memory import hot_bytes
+from gateway.runtime.machine import busy_ns, hot_bytes
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.usecase.follower.reading import FollowerReading
@@ -208,7 +208,7 @@ class ReplicaRole(AloneRole):
         replica = self.replica = ReplicaLife(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
             lambda store: None if elected.done() else elected.set_result(store), over,
-            self.repairs, self._settings.clock_skew_max_ms,
+            self.repairs, self._settings.clock_skew_max_ms, busy_ns,
         )  # fmt: skip
         _load_ahead()
         replica.standby = self._stands_by

@@ -87,3 +87,33 @@ def test_a_gap_tells_where_the_log_goes_on_and_how_many_records_were_lost_at_mos
     assert (found.is_gap, found.size, found.count) == (True, size, min(count, (1 << 32) - 1))
     assert batch.holds(data, found)
     assert not found.flushed
+
+
+@given(st.lists(PARTS, max_size=5), st.booleans(), st.data())
+def test_what_is_whole_ends_where_the_last_whole_batch_does(
+    all_parts: list[list[bytes]], filled: bool, pick: st.DataObject
+) -> None:
+    begin = pick.draw(POSITIONS)
+    ends, data = [0], b""
+    for parts in all_parts:
+        data += batch.encode(parts, begin + len(data), 5, 0, WRITER, 0)
+        ends.append(len(data))
+    if filled:
+        data += batch.FILLER
+        ends.append(len(data))
+    part = data[: pick.draw(st.integers(0, len(data)))]
+    assert batch.whole_bytes(part, begin) == max(end for end in ends if end <= len(part))
+
+
+def test_what_is_whole_ends_before_what_is_no_batch_of_records() -> None:
+    whole = batch.encode([b"a record"], 100, 5, 0, WRITER, 0)
+    behind = 100 + len(whole)
+    for other in (
+        batch.gap(500, behind, 5, 1, WRITER),
+        batch.encode([b"elsewhere"], behind + 1, 5, 0, WRITER, 0),
+        bytes(200),
+    ):
+        assert batch.whole_bytes(whole + other, 100) == len(whole)
+        assert batch.whole_bytes(other, behind) == 0
+    old = files()["log/" + "0" * 20]
+    assert batch.whole_bytes(old, 0) == 0

@@ -1,0 +1,29 @@
+"""The machine: its memory, and how long it was busy with the event loop."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+HOT_SHARE: Final = 0.4
+"""Share of the memory up to which the newest part of the log counts as cached (RocketMQ's accessMessageInMemoryMaxRatio)."""
+
+SCHEDSTAT: Final = Path("/proc/thread-self/schedstat")
+"""Linux: nanoseconds in which this thread ran, nanoseconds in which it waited for a processor, time slices."""
+
+
+def hot_bytes() -> int:
+    """HOT_SHARE of the machine's memory."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * HOT_SHARE)
+
+
+def busy_ns() -> int:
+    """Nanoseconds in which the calling thread has run or waited for a processor, since it began; not those in which it waited
+    for anything else. Where waiting for a processor is not counted: in which it has run."""
+    try:
+        ran, waited, _ = SCHEDSTAT.read_bytes().split()
+        return int(ran) + int(waited)
+    except (OSError, ValueError):
+        return time.thread_time_ns()
