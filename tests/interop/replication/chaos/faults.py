@@ -22,8 +22,10 @@ class Faults:
     told   what was done, a line each with its second: the timeline of the run
     """
 
-    def __init__(self, group: ChaosGroup, seed: int) -> None:
+    def __init__(self, group: ChaosGroup, seed: int, damages: bool = False) -> None:
+        """`damages`: logs are damaged, too."""
         self._group = group
+        self._damages = damages
         self._chance = random.Random(seed)
         self._begun = time.monotonic()
         self._ends: list[tuple[float, str, Undo]] = []
@@ -66,17 +68,25 @@ class Faults:
         kinds += ["kill gateway"] if chance.random() < 0.5 else []
         kinds += [] if group.disks.missing else ["slow disk"]
         kinds += [] if group.volume.missing else ["full disk"]
+        kinds += ["damage", "damage", "damage"] if self._damages else []
+        kinds += ["kill controller", "pause controller"] if group.apart else []
         kind = chance.choice(kinds)
         self.count += 1
         node = chance.choice(group.nodes)
         if kind == "kill leader":
             node = group.leader() or node
         name = f"replica {group.nodes.index(node) + 1}"
-        if kind.startswith("kill"):
+        if kind.endswith("controller"):
+            node = chance.choice(group.apart)
+            name = f"controller {group.apart.index(node) + 1}"
+        if kind == "damage":
+            text = group.damage.do(node, chance)
+            self._tell(f"{name}: {text}" if text else "there is nothing to damage")
+        elif kind.startswith("kill"):
             if kind == "kill gateway":
                 node, name = group.gateway, "the gateway"
             self._kill(node, name)
-        elif kind == "pause":
+        elif kind.startswith("pause"):
             self._pause(node, name, chance.uniform(*PAUSE_S))
         elif kind == "slow disk":
             delay = chance.randrange(*SLOW_MS)

@@ -1,7 +1,7 @@
 """A store group with proxies between its replicas, and between these and the controllers: what chaos happens to.
 
-Each replica's process is a controller and a gateway too; before them stands a gateway of its own. Replica 1 has a slow disk,
-replica 3 a small volume.
+Each replica's process is a gateway too, and a controller, unless these are processes of their own; before the replicas stands a
+gateway of its own. Replica 1 has a slow disk, replica 3 a small volume.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from domain.controller.group import StoreGroup
 from gateway.cluster.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node, free_ports
+from tests.interop.replication.chaos.damage import Damage
 from tests.interop.replication.chaos.full_disk import SmallVolume
 from tests.interop.replication.chaos.proxy import LoopbackProxy
 from tests.interop.replication.chaos.slow_disk import SlowDisks
@@ -23,11 +24,13 @@ from tests.interop.replication.logs import log_end, log_of
 
 COUNT: Final = 3
 SETTINGS: Final = {
-    "HEADGATE_STORE_SEGMENT_BYTES": str(1 << 20),
-    "HEADGATE_STORE_CHECKPOINT_BYTES": str(1 << 20),
+    "HEADGATE_STORE_SEGMENT_BYTES": str(1 << 16),
+    "HEADGATE_STORE_CHECKPOINT_BYTES": str(1 << 18),
     "HEADGATE_STORE_CHECKPOINT_MS": "5000",
     "HEADGATE_STORE_FREE_RATIO_MIN": "0.01",
     "HEADGATE_STORE_PRESSURE_RATIO": "0",
+    "HEADGATE_STORE_SCRUB_PASS_S": "2",
+    "HEADGATE_STORE_SCRUB_BYTES_MIN": str(1 << 21),
 }
 HEAL_S: Final = 240.0
 
@@ -36,17 +39,21 @@ class ChaosGroup:
     """Three replicas, a gateway, and everything that can go wrong between them.
 
     nodes     the replicas; `gateway` stands before them
+    apart     the controllers that are processes of their own
     follow    proxy before the replication port of each replica
     control   (replica, controller) -> proxy
+    damage    what is damaged of their logs
     skipped   faults that are not possible here, and why
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, apart: bool = False) -> None:
+        """`apart`: the controllers are processes of their own."""
         self.disks = SlowDisks(folder)
         self.volume = SmallVolume(folder / "replica-3" / "data")
         self.skipped = [each.missing for each in (self.disks, self.volume) if each.missing]
         ports = [free_ports()["controller"] for _ in range(COUNT)]
         self.controllers = [f"127.0.0.1:{port}" for port in ports]
+        peers = {"HEADGATE_CONTROLLER_PEERS": json.dumps(self.controllers)}
         self.follow: list[LoopbackProxy] = []
         self.control: dict[tuple[int, int], LoopbackProxy] = {}
         self.nodes: list[Node] = []
@@ -58,27 +65,37 @@ class ChaosGroup:
                 ways.append(f"127.0.0.1:{way}")
             address = free_ports()["replication"]
             environment = {
-                "HEADGATE_CONTROLLER_PEERS": json.dumps(self.controllers),
+                **({} if apart else peers),
                 "HEADGATE_REPLICATION_CONTROLLERS": json.dumps(ways),
                 "HEADGATE_REPLICATION_ADDRESS": f"127.0.0.1:{address}",
                 **SETTINGS,
                 **(self.disks.environment("1") if number == 0 else {}),
             }
-            node = Node(
-                folder / f"replica-{number + 1}", "--roles", "gateway,store,controller", f"--port=controller={ports[number]}",
-                verb="run", environment=environment,
-            )  # fmt: skip
+            roles = ("gateway,store",) if apart else ("gateway,store,controller", f"--port=controller={ports[number]}")
+            node = Node(folder / f"replica-{number + 1}", "--roles", *roles, verb="run", environment=environment)
             node.choose_ports()
             self.follow.append(LoopbackProxy(address, node.port("replication")))
             self.nodes.append(node)
         stores = ",".join(f"127.0.0.1:{node.port('remoting')}" for node in self.nodes)
         self.gateway = Node(folder / "gateway", "--roles", "gateway", "--store", stores, verb="run")
+        self.apart = [
+            Node(
+                folder / f"controller-{port}",
+                "--roles",
+                "controller",
+                f"--port=controller={port}",
+                verb="run",
+                environment=peers,
+            )
+            for port in (ports if apart else ())
+        ]
+        self.damage = Damage(self.nodes)
         self.running: set[Node] = set()
         self.paused: set[Node] = set()
 
     def __enter__(self) -> ChaosGroup:
         try:
-            for node in self.nodes:
+            for node in (*self.apart, *self.nodes):
                 self.start(node)
             until(lambda: len(self.members()) == COUNT, "all replicas are in sync", HEAL_S)
             self.start(self.gateway)
@@ -136,7 +153,11 @@ class ChaosGroup:
             self.volume.free()
         if not self.disks.missing:
             self.disks.slow("1", 0)
-        for node in (*self.nodes, self.gateway):
+        self.revive_all()
+
+    def revive_all(self) -> None:
+        """Start whoever was killed, or has ended by itself."""
+        for node in (*self.apart, *self.nodes, self.gateway):
             self.revive(node)
 
     def revive(self, node: Node) -> None:
