@@ -55,6 +55,10 @@ def figures(parts: StoreParts) -> dict[str, float]:
         "log_scrubbed_bytes_total": parts.scrubber.checked_bytes,
         "log_scrub_passes_total": parts.scrubber.passes,
         "log_damaged_parts": len(parts.scrubber.damaged),
+        "reads_waiting": len(parts.repairs),
+        "reads_waited_total": parts.repairs.waited,
+        "reads_waited_in_vain_total": parts.repairs.in_vain,
+        "reads_wait_refused_total": parts.repairs.refused,
         "log_lost_records": commit.mark.promise.lost_records,
         "log_lost_bytes": commit.mark.promise.lost_bytes,
     }

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, final
 
 from store.events import StoreEvents
+from store.repair_waits import RepairWaits
 
 
 @final
@@ -14,12 +15,14 @@ class HeldCalls:
     """Calls that may only run once everything that opening found in the log is durable. They run in the order of the calls.
 
     holding   calls have to wait: `add` them
+    repairs   reads that wait for a repair
     """
 
-    __slots__ = ("_calls", "_events", "holding")
+    __slots__ = ("_calls", "_events", "holding", "repairs")
 
-    def __init__(self, events: StoreEvents) -> None:
+    def __init__(self, events: StoreEvents, repairs: RepairWaits) -> None:
         self._events = events
+        self.repairs = repairs
         self.holding = True
         self._calls: list[Callable[[], None]] = []
 

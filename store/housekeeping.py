@@ -148,6 +148,7 @@ class Housekeeping:
         parts.retention.stop()
         parts.once.stop()
         parts.group_removal.stop()
+        parts.repairs.close()
         parts.ledger.stop()
         parts.wheel.stop()
         parts.open_transactions.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, final
 
 from domain import lite
@@ -22,6 +23,7 @@ from store.lease.table import LeaseTable
 from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
+from store.repair_waits import unreadable
 from store.writer import StoreWriter
 
 DROPS_MAX: Final = 1_024
@@ -112,16 +114,20 @@ class StoredLiteQueues:
                 call.error = error
                 changed.append(table)
         result: LiteLeaseResult | Failure = LiteLeaseResult(call.messages, call.pop_ms, looked)
+        waits = False
         if call.error is not None:
             self._events.unreadable(call.error)
             if not call.messages:
-                result = Failure(ErrorCode.INTERNAL, f"{parent} holds a message that cannot be read: {call.error}")
+                failure = unreadable(call.error, f"{parent} holds a message that cannot be read: {call.error}")
+                again = partial(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
+                waits = self._held.repairs.hold(failure, done, again)
+                result = failure
         for table in changed:
             last = table is changed[-1]
             self._ledger.changed(table)
-            if last:
+            if last and not waits:
                 self._ledger.turn.when_written(done, result)
-        if not changed:
+        if not changed and not waits:
             done(result)
 
     def uncount(self, group: str, name: str, offset: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
@@ -70,14 +71,20 @@ class StoredLog:
         if self._held.holding:
             self._held.add(self.read, request, done)
             return
-        done(self._reading.read(request))
+        result = self._reading.read(request)
+        if isinstance(result, Failure) and self._held.repairs.hold(result, done, partial(self.read, request, done)):
+            return
+        done(result)
 
     def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
         """MessageLog.record_at."""
         if self._held.holding:
             self._held.add(self.record_at, physical_offset, done)
             return
-        done(self._reading.at(physical_offset))
+        found = self._reading.at(physical_offset)
+        if isinstance(found, Failure) and self._held.repairs.hold(found, done, partial(self.record_at, physical_offset, done)):
+            return
+        done(found)
 
     def find(self, query: KeyQuery, done: Callable[[list[bytes] | Failure], None]) -> None:
         """MessageLog.find."""

@@ -33,6 +33,7 @@ from store.hot import HotLog
 from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
+from store.lease.call import REPAIRED_MS, UNREADABLE_MS
 from store.lease.group_removal import GroupRemoval
 from store.lease.leases import StoredLeases
 from store.lease.ledger import LeaseLedger
@@ -62,6 +63,7 @@ from store.queue.index import QueueIndex
 from store.read_holds import ReadHolds
 from store.reading import Reading, WrittenLog
 from store.recovery import LogRecovery, Recovered
+from store.repair_waits import RepairWaits
 from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
@@ -82,6 +84,7 @@ class StoreOpening:
     index      the queues
     recovery   reads the log
     source     what a checkpoint has besides the index
+    repairs    reads that wait for a repair of the log
     promise    of the last run; in a new directory the first one of this log
     scrubs     what looks for damage, once there is a store
     """
@@ -96,6 +99,7 @@ class StoreOpening:
         segments, index = files.segments, files.index
         self.index = index
         self._listeners = StoreListeners(events)
+        self.repairs = RepairWaits(clock, events)
         cache, state = TailCache(config.cache_bytes), StateView()
         self._state = state
         mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
@@ -194,7 +198,7 @@ class StoreOpening:
     def reads(self, log: WrittenLog, append: Append) -> tuple[Reading, Catalogue, StoredState]:
         """What reads the part of a log that is applied: up to `log`. `append` answers changes of the state."""
         reading = Reading(self.index, self._reader, log, self._events)
-        return reading, self._metadata, StoredState(self._state, append, frozenset(), self._events)
+        return reading, self._metadata, StoredState(self._state, append, frozenset(), self._events, self.repairs)
 
     def scrubber(self, durable: Callable[[], int]) -> Scrubber:
         """What looks for damage below the position `durable()`."""
@@ -231,7 +235,7 @@ class StoreOpening:
         parts = StoreParts(
             segments, commit, self._admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
             self._transactions, checkpointer, retention, self.scrubs, Census(ledger), once,
-            GroupRemoval(ledger, state, writer, clock), events, recovered,
+            GroupRemoval(ledger, state, writer, clock), events, recovered, self.repairs,
         )  # fmt: skip
         return self._started(parts, client_appends)
 
@@ -240,11 +244,12 @@ class StoreOpening:
         clock, config, events, index, ledger, writer = (
             self._clock, self._config, self._events, self.index, self.ledger, self._writer,
         )  # fmt: skip
-        held, metadata = HeldCalls(events), self._metadata
+        held, metadata = HeldCalls(events, self.repairs), self._metadata
         backups = HeldBackups(
             self.files.disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events
         )
-        source = LeaseSource(parts.reader, parts.appender, ledger, metadata, clock, config.durability)
+        hidden_ms = REPAIRED_MS if self.repairs.active else UNREADABLE_MS
+        source = LeaseSource(parts.reader, parts.appender, ledger, metadata, clock, config.durability, hidden_ms)
         positions = StoredPositions(ledger, parts.group_removal)
         key_search = KeySearch(parts.keys, self._reading, index, parts.segments, events)
         store = LogStore(
@@ -257,7 +262,7 @@ class StoreOpening:
             metadata,
             StoredLiteQueues(index, ledger, self.source, self._listeners, source, writer, held, clock, config.broker, events),
             LeasePeek(ledger, index, clock, source, events),
-            StoredState(parts.state, writer.append_changes, parts.appender.unapplied, events),
+            StoredState(parts.state, writer.append_changes, parts.appender.unapplied, events, self.repairs),
             backups,
         )
         housekeeping.start()

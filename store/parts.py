@@ -23,6 +23,7 @@ from store.log.segment import Segments
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.recovery import Recovered
+from store.repair_waits import RepairWaits
 from store.retention import Retention
 from store.state.view import StateView
 from store.transaction.open_transactions import OpenTransactions
@@ -54,6 +55,7 @@ class StoreParts:
     group_removal        deletion of groups
     events               what the store tells its owner
     recovered            what opening has read of the log
+    repairs              reads that wait for a repair of the log
     """
 
     segments: Segments
@@ -76,6 +78,7 @@ class StoreParts:
     group_removal: GroupRemoval
     events: StoreEvents
     recovered: Recovered
+    repairs: RepairWaits
 
 
 @final

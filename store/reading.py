@@ -17,6 +17,7 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
 from store.readable import readable
+from store.repair_waits import unreadable
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -75,7 +76,7 @@ class Reading:
 
     def _unreadable(self, topic: str, queue_id: int, offset: int, error: OSError | StoreError) -> Failure:
         self._events.unreadable(error)
-        return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
+        return unreadable(error, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
 
     def _readable(self, rows: Sequence[Row], first: bool) -> list[bytes]:
         """The records of `rows` up to one that cannot be read. Raises its error when it is the `first` of an answer."""
@@ -132,7 +133,7 @@ class Reading:
                     return data
         except (OSError, StoreError) as error:
             self._events.unreadable(error)
-            return Failure(ErrorCode.INTERNAL, f"the log cannot be read at {position}: {error}")
+            return unreadable(error, f"the log cannot be read at {position}: {error}")
         return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message begins at {position}")
 
     def bounds(self, topic: str, queue_id: int) -> tuple[int, int] | Failure:

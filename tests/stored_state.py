@@ -9,8 +9,10 @@ from domain.store_event import unheard
 from domain.store_ports import State, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
+from store.repair_waits import RepairWaits
 from store.state.port import StoredState
 from store.state.view import StateView
+from tests.store.clock import VirtualClock
 
 
 def asked(state: State, space: str, key: bytes) -> bytes | None | Failure:
@@ -51,4 +53,4 @@ def memory_state() -> StoredState:
         if done is not None:
             done([])
 
-    return StoredState(view, append, (), StoreEvents(unheard))
+    return StoredState(view, append, (), StoreEvents(unheard), RepairWaits(VirtualClock(), StoreEvents(unheard)))

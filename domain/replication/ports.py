@@ -77,6 +77,9 @@ class MendableLog(Protocol):
     def mend(self, part: DamagedPart) -> Mending | None:
         """Begin to replace one; None: not now, try again later. One at a time."""
 
+    def given_up(self, part: DamagedPart) -> None:
+        """No other replica gives it, for now: readers do not wait for it."""
+
     def read_confirmed(self, position: int, end: int) -> bytes:
         """Whole batches and fillers from `position` on and below `end`, PART_BYTES_MAX or one of them, confirmed and checked.
 

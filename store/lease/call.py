@@ -26,6 +26,8 @@ READ_BYTES_MAX: Final = 512 * 1024
 """Bytes of records that are read at a time."""
 UNREADABLE_MS: Final = 30_000
 """A record that cannot be read is leased to nobody for this long, so that it does not hold back the messages behind it."""
+REPAIRED_MS: Final = 2_000
+"""The same where other replicas repair what is damaged."""
 ATTEMPT_CHARS_MAX: Final = 128
 """Length of an attempt id in characters; a longer one is ignored."""
 EVERYTHING: Final = 0
@@ -45,7 +47,12 @@ def steps(queue_id: int) -> tuple[int, ...]:
 
 
 class RecordSource(Protocol):
-    """What a lease call needs of the store."""
+    """What a lease call needs of the store.
+
+    hidden_ms   how long a record that cannot be read is leased to nobody
+    """
+
+    hidden_ms: int
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows, b"" for one that was lost. Raises StoreError and OSError when one of them cannot be read."""
@@ -269,7 +276,7 @@ class LeaseCall:
     def _hide(self, table: LeaseTable, offset: int) -> None:
         """Lease the unreadable `offset`, which is free or `head`, to nobody. It is no delivery."""
         fresh = offset == table.head
-        lease = table.lease(offset, self.pop_ms, self.now + UNREADABLE_MS, False)
+        lease = table.lease(offset, self.pop_ms, self.now + self._source.hidden_ms, False)
         if fresh:
             lease.attempts = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import final
 
 from domain.delivery.priority import by_priority, lowest_first
@@ -21,6 +22,7 @@ from store.lease.release import LeaseRelease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
+from store.repair_waits import unreadable
 
 
 @final
@@ -146,8 +148,10 @@ class StoredLeases:
         if call.error is not None:
             self._events.unreadable(call.error)
             if not call.messages:
-                text = f"{request.topic} holds a message that cannot be read: {call.error}"
-                result = Failure(ErrorCode.INTERNAL, text)
+                failure = unreadable(call.error, f"{request.topic} holds a message that cannot be read: {call.error}")
+                if self._held.repairs.hold(failure, done, partial(self.lease, request, done)):
+                    return
+                result = failure
         if wrote:
             self._ledger.turn.when_written(done, result)
         else:

@@ -10,9 +10,10 @@ receivers have left    once all leases are the puller's, the queue has one numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, final
 
-from domain.errors import ErrorCode, Failure, StoreError
+from domain.errors import Failure, StoreError
 from domain.ports import Clock
 from domain.store_ports import ReadResult
 from domain.store_request import PullRequest
@@ -28,6 +29,7 @@ from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reading import Reading
+from store.repair_waits import unreadable
 
 RENEW_MS: Final = 30_000
 """The leases of a puller are extended at most this often."""
@@ -76,7 +78,10 @@ class StoredMemberPulls:
         queue = self._index.queue(topic, queue_id)
         if table is None or not table.shared or queue is None:
             result = self._reading.read(read)
-            if not isinstance(result, Failure):
+            if isinstance(result, Failure):
+                if self._held.repairs.hold(result, done, partial(self.pull, request, done)):
+                    return
+            else:
                 progress = ledger.pull_progress.get(place)
                 if progress is None or progress.member != member:
                     ledger.pull_progress.put(place, PullProgress(member, offset, result.next_offset))
@@ -109,15 +114,17 @@ class StoredMemberPulls:
             result = call.run(offset, not retry_topic)
         except (OSError, StoreError) as error:
             call.error = error
-            result = Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} holds a message that cannot be read: {error}")
+            result = unreadable(error, f"{topic} queue {queue_id} holds a message that cannot be read: {error}")
         if call.error is not None:
             self._events.unreadable(call.error)
         if not isinstance(result, Failure):
             table.pull_offset = result.next_offset
+        waits = isinstance(result, Failure) and self._held.repairs.hold(result, done, partial(self.pull, request, done))
         if call.changed or freed or moved or (not isinstance(result, Failure) and result.pop_ms):
             ledger.changed(table)
-            ledger.turn.when_written(done, result)
-        else:
+            if not waits:
+                ledger.turn.when_written(done, result)
+        elif not waits:
             done(result)
         if freed:
             self._ledger.freed(group, topic)

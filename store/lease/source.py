@@ -21,7 +21,7 @@ from store.state.metadata import Catalogue
 class LeaseSource:
     """`RecordSource` over the log."""
 
-    __slots__ = ("_appender", "_clock", "_durability", "_ledger", "_metadata", "_reader")
+    __slots__ = ("_appender", "_clock", "_durability", "_ledger", "_metadata", "_reader", "hidden_ms")
 
     def __init__(
         self,
@@ -31,8 +31,10 @@ class LeaseSource:
         metadata: Catalogue,
         clock: Clock,
         durability: Durability,
+        hidden_ms: int,
     ) -> None:
-        """`durability` is that of a retry topic whose topic does not exist any more."""
+        """`durability` is that of a retry topic whose topic does not exist any more; `hidden_ms`: RecordSource.hidden_ms."""
+        self.hidden_ms = hidden_ms
         self._reader = reader
         self._appender = appender
         self._ledger = ledger

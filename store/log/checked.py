@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.errors import StoreError
 from store.log import batch
+from store.log.damage import LogDamageError, LogReadError
 from store.log.segment import FOLDER, Segment, Segments, file_name
 
 RANGES_MAX: Final = 4_096
@@ -37,7 +37,7 @@ class CheckedRanges:
     def require(self, begin: int, end: int) -> None:
         """Check the batches that hold the bytes from `begin` to `end`, of one segment, unless they have been checked.
 
-        Raises StoreError when one of them is damaged, OSError.
+        Raises LogDamageError when one of them is damaged, LogReadError when the disk cannot read them.
         """
         at = bisect_right(self._begins, begin) - 1
         if at >= 0 and end <= self._ends[at]:
@@ -45,11 +45,14 @@ class CheckedRanges:
         segment = self._segments.at(begin)
         if segment is None:
             return
-        position = self._ends[at] if at >= 0 and begin <= self._ends[at] else self._batch_at(segment, begin)
-        start = position
+        start = position = self._ends[at] if at >= 0 and begin <= self._ends[at] else -1
         try:
+            if position < 0:
+                start = position = self._batch_at(segment, begin)
             while position < min(end, segment.end):
                 position = self._check(segment, position)
+        except OSError as error:
+            raise self.unread(max(position, begin), error) from error
         finally:
             if position > start:
                 self._add(start, position)
@@ -86,11 +89,16 @@ class CheckedRanges:
             return False
         return found.version == 2 or batch.holds(segment.file.read(found.position - segment.base, found.size), found)
 
-    def _damaged(self, segment: Segment, position: int) -> StoreError:
+    def unread(self, position: int, error: OSError) -> LogReadError:
+        """The error of a reader for whom the disk cannot read the log at `position`, or near it."""
+        self.found(position)
+        return LogReadError(error.errno, error.strerror, error.filename)
+
+    def _damaged(self, segment: Segment, position: int) -> LogDamageError:
         self.failed += 1
         self.found(position)
         name = file_name(FOLDER, segment.base)
-        return StoreError(f"{name} is damaged at byte {position - segment.base:,}: a checksum is wrong", name)
+        return LogDamageError(f"{name} is damaged at byte {position - segment.base:,}: a checksum is wrong", name)
 
     def _add(self, begin: int, end: int) -> None:
         """Remember a checked part, together with those that it touches."""

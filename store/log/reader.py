@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from domain.errors import StoreError
 from domain.octets import uint32
 from store.log.cache import TailCache
 from store.log.checked import CheckedRanges
+from store.log.damage import LogDamageError
 from store.log.segment import Segments
 from store.queue.row import Row
 
@@ -25,7 +25,7 @@ RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
 class RecordReader:
     """Reads records; what comes from the disk is checked the first time.
 
-    Raises StoreError when the log does not hold what the index says, or is damaged there, OSError when the disk fails.
+    Raises LogDamageError when the log does not hold what the index says, or is damaged there, LogReadError when the disk fails.
 
     disk_reads   reads of the disk since the start
     checked      parts of the log that have been checked
@@ -82,19 +82,26 @@ class RecordReader:
         data = b""
         if segment is not None:
             self.checked.require(begin, min(end, segment.end))
-            data = segment.file.read(begin - segment.base, min(end, segment.end) - begin)
+            try:
+                data = segment.file.read(begin - segment.base, min(end, segment.end) - begin)
+            except OSError as error:
+                raise self.checked.unread(begin, error) from error
             self.disk_reads += 1
         for row in rows:
             at = row[0] - begin
             record = data[at : at + row[1]]
             if len(record) != row[1]:
                 if row is rows[0]:
-                    raise StoreError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
+                    raise self._missing(row)
                 self._run([row], row[0], row[0] + row[1], out)
                 continue
             if _size_of(record) != row[1]:
-                raise StoreError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
+                raise self._missing(row)
             out.append(record)
+
+    def _missing(self, row: Row) -> LogDamageError:
+        self.checked.found(row[0])
+        return LogDamageError(f"the log holds no record of {row[1]} bytes at {row[0]}, where the index says one is")
 
     def at(self, position: int, end: int) -> bytes | None:
         """The record that begins at `position` and ends at `end` of the log or before; None when there is none."""

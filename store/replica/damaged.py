@@ -45,6 +45,9 @@ class DamagedParts:
         left = [DamagedPart(end, each.end) if each.begin == begin else each for each in self._found]
         self._found = [each for each in left if each.begin < each.end]
 
+    def given_up(self, part: DamagedPart) -> None:
+        """MendableLog.given_up: nobody reads."""
+
     def read_confirmed(self, position: int, end: int) -> bytes:
         """MendableLog.read_confirmed: a log that is not open gives nothing."""
         raise PartRefusedError(PartRefusal.NOT_OPEN)

@@ -104,6 +104,7 @@ class Follower:
             lambda: 0 if self.foreign else min(self._confirmed, raw.written),
             raw.roll,
             self._mended,
+            opening.repairs,
         )
         self._apply_timer: Timer | None = None
         self._timer: Timer | None = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
@@ -241,7 +242,7 @@ class Follower:
         )
         store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
         led = StoredLeaderLog(
-            opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock, self._events
+            opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock, self._events, opening.repairs,
         )  # fmt: skip
         return LeaderStore(store, led)
 
@@ -250,6 +251,7 @@ class Follower:
         if not self._closed:
             self._closed = True
             self._end()
+            self._opening.repairs.close()
             self._raw.close()
             self._opening.index.close()
             self._opening.keys.close()

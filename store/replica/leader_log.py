@@ -16,6 +16,7 @@ from store.log.commit import GroupCommit
 from store.log.confirmation import Confirmation
 from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments, file_name
+from store.repair_waits import RepairWaits
 from store.replica.eras import listed
 from store.replica.mendable import MendableSegments
 
@@ -32,9 +33,9 @@ class StoredLeaderLog:
 
     def __init__(
         self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
-        events: StoreEvents,
+        events: StoreEvents, waits: RepairWaits,
     ) -> None:  # fmt: skip
-        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts."""
+        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts; `waits`: reads that have met one."""
         assert commit.confirmation is not None
         self._commit = commit
         self._confirmation: Confirmation = commit.confirmation
@@ -45,7 +46,7 @@ class StoredLeaderLog:
         self.incarnation = commit.writer.incarnation
         self.begin = begin
         self._scrubs = scrubs
-        self.parts = MendableSegments(segments, scrubs, clock, lambda: self._confirmation.written, commit.roll, _nothing)
+        self.parts = MendableSegments(segments, scrubs, clock, lambda: self._confirmation.written, commit.roll, _nothing, waits)
 
     @property
     def first(self) -> int:
@@ -144,4 +145,4 @@ class StoredLeaderLog:
 
 
 def _nothing() -> None:
-    """A leader has nothing to do behind the mending of its log: readers ask again."""
+    """A leader has nothing to do behind the mending of its log: readers wait for it elsewhere."""

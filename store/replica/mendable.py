@@ -12,6 +12,7 @@ from store.log import batch
 from store.log.mending import SegmentMending
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
+from store.repair_waits import RepairWaits
 
 
 @final
@@ -20,16 +21,18 @@ class MendableSegments:
 
     def __init__(
         self, segments: Segments, scrubber: Scrubber, clock: Clock, confirmed: Callable[[], int], roll: Callable[[], None],
-        mended: Callable[[], None],
+        mended: Callable[[], None], waits: RepairWaits,
     ) -> None:  # fmt: skip
         """`confirmed()`: position below which all members have the log. `roll()`: appends go to another file from now on.
-        `mended()`: called when a part is whole again."""
+        `mended()`: called when a part is whole again. `waits`: reads that have met damage; they may wait from now on."""
         self._segments = segments
         self._scrubber = scrubber
         self._clock = clock
         self._confirmed = confirmed
         self._roll = roll
         self._told = mended
+        self._waits = waits
+        waits.active = True
 
     def damaged(self) -> Sequence[DamagedPart]:
         """MendableLog.damaged."""
@@ -52,6 +55,11 @@ class MendableSegments:
         self._scrubber.mended(begin)
         self._scrubber.suspect(begin)  # what follows in the same file may be damaged too
         self._told()
+        self._waits.mended()
+
+    def given_up(self, part: DamagedPart) -> None:
+        """MendableLog.given_up."""
+        self._waits.given_up()
 
     def read_confirmed(self, position: int, end: int) -> bytes:
         """MendableLog.read_confirmed."""

@@ -187,3 +187,4 @@ class Repairing:
         self.why = why
         self._told(part, "")
         self._rests[part.begin] = self._clock.monotonic_ns() + REST_NS
+        self._log.given_up(part)

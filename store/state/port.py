@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.store_ports import PAIRS_BYTES, Expected, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
+from store.repair_waits import RepairWaits, unreadable
 from store.state.view import StateView, failure_only
 
 _WHAT: Final = "the answer of a question to the state"
@@ -20,6 +22,7 @@ class StoredState:
 
     append      append changes to the log
     unapplied   (space, key) of changes that are accepted and not durable yet
+    repairs     long values that cannot be read wait for a repair
     """
 
     def __init__(
@@ -28,7 +31,9 @@ class StoredState:
         append: Callable[[Sequence[StateChange], Done | None], None],
         unapplied: Collection[tuple[str, bytes]],
         events: StoreEvents,
+        repairs: RepairWaits,
     ) -> None:
+        self._repairs = repairs
         self._view = view
         self._append = append
         self._unapplied = unapplied
@@ -39,7 +44,9 @@ class StoredState:
         try:
             value = self._view.get(space, key)
         except (OSError, StoreError) as error:
-            done(self._unreadable(error))
+            failure = self._unreadable(error)
+            if not self._repairs.hold(failure, done, partial(self.get, space, key, done)):
+                done(failure)
             return
         done(value)
 
@@ -57,14 +64,16 @@ class StoredState:
                 if size >= PAIRS_BYTES:
                     break
         except (OSError, StoreError) as error:
-            done(self._unreadable(error))
+            failure = self._unreadable(error)
+            if not self._repairs.hold(failure, done, partial(self.pairs, space, prefix, start, limit, done)):
+                done(failure)
             return
         more = len(found) == limit or len(found) < len(keys)
         done(StatePairs(found, found[-1][0] + b"\x00" if more and found else None))
 
     def _unreadable(self, error: OSError | StoreError) -> Failure:
         self._events.unreadable(error)
-        return Failure(ErrorCode.INTERNAL, f"the state cannot be read: {error}")
+        return unreadable(error, f"the state cannot be read: {error}")
 
     def keys(self, space: str, prefix: bytes, start: bytes, limit: int, done: Callable[[list[bytes] | Failure], None]) -> None:
         """State.keys."""
