@@ -175,35 +175,28 @@ def _snapshot_fault(disk: Disk, point: Point) -> str:
 
 
 class CheckpointedLog(Protocol):
-    """The log of which checkpoints are written: that of group commit, or the part of a follower's log that is applied.
-
-    written       position behind all that is written
-    covered       position up to which a checkpoint may cover the log: of a replica behind a batch, never behind a filler,
-                  which it may have to cut off
-    end           position behind all that is in the index or the state
-    state_bytes   bytes of state records applied since the start
-    broken        why nothing is written any more; None while the log works
-    """
+    """The log of which checkpoints are written: that of group commit, or the part of a follower's log that is applied."""
 
     @property
     def written(self) -> int:
-        """See above."""
+        """Position behind all that is written."""
 
     @property
     def covered(self) -> int:
-        """See above."""
+        """Position up to which a checkpoint may cover the log: of a replica behind a batch, never behind a filler, which it may
+        have to cut off."""
 
     @property
     def end(self) -> int:
-        """See above."""
+        """Position behind all that is in the index or the state."""
 
     @property
     def state_bytes(self) -> int:
-        """See above."""
+        """Bytes of state records that were applied since the start."""
 
     @property
     def broken(self) -> Failure | None:
-        """See above."""
+        """Why nothing is written any more; None while the log works."""
 
     def refusal(self) -> Failure | None:
         """Why nothing is written now; None while the log works."""

@@ -29,24 +29,19 @@ log: Final = logging.getLogger("headgate.replica")
 
 
 class AskedReplica(Protocol):
-    """The replica that is asked.
-
-    leading   its leadership; None while it follows
-    epoch     newest leader epoch that it has heard of
-    parts     the parts of its log; None: it is closed
-    """
+    """The replica that is asked."""
 
     @property
     def leading(self) -> Leading | None:
-        """See above."""
+        """Its leadership; None while it follows."""
 
     @property
     def epoch(self) -> int:
-        """See above."""
+        """The newest leader epoch that it has heard of."""
 
     @property
     def parts(self) -> MendableLog | None:
-        """See above."""
+        """The parts of its log; None: it is closed."""
 
 
 @final
