@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import final
 
 from gateway.connection.context import ConnectionContext
@@ -14,6 +13,7 @@ from gateway.connection.pump import Pump
 from gateway.node.client_side import ClientSide
 from gateway.node.roles import READERS
 from gateway.runtime.stream import StreamListener
+from gateway.runtime.waiting.listeners import admit, refuse
 
 log = logging.getLogger("headgate.replica")
 
@@ -39,7 +39,7 @@ class FollowerPort:
             self._opening.cancel()
             self._opening = None
         if self._listener is not None:
-            self._refuse()
+            refuse(self._bound)
             self._listener.close()
             self._listener = None
         if self._context is not None:
@@ -48,17 +48,10 @@ class FollowerPort:
             self._context = None
         if side is None:
             return
+        admit(self._bound)
         context = self._context = self._make_context(side)
         listener = self._listener = StreamListener(READERS, self._bound.dup())
         self._opening = asyncio.get_running_loop().create_task(self._open(listener, self._make_pumps(side, context)))
-
-    def _refuse(self) -> None:
-        """Listen no more, and stay bound, as `gateway.runtime.waiting.listeners.ClosedListeners` does."""
-        where = self._bound.getsockname()
-        with suppress(OSError):  # it did not listen yet
-            self._bound.shutdown(socket.SHUT_RDWR)
-        with suppress(OSError):  # a port that the kernel had chosen is free by now; any other is still bound
-            self._bound.bind(where)
 
     async def _open(self, listener: StreamListener, make: Callable[[], Pump]) -> None:
         try:

@@ -52,15 +52,25 @@ class ClosedListeners:
     def __init__(self, sockets: Iterable[socket.socket]) -> None:
         self._sockets = [each for each in sockets if each.type == socket.SOCK_STREAM]
         for bound in self._sockets:
-            where = bound.getsockname()
-            with suppress(OSError):  # of Linux: it listens no more, and stays bound; elsewhere connections wait
-                bound.shutdown(socket.SHUT_RDWR)
-            with suppress(OSError):  # a port that the kernel had chosen is free by now; any other is still bound
-                bound.bind(where)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else a twin could bind the port now
+            refuse(bound)
 
     def stop(self) -> None:
         """Listen again: connections wait for who accepts them."""
         for bound in self._sockets:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            admit(bound)
             bound.listen(ACCEPTED_MAX)
+
+
+def refuse(bound: socket.socket) -> None:
+    """Have the kernel refuse connections to a bound socket, which keeps its port."""
+    where = bound.getsockname()
+    with suppress(OSError):  # of Linux: it listens no more, and stays bound; elsewhere connections wait
+        bound.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):  # a port that the kernel had chosen is free by now; any other is still bound
+        bound.bind(where)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else a twin could bind the port now
+
+
+def admit(bound: socket.socket) -> None:
+    """Undo `refuse`: the socket may listen again."""
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -87,8 +87,11 @@ def test_it_is_open_while_it_serves_and_ends_connections_when_another_side_does(
         scene.serve(None)
         await asyncio.sleep(0.01)
         assert await refused(scene), "it was not open yet when it was to be closed"
-        with pytest.raises(OSError, match="in use"):
-            socket.socket().bind(("127.0.0.1", scene.port))
+        for shares in (0, 1):
+            with socket.socket() as twin:
+                twin.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shares)
+                with pytest.raises(OSError, match="in use"):
+                    twin.bind(("127.0.0.1", scene.port))
         scene.readers.close()
 
     asyncio.run(run())
