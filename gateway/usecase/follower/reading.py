@@ -12,7 +12,7 @@ from typing import Final, final
 
 from domain import limits
 from domain.admin.message import Viewed, ViewMessage
-from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
+from domain.admin.topic import EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import Command, Pull
 from domain.delivery.expiry import unexpired
 from domain.errors import ErrorCode, Failure
@@ -24,10 +24,10 @@ from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from domain.topic import PERM_READ, Topic
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.bounds import answer_bounds
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.read_turns import ReadTurns
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 
 STAY_NS: Final = 5 * limits.SECOND_NS
@@ -185,17 +185,7 @@ class FollowerReading:
         if topic is None:
             connection.answer(Refused(command.ticket, UNKNOWN))
             return
-        most = max(topic.read_queues, topic.write_queues)
-        wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
-
-        def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
-            if failure is not None:
-                connection.answer(Refused(command.ticket, failure))
-            else:
-                queues = [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]
-                connection.answer(Bounds(command.ticket, queues, topic.created_ms))
-
-        FanIn(self._log.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+        answer_bounds(self._log, connection, command, topic)
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         """An offset by time, unless it is the end of what is here: there may be more."""

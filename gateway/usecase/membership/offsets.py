@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 
 from domain import lite
-from domain.admin.topic import Bounds, QueryBounds, SearchOffset
+from domain.admin.topic import QueryBounds, SearchOffset
 from domain.command import Command, CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Offset, Refused
 from domain.store_ports import GroupPositions, MemberPulls, MessageLog
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.bounds import answer_bounds
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
@@ -126,21 +126,11 @@ class Offsets:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
             connection.answer(Refused(command.ticket, failure))
             return
-        most = max(topic.read_queues, topic.write_queues)
-        wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
-        if command.queue_id >= most:
+        if command.queue_id >= max(topic.read_queues, topic.write_queues):
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
             connection.answer(Refused(command.ticket, failure))
             return
-
-        def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
-            if failure is not None:
-                connection.answer(Refused(command.ticket, failure))
-            else:
-                queues = [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]
-                connection.answer(Bounds(command.ticket, queues, topic.created_ms))
-
-        FanIn(self._log.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+        answer_bounds(self._log, connection, command, topic)
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         failure = self._illegal(command.topic, command.queue_id, 0)
