@@ -9,8 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from domain.address import endpoint_of
-from domain.admin.replica import FollowerFound, ReplicaState
+from domain.admin.replica import ReplicaState
 from domain.command import Command
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader
@@ -19,32 +18,29 @@ from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from domain.replication.ports import DamagedPart, FollowerLog, LeaderLog, LeaderStore, MendableLog
+from domain.replication.ports import FollowerLog, LeaderLog, LeaderStore, MendableLog
 from domain.replication.reads import FollowerReads
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
+from gateway.replicas.followed_leader import FollowedLeader
 from gateway.replicas.follower_commands import FollowerCommands
-from gateway.replicas.leader_link import LeaderLink
+from gateway.replicas.log_repairs import LogRepairs
 from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
+from gateway.replicas.promotion import Promotion
 from gateway.replicas.settings import SKEW_MS
 from gateway.replicas.strength import GroupStrength
+from gateway.replicas.view import ServingFollowers, follower_state, leader_state
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
-from store.replication.following import Following
 from store.replication.leading import Leading, member_of
 from store.replication.pace import UNKNOWN
-from store.replication.repairing import RepairCounts, Repairing
+from store.replication.repairing import RepairCounts
 
 log: Final = logging.getLogger("headgate.replica")
 WATCH_NS: Final = 200 * MILLISECOND_NS
 """Time between two looks at the log of a follower: whether its disk has failed."""
-APPLY_AT_ONCE_BYTES: Final = 256 * 1024
-"""Bytes of the log that a promotion applies in one turn of the loop; what is more is applied in short turns before it."""
-APPLYING_NS: Final = 4 * MILLISECOND_NS
-STANDS_MAX: Final = 50
-"""Looks in which applying has not gone on, after which the promotion says why."""
 
 
 @final
@@ -87,21 +83,17 @@ class ReplicaLife:
         self._leader_log: LeaderLog | None = None
         self._place = place
         self._controllers = controllers
-        self._dialer = dialer
-        self._sign = sign
         self._clock = clock
         self._busy_ns = busy_ns
         self._entropy = entropy
         self._elected = elected
         self._over = over
         self._own = 0
-        self._turn = 0
+        self._serving = ServingFollowers()
         self._epoch = 0
-        self._leader = 0
-        self._leader_at = ""
-        self._link: LeaderLink | None = None
-        self._following: Following | None = None
+        self._followed = FollowedLeader(place, dialer, sign, clock, entropy, self.meter.broke)
         self._promoting: StoreGroup | None = None
+        self._promotion = Promotion(clock)
         self._asking = False
         self._looking = False
         self._closed = False
@@ -109,8 +101,8 @@ class ReplicaLife:
         self._strength = GroupStrength()
         self._repairs = repairs or RepairCounts()
         self._commands = FollowerCommands(self, place.group, self._repairs, self.meter.broke)
-        self._sources = PartSources(dialer, clock, entropy, sign)
-        self._repairing = self._repair(follower.parts)
+        sources = PartSources(dialer, clock, entropy, sign)
+        self._log_repairs = LogRepairs(place.group, lambda: (self._group, self._own), sources, clock, self._repairs)
         self._enrolment = Enrolment(place, self._facts, controllers, clock, self._enrolled)
 
     def start(self) -> None:
@@ -120,7 +112,7 @@ class ReplicaLife:
         self._controllers.measure = self._measure
         self.meter.start()
         self._enrolment.start()
-        self._repairing.start()
+        self._log_repairs.begin(self._follower.parts)
         self._watch()
 
     def hand_over(self, done: Callable[[], None]) -> None:
@@ -159,9 +151,9 @@ class ReplicaLife:
         self.meter.stop()
         self._enrolment.end()
         self._controllers.close()
-        self._repairing.close()
-        self._sources.close()
-        self._unfollow()
+        self._log_repairs.close()
+        self._promotion.end()
+        self._followed.end()
         if self.leading is not None:
             self.leading.close()
         if self._watching is not None:
@@ -203,10 +195,12 @@ class ReplicaLife:
             return f"this replica of {group} is not registered at the controllers: {self._enrolment.why}"
         if self._promoting is not None:
             return f"this replica was elected to lead {group}, and makes its log durable"
-        if self._following is None:
+        followed = self._followed
+        if not followed.any:
             return f"{group} has no leader: this replica waits for an election"
-        what = "follows" if self._following.follows else "tries to follow"
-        return f"this replica {what} replica {self._leader} at {self._leader_at}, which leads {group} in epoch {self._epoch}"
+        what = "follows" if followed.takes else "tries to follow"
+        leader = f"replica {followed.replica} at {followed.address}"
+        return f"this replica {what} {leader}, which leads {group} in epoch {self._epoch}"
 
     @property
     def own(self) -> int:
@@ -220,41 +214,18 @@ class ReplicaLife:
 
     def readers(self) -> Mapping[int, str]:
         """ReplicaView.readers."""
-        followers = {} if self.leading is None else self.leading.followers
-        return {each.id: each.serves for each in followers.values() if each.serves and each.connection is not None}
+        return self._serving.all(self.leading)
 
     def reader_for(self, position: int, behind_bytes: int) -> int:
         """ReplicaView.reader_for."""
-        leading = self.leading
-        if leading is None:
-            return 0
-        held = [
-            each.id for each in leading.followers.values()
-            if each.serves and each.connection is not None and min(each.written, leading.written) - position > behind_bytes
-        ]  # fmt: skip
-        self._turn += 1
-        return held[self._turn % len(held)] if held else 0
+        return self._serving.one(self.leading, position, behind_bytes)
 
     def state(self) -> ReplicaState:
         """ReplicaView.state."""
         leading, led = self.leading, self._leader_log
         if leading is None or led is None:
-            follower = self._follower
-            return ReplicaState(
-                self._own, False, self._leader_at, follower.written, follower.applied, follower.eras()
-            )  # fmt: skip
-        group = leading.group
-        found = [
-            FollowerFound(
-                each.id,
-                each.serves or group.address(each.id),
-                each.written,
-                member_of(each.id, each.incarnation) in group.members,
-            )
-            for _, each in sorted(leading.followers.items())
-            if each.connection is not None
-        ]
-        return ReplicaState(self._own, True, "", led.written, leading.written, led.eras(), found)
+            return follower_state(self._own, self._followed.address, self._follower)
+        return leader_state(self._own, leading, led)
 
     # Controllers
 
@@ -308,7 +279,7 @@ class ReplicaLife:
         own = group.replica(self._own)
         if own is None or own.incarnation != incarnation_text(self._follower.incarnation):
             self._enrolment.why = "the controllers do not know this log"
-            self._unfollow()
+            self._followed.end()
             self._enrolment.start()
         elif group.leader == self._own:
             if group.leader_epoch > self._epoch and own.member in group.members:
@@ -335,35 +306,14 @@ class ReplicaLife:
     # Following
 
     def _follow(self, group: StoreGroup) -> None:
-        address = endpoint_of(group.address(group.leader))
-        if address is None or (self._link is not None and group.leader_epoch == self._epoch):
-            return
-        if self._following is not None and not self._following.settled:
-            return  # a cut ends first; the controllers say it again
-        self._unfollow()
-        self._epoch = group.leader_epoch
-        self._leader, self._leader_at = group.leader, group.address(group.leader)
-        following = self._following = Following(
-            self._follower, self._own, self._place.group, self._epoch, self._clock, self._anew, self._place.serves
-        )
-        self._link = LeaderLink(
-            address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following, self.meter.broke
-        )  # fmt: skip
-        log.info("store group %s: replica %s leads in epoch %s", group.name, group.leader, group.leader_epoch)
-        self._link.start()
-
-    def _unfollow(self) -> None:
-        if self._following is not None:
-            self._following.close()
-        if self._link is not None:
-            self._link.end()
-        self._following = self._link = None
+        if self._followed.follow(self._follower, self._own, group, self._anew):
+            self._epoch = group.leader_epoch
 
     def _anew(self, first: int) -> None:
         """The leader has nothing that this log could be continued with."""
         follower = self._follower
-        self._unfollow()
-        self._repairing.close()
+        self._followed.end()
+        self._log_repairs.rest()
         if follower.foreign and follower.written > follower.first:
             self._end(
                 f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
@@ -381,8 +331,7 @@ class ReplicaLife:
         except (OSError, StoreError) as error:
             self._end(f"a new log cannot be begun: {error}")
             return
-        self._repairing = self._repair(follower.parts)
-        self._repairing.start()
+        self._log_repairs.begin(follower.parts)
         self.renewed()
         self._enrolment.why = "a new log is registered"
         self._enrolment.start()
@@ -390,34 +339,17 @@ class ReplicaLife:
     # Leading
 
     def _promote(self, group: StoreGroup) -> None:
-        if self._following is not None and not self._following.settled:
+        if not self._followed.settled:
             return
-        self._unfollow()
+        self._followed.end()
         self._promoting = group
         self.promoting()
-        self._catch_up(group, -1, 0)
-
-    def _catch_up(self, group: StoreGroup, before: int, stands: int) -> None:
-        """Apply the log, which nobody can cut any more, until little is left; then make it durable. The loop has other work."""
-        follower = self._follower
-        if self.ended:
-            return
-        left = follower.behind - follower.applied
-        stands = stands + 1 if left == before else 0
-        if left > APPLY_AT_ONCE_BYTES and stands < STANDS_MAX:
-            follower.confirm(follower.written)
-            self._clock.call_at(
-                self._clock.monotonic_ns() + APPLYING_NS, lambda: self._catch_up(group, left, stands)
-            )  # fmt: skip
-            return
-        follower.sync(lambda: self._promoted(group))
-        if follower.broken is not None:
-            self._end(follower.broken.text)
+        self._promotion.prepare(self._follower, lambda: self._promoted(group), self._end)
 
     def _promoted(self, group: StoreGroup) -> None:
         if self.ended:
             return
-        self._repairing.close()
+        self._log_repairs.rest()
         try:
             promoted = self._follower.promote(group.leader_epoch)
         except (OSError, StoreError) as error:
@@ -431,8 +363,7 @@ class ReplicaLife:
         leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end, self._busy_ns)
         log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
         leading.start()
-        self._repairing = self._repair(led.parts)
-        self._repairing.start()
+        self._log_repairs.begin(led.parts)
         led.when_ready(self._served)
 
     def _served(self) -> None:
@@ -476,20 +407,6 @@ class ReplicaLife:
     def verbs(self) -> Mapping[type[Command], Verb]:
         """UseCase.verbs."""
         return self._commands.verbs()
-
-    # Damage
-
-    def _repair(self, log: MendableLog) -> Repairing:
-        return Repairing(log, lambda: self._sources.of(self._group, self._own), self._clock, self._repairs, self._repaired)
-
-    def _repaired(self, part: DamagedPart, where: str) -> None:
-        size = part.end - part.begin
-        if where:
-            log.warning("store group %s: %s bytes of the log at %s were damaged and are whole again, from %s",
-                        self._place.group, size, part.begin, where)  # fmt: skip
-        else:
-            log.error("store group %s: %s bytes of the log at %s are damaged, and nobody has given them: %s",
-                      self._place.group, size, part.begin, self._repairing.why)  # fmt: skip
 
 
 def _nobody() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.replication.ports import LeaderStore
-from gateway.replicas import replica
+from gateway.replicas import promotion
 from store.replica.follower import Follower
 from tests.gateway.replicas.world import SimReplica, World
 
@@ -128,7 +128,7 @@ def test_a_follower_without_room_waits_for_it_and_the_group_goes_on() -> None:
 
 
 def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica, "APPLY_AT_ONCE_BYTES", 1_000)
+    monkeypatch.setattr(promotion, "APPLY_AT_ONCE_BYTES", 1_000)
     world, leader, others = led()
     left: list[int] = []
     for each in others:
@@ -136,7 +136,7 @@ def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.Monk
     assert sends(world, 60) == 60
     assert all(each.follower.behind - each.follower.applied > 5_000 for each in others)
     monkeypatch.undo()
-    monkeypatch.setattr(replica, "APPLY_AT_ONCE_BYTES", 1_000)
+    monkeypatch.setattr(promotion, "APPLY_AT_ONCE_BYTES", 1_000)
     for each in others:
         monkeypatch.setattr(each.follower, "promote", measured(each.follower, left))
     leader.end()
