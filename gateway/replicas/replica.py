@@ -35,7 +35,7 @@ from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
 from store.replication.leading import Leading, member_of
-from store.replication.pace import UNKNOWN
+from store.replication.pace import UNKNOWN, ProcessorTime
 from store.replication.repairing import RepairCounts
 
 log: Final = logging.getLogger("headgate.replica")
@@ -62,10 +62,10 @@ class ReplicaLife:
     def __init__(
         self, follower: FollowerLog, place: ReplicaPlace, controllers: GroupControllers, dialer: Dialer, sign: Sign | None,
         clock: Clock, entropy: Entropy, elected: Callable[[LeaderStore], None], over: Callable[[str], None],
-        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS, busy_ns: Callable[[], int] = lambda: UNKNOWN,
+        repairs: RepairCounts | None = None, skew_ms: int = SKEW_MS, busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
         """`elected(store)` is called when the store of a leader may serve; `over(reason)` once, when this life has ended.
-        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be; `busy_ns`: as in
+        `repairs`: counts what is repaired; `skew_ms`: how far apart the clocks of replicas may be; `busy`: as in
         store.replication.pace."""
         self.leading: Leading | None = None
         self.promoted: LeaderStore | None = None
@@ -84,7 +84,7 @@ class ReplicaLife:
         self._place = place
         self._controllers = controllers
         self._clock = clock
-        self._busy_ns = busy_ns
+        self._busy = busy
         self._entropy = entropy
         self._elected = elected
         self._over = over
@@ -360,7 +360,7 @@ class ReplicaLife:
         self.meter.other_log()
         self._epoch = group.leader_epoch
         self._promoting = None
-        leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end, self._busy_ns)
+        leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end, self._busy)
         log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
         leading.start()
         self._log_repairs.begin(led.parts)

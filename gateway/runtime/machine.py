@@ -19,11 +19,11 @@ def hot_bytes() -> int:
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * HOT_SHARE)
 
 
-def busy_ns() -> int:
-    """Nanoseconds in which the calling thread has run or waited for a processor, since it began; not those in which it waited
-    for anything else. Where waiting for a processor is not counted: in which it has run."""
+def processor_ns() -> tuple[int, int]:
+    """Nanoseconds in which the calling thread has run, and in which it has waited for a processor, since it began. Where the
+    waiting is not counted, that is 0."""
     try:
         ran, waited, _ = SCHEDSTAT.read_bytes().split()
-        return int(ran) + int(waited)
+        return int(ran), int(waited)
     except (OSError, ValueError):
-        return time.thread_time_ns()
+        return time.thread_time_ns(), 0

@@ -18,7 +18,7 @@ from domain.replication.ports import LeaderLog
 from store.replication.ack_times import AckTimes
 from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
-from store.replication.pace import UNKNOWN, Pace
+from store.replication.pace import UNKNOWN, Pace, ProcessorTime
 from store.replication.ports import FollowerConnection, SetKeeper
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
 
@@ -63,10 +63,10 @@ class Leading:
 
     def __init__(
         self, log: LeaderLog, group: StoreGroup, own_id: int, keeper: SetKeeper, clock: Clock, step_down: Callable[[str], None],
-        busy_ns: Callable[[], int] = lambda: UNKNOWN,
+        busy: Callable[[], ProcessorTime] = lambda: UNKNOWN,
     ) -> None:  # fmt: skip
         """`group` as it was when this replica was elected in the epoch of `log`. `step_down(reason)` is called once, when it
-        leads no more; nothing is confirmed from then on. `busy_ns`: how long this process was busy, as in Pace."""
+        leads no more; nothing is confirmed from then on. `busy`: how long this thread was busy, as in Pace."""
         self.written = 0
         self.synced = 0
         self.slow: frozenset[int] = frozenset()
@@ -83,7 +83,7 @@ class Leading:
         self._marked = False
         self._pauses: dict[int, Timer] = {}
         self._word: Timer | None = None
-        self._pace = Pace(self._begun_ns, log.written, busy_ns)
+        self._pace = Pace(self._begun_ns, log.written, busy)
         self._timer: Timer | None = None
 
     @property

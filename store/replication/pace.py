@@ -1,6 +1,6 @@
 """How fast followers that are behind are sent the log from the leader's disk: bytes a second, set anew ten times a second.
 
-               up to 1/16 of the leader's time, for all of them together
+               what costs 1/16 of the processor time that the leader gets, for all of them together
 nearest one    and at least 6/5 of what is written meanwhile: it catches up under any load
 each           and more, as long as the leader is idle for half of its time
 """
@@ -8,7 +8,7 @@ each           and more, as long as the leader is idle for half of its time
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from store.replication.progress import WINDOW_BYTES, ReplicaProgress
@@ -31,7 +31,20 @@ RATE_MIN: Final = MIB
 RATE_MAX: Final = 1024 * MIB
 LATE_NS: Final = 100 * MILLISECOND_NS
 """How much of what a turn that took too long could not send is made up for."""
-UNKNOWN: Final = -1
+
+
+class ProcessorTime(NamedTuple):
+    """How long a thread was busy, since any begin.
+
+    ran_ns      nanoseconds in which it ran
+    waited_ns   nanoseconds in which it waited for a processor; 0 also where that is not counted
+    """
+
+    ran_ns: int
+    waited_ns: int
+
+
+UNKNOWN: Final = ProcessorTime(-1, -1)
 """How long the leader was busy is not known: it is taken for busy."""
 
 
@@ -45,17 +58,16 @@ class Pace:
     _read_ns   time of the reads since the last look; `_read` is their bytes
     """
 
-    def __init__(self, now_ns: int, written: int, busy_ns: Callable[[], int]) -> None:
-        """`written`: end of the leader's log. `busy_ns()`: nanoseconds in which the leader has run or waited for a processor,
-        since any begin; UNKNOWN."""
-        self._busy_ns = busy_ns
+    def __init__(self, now_ns: int, written: int, busy: Callable[[], ProcessorTime]) -> None:
+        """`written`: end of the leader's log. `busy()`: how long the thread that leads was busy; UNKNOWN."""
+        self._busy = busy
         self._cost_ns = SOCKET_NS
         self._extra = 0
         self._read_ns = self._read = 0
         self._looked_ns = now_ns
         self._written = written
         self._written_rate = 0
-        self._busy = UNKNOWN
+        self._time = UNKNOWN
 
     def sent(self, follower: ReplicaProgress, size: int, took_ns: int, now_ns: int) -> None:
         """A part of `size` bytes was read for it, which took so long, and handed to its connection."""
@@ -71,7 +83,7 @@ class Pace:
         if behind:
             self._set(passed, written - self._written, behind)
         else:
-            self._extra, self._busy = 0, UNKNOWN
+            self._extra, self._time = 0, UNKNOWN
             self._written_rate = (written - self._written) * SECOND_NS // passed
         self._looked_ns, self._written = now_ns, written
         self._read_ns = self._read = 0
@@ -80,8 +92,8 @@ class Pace:
         if self._read >= SAMPLE_BYTES:
             found = SOCKET_NS + self._read_ns * MIB // self._read
             self._cost_ns = (self._cost_ns + found) // 2
-        cheap = SECOND_NS * MIB // (SHARE * self._cost_ns)
-        busy = self._percent(passed)
+        busy, gets = self._percent(passed)
+        cheap = SECOND_NS * MIB * gets // (100 * SHARE * self._cost_ns)
         if busy < IDLE_PERCENT:
             if 2 * self._read * SECOND_NS >= self._extra * passed:  # else they take no more than they are sent already
                 self._extra = max(self._extra, cheap) * 5 // 4
@@ -98,9 +110,11 @@ class Pace:
             if each is not nearest:
                 each.rate = max(left, RATE_MIN)
 
-    def _percent(self, passed: int) -> int:
-        """How much of the time the leader was busy. A read that waits for the disk is work as well: nothing else is done."""
-        before, self._busy = self._busy, self._busy_ns()
-        if UNKNOWN in (before, self._busy):
-            return 100
-        return (self._busy - before + self._read_ns) * 100 // passed
+    def _percent(self, passed: int) -> tuple[int, int]:
+        """How much of the time the leader was busy, and how much of that it had a processor. A read that waits for the disk is
+        work as well: nothing else is done."""
+        before, self._time = self._time, self._busy()
+        if UNKNOWN in (before, self._time):
+            return 100, 100
+        ran, waited = self._time.ran_ns - before.ran_ns, self._time.waited_ns - before.waited_ns
+        return (ran + waited + self._read_ns) * 100 // passed, ran * 100 // max(1, ran + waited)

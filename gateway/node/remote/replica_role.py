@@ -51,12 +51,13 @@ from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.broker_request import Sign
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.machine import busy_ns, hot_bytes
+from gateway.runtime.machine import hot_bytes, processor_ns
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
+from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
 REFUSED: Final = "this port is for the followers of a store group: ask the port remoting"
@@ -208,7 +209,8 @@ class ReplicaRole(AloneRole):
         replica = self.replica = ReplicaLife(
             follower, place, controllers, self._dialer, self._sign, clock, entropy,
             lambda store: None if elected.done() else elected.set_result(store), over,
-            self.repairs, self._settings.clock_skew_max_ms, busy_ns,
+            self.repairs, self._settings.clock_skew_max_ms,
+            lambda: ProcessorTime(*processor_ns()),
         )  # fmt: skip
         _load_ahead()
         replica.standby = self._stands_by

@@ -15,7 +15,7 @@ from domain.errors import Failure
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LogWork, MendableLog
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
-from store.replication.pace import SOCKET_NS
+from store.replication.pace import SOCKET_NS, ProcessorTime
 from tests.store.clock import VirtualClock
 
 MIB = 1024 * 1024
@@ -136,6 +136,7 @@ class Busy:
     """A leader whose clients are written for at `rate` bytes a second and keep it busy for `share` of its time.
 
     turn_ms   how long a turn of its loop takes
+    starved   share of its busy time in which it has no processor
     """
 
     def __init__(self, rate: int, share: float = 1.0, turn_ms: int = 2, size: int = 300 * MIB) -> None:
@@ -143,14 +144,16 @@ class Busy:
         self.share = share
         self.clock = VirtualClock()
         self.log = SlowLog(self.clock, size)
-        self.leading = Leading(self.log, GROUP, 1, Nobody(), self.clock, pytest.fail, self.busy_ns)
+        self.leading = Leading(self.log, GROUP, 1, Nobody(), self.clock, pytest.fail, self.busy)
         self.leading.start()
+        self.starved = 0.0
         self._own_ns = 0.0
         self._turn_ms = turn_ms
 
-    def busy_ns(self) -> int:
-        """As `gateway.runtime.busy.busy_ns`: reads of the disk wait, and are not counted."""
-        return int(self._own_ns) + self.log.disk * SOCKET_NS // MIB
+    def busy(self) -> ProcessorTime:
+        """As the operating system counts it: reads of the disk wait for that, and are not counted."""
+        both = int(self._own_ns) + self.log.disk * SOCKET_NS // MIB
+        return ProcessorTime(int(both * (1 - self.starved)), int(both * self.starved))
 
     def run_for(self, milliseconds: int) -> None:
         """Turn by turn: nothing else runs within one."""
@@ -193,6 +196,14 @@ def test_followers_that_are_behind_cost_a_leader_that_is_busy_less_than_a_tenth_
     assert 0.03 < leader.cost(2_000) < 0.1
     for reader in readers:
         assert max(len(part.data) for part in reader.parts) == DISK_PART_BYTES, "a read from the disk has this size"
+
+
+def test_a_leader_that_gets_half_a_processor_gives_half_as_much() -> None:
+    leader = Busy(rate=0)
+    leader.starved = 0.5
+    Reader(leader.leading, 2)
+    leader.run_for(500)
+    assert 0.015 < leader.cost(2_000) < 0.04
 
 
 def test_a_leader_of_which_it_is_not_known_how_busy_it_is_is_taken_for_busy() -> None:
