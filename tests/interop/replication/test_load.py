@@ -30,9 +30,8 @@ LEASE_KILLS: Final = min(KILLS, 10)
 PAUSE_S: Final = 0.05
 SETTLED: Final = 3
 """Messages of each sender between a kill and the restart of the killed replica."""
-DIRECT: Final = ("MQTT QoS 1", "HTTP", "gRPC", "remoting")
-"""Senders that have the addresses of all replicas, and try another one when one does not answer. aiocoap is none of them: an
-assertion of its own fails, now and then, behind the Reset by which a follower refuses a request."""
+DIRECT: Final = ("MQTT QoS 1", "HTTP", "CoAP", "gRPC", "remoting")
+"""Senders that have the addresses of all replicas, and try another one when one does not answer."""
 WAIT_S: Final = 120.0
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300 + 60 * KILLS)]
 

@@ -15,8 +15,9 @@ from tests.patience import until
 
 pytestmark = pytest.mark.interop
 SOON_S = 60.0
-RESET = b"\x70\x00\x12\x34"
 POST = b"\x40\x02\x12\x34\xb2mq"
+UNAVAILABLE = b"\x60\xa3\x12\x34\xd1\x01\x02"
+"""5.03 with Max-Age 2."""
 STREAMS = ("remoting", "nameserver", "grpc", "http", "mqtt", "mqtts", "websocket")
 
 
@@ -61,7 +62,7 @@ def test_routes_name_the_leader_and_who_leads_next(tmp_path: Path) -> None:
 
 
 def refuses_clients(follower: Node) -> None:
-    """Ports for clients are closed: connections are refused at once, and datagrams get a Reset."""
+    """Ports for clients are closed: connections are refused at once, and requests of CoAP get 5.03."""
     for name in STREAMS:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", follower.port(name)), 10).close()
@@ -69,4 +70,4 @@ def refuses_clients(follower: Node) -> None:
         client.settimeout(10)
         client.connect(("127.0.0.1", follower.port("coap")))
         client.send(POST)
-        assert client.recv(100) == RESET
+        assert client.recv(100) == UNAVAILABLE
