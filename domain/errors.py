@@ -84,7 +84,7 @@ class Failure:
     text     a sentence for a person: what is wrong, where, and what to do
     word     a protocol's own number for it, which an access rule chose; 0: the protocol's table decides
     denied   with NOT_ALLOWED: True: the policies of the user do not grant it; False: nobody may do it
-    copies   with FLUSH_TIMEOUT: True: the disk has it, and too few replicas; False: the disk may not have it
+    copies   with FLUSH_TIMEOUT: True: the leader has it, and too few replicas; False: the disk may not have it
     """
 
     code: ErrorCode

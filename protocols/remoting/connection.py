@@ -376,7 +376,7 @@ class RemotingConnection:
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
         failure = event.failure
         if failure.code is ErrorCode.FLUSH_TIMEOUT and ticket.code in SENDS:
-            return send.flush_timeout(self._client, ticket, failure.text)
+            return send.flush_timeout(self._client, ticket, failure)
         return ticket.reply(response_code(failure, ticket.code), remark=failure.text or failure.code.value)
 
     def outgoing(self) -> Sequence[bytes]:

@@ -14,6 +14,7 @@ from domain import limits
 from domain import property as properties
 from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
 from domain.command import Send, SendRetry
+from domain.errors import Failure
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from domain.octets import uint32
@@ -22,6 +23,7 @@ from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import BINARY, split
+from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Outcome, RequestError, Ticket, int64
 
 HEADER_CACHE_MAX: Final = 4_096
@@ -396,8 +398,11 @@ def _encode_sent(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
     return ticket.reply(codes.SUCCESS, fields)
 
 
-def flush_timeout(client: Client, ticket: Ticket, remark: str) -> bytes:
-    """The reply FLUSH_DISK_TIMEOUT: stored, durability not confirmed. It has all fields, which clients require."""
+def flush_timeout(client: Client, ticket: Ticket, failure: Failure) -> bytes:
+    """The reply FLUSH_DISK_TIMEOUT, or FLUSH_SLAVE_TIMEOUT when replicas are waited for: stored, durability not confirmed.
+
+    It has all fields, which clients require.
+    """
     no_offset_id = client.node.host_hex.decode() + "0" * 16
     fields = {
         properties.MSG_REGION: REGION,
@@ -406,4 +411,4 @@ def flush_timeout(client: Client, ticket: Ticket, remark: str) -> bytes:
         "queueId": "0",
         "queueOffset": "-1",
     }
-    return ticket.reply(codes.FLUSH_DISK_TIMEOUT, fields, remark=remark)
+    return ticket.reply(response_code(failure, ticket.code), fields, remark=failure.text)

@@ -84,7 +84,10 @@ group is SUCCESS for tools."""
 
 
 def response_code(failure: Failure, request: int) -> int:
-    """The response code of a failure of request code `request`. DRAINING is 14, not GO_AWAY: all clients retry 14 elsewhere."""
+    """The response code of a failure of request code `request`. DRAINING is 14, not GO_AWAY: all clients retry 14 elsewhere.
+    What is stored and waits for replicas is FLUSH_SLAVE_TIMEOUT."""
     if failure.denied:
         return codes.NO_PERMISSION
+    if failure.copies:
+        return codes.FLUSH_SLAVE_TIMEOUT
     return BY_REQUEST.get((request, failure.code), TABLE[failure.code])

@@ -113,7 +113,7 @@ class Confirmation:
         text = f"stored by the leader, but not by all replicas in sync within {self._timeout_ms} ms"
         self.late += len(late)
         for done in late:
-            self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text))
+            self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=True))
         if self._page or self._flushed:
             self._look_later()
 

@@ -39,11 +39,13 @@ _MESSAGE: Final = struct.Struct(">iiiqiqB")
 _FAILURE: Final = struct.Struct(">i?")
 _PLACED: Final = struct.Struct(">iqqq")
 _RECEIPT: Final = struct.Struct(">qqqiBiqq")
+_COPIES: Final = "flush-timeout-of-copies"
+"""FLUSH_TIMEOUT with `copies`. An earlier version takes it for INTERNAL, which clients may repeat too."""
 _expressions: Final = Expressions()
 
 
 def _put_failure(out: Out, value: Failure) -> None:
-    put_text(out, value.code.value)
+    put_text(out, _COPIES if value.copies else value.code.value)
     put_text(out, value.text)
     out.append(_FAILURE.pack(value.word, value.denied))
 
@@ -51,6 +53,8 @@ def _put_failure(out: Out, value: Failure) -> None:
 def _get_failure(reader: Reader) -> Failure:
     code, text = reader.text(), reader.text()
     word, denied = reader.unpack(_FAILURE)
+    if code == _COPIES:
+        return Failure(ErrorCode.FLUSH_TIMEOUT, text, word, bool(denied), copies=True)
     try:
         return Failure(ErrorCode(code), text, word, bool(denied))
     except ValueError:

@@ -270,13 +270,14 @@ def test_illegal_fields_are_answered_29(change: dict[str, str]) -> None:
         assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_a_flush_timeout_carries_every_field_that_clients_unbox() -> None:
+@pytest.mark.parametrize(("copies", "code"), [(False, codes.FLUSH_DISK_TIMEOUT), (True, codes.FLUSH_SLAVE_TIMEOUT)])
+def test_a_flush_timeout_carries_every_field_that_clients_unbox(copies: bool, code: int) -> None:
     conn = connection()
     command = one(conn, request(310, V2))
     assert isinstance(command, Send)
-    conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "the disk is slow")), 2)
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "it is slow", copies=copies)), 2)
     frame = reply(conn)
-    assert frame.code == codes.FLUSH_DISK_TIMEOUT
+    assert (frame.code, frame.remark) == (code, "it is slow")
     assert {"msgId", "queueId", "queueOffset"} <= set(fields(frame))
 
 

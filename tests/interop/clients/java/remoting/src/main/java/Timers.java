@@ -9,12 +9,16 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.protocol.ResponseCode;
 
 /** Messages for later: never early; how late they are is printed, and judged nowhere. */
 final class Timers {
     private static final long[] LEVELS_S = {1, 5, 10, 30};
     private static final int LEVELS = 18;
+    private static final int ATTEMPTS = 10;
+    private static final Set<Integer> UNSURE = Set.of(ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT);
 
     private Timers() {
     }
@@ -30,6 +34,20 @@ final class Timers {
         });
         consumer.start();
         return came;
+    }
+
+    /**
+     * All that is due came, each once and not before its time, and nothing else but what its sender was not sure of: on a busy machine an
+     * answer may be FLUSH_DISK_TIMEOUT or FLUSH_SLAVE_TIMEOUT, by which the message is stored, and may be lost with a disk or a node.
+     */
+    static void wanted(String name, Map<String, Long> due, Set<String> unsure, Map<String, Long> came) throws Exception {
+        Stage.until("all timers that were not recalled", 60, () -> came.keySet().containsAll(due.keySet()));
+        Thread.sleep(3_000);
+        judge(name, due, came);
+        Set<String> more = new HashSet<>(came.keySet());
+        more.removeAll(due.keySet());
+        more.removeAll(unsure);
+        Stage.check(more.isEmpty(), "recalled and yet there: " + more);
     }
 
     /** Each of `due` came once and not before its time. */
@@ -70,11 +88,9 @@ final class Timers {
     static void timers(Stage stage) throws Exception {
         DefaultMQProducer producer = stage.producer();
         Map<String, Long> came = arrivals(stage);
-        Map<String, Long> due = sent(stage, producer, 8, 4_000);
-        Stage.until("all timers that were not recalled", 60, () -> came.size() >= due.size());
-        Thread.sleep(3_000);
-        judge("timers", due, came);
-        Stage.check(came.size() == due.size(), "recalled and yet there: " + came.keySet());
+        Set<String> unsure = new HashSet<>();
+        Map<String, Long> due = sent(stage, producer, 8, 4_000, unsure);
+        wanted("timers", due, unsure, came);
         Message far = stage.message("far");
         far.setDelayTimeSec(367L * 86_400);
         try {
@@ -85,29 +101,57 @@ final class Timers {
         }
     }
 
-    /** Timers of each kind, `count` that stay and as many that are recalled; body -> epoch milliseconds for what stays. */
-    static Map<String, Long> sent(Stage stage, DefaultMQProducer producer, int count, long delayMs) throws Exception {
+    /**
+     * Timers of each kind, `count` that stay and as many that are recalled; body -> epoch milliseconds for what stays. A send whose
+     * answer promises less than it should is repeated, as users do; its first message is added to `unsure`.
+     */
+    static Map<String, Long> sent(Stage stage, DefaultMQProducer producer, int count, long delayMs, Set<String> unsure)
+            throws Exception {
         Map<String, Long> due = new ConcurrentHashMap<>();
         Set<String> handles = new HashSet<>();
         for (int number = 0; number < 2 * count; number++) {
-            Message message = stage.message("timer" + number);
-            long now = System.currentTimeMillis();
-            long at = now + delayMs + 100L * number;
-            switch (number % 3) {
-                case 0: message.setDeliverTimeMs(at); break;
-                case 1: message.setDelayTimeMs(at - now); break;
-                default:
-                    message.setDelayTimeSec(delayMs / 1_000);
-                    at = now + delayMs / 1_000 * 1_000;
+            String body = "timer" + number;
+            long at = 0;
+            SendResult result = null;
+            for (int attempt = 1; result == null; attempt++) {
+                Stage.check(attempt <= ATTEMPTS, "no timer is stored as promised: " + unsure);
+                Message message = stage.message(body);
+                long now = System.currentTimeMillis();
+                at = now + delayMs + 100L * number;
+                switch (number % 3) {
+                    case 0: message.setDeliverTimeMs(at); break;
+                    case 1: message.setDelayTimeMs(at - now); break;
+                    default:
+                        message.setDelayTimeSec(delayMs / 1_000);
+                        at = now + delayMs / 1_000 * 1_000;
+                }
+                SendResult answer = producer.send(message);
+                if (answer.getSendStatus() == SendStatus.SEND_OK) {
+                    result = answer;
+                } else {
+                    System.out.println(body + ": " + answer.getSendStatus());
+                    unsure.add(body);
+                    body = "timer" + number + " again " + attempt;
+                }
             }
-            SendResult result = producer.send(message);
             Stage.check(handles.add(result.getRecallHandle()), "a handle twice: " + result);
             if (number % 2 == 0) {
-                due.put("timer" + number, at);
-            } else {
-                Stage.check(producer.recallMessage(stage.topic, result.getRecallHandle()).equals(result.getMsgId()), "recall");
+                due.put(body, at);
+            } else if (!recalled(stage, producer, result)) {
+                unsure.add(body);
             }
         }
         return due;
+    }
+
+    /** False: the broker is not sure yet that it is recalled. */
+    private static boolean recalled(Stage stage, DefaultMQProducer producer, SendResult result) throws Exception {
+        try {
+            Stage.check(producer.recallMessage(stage.topic, result.getRecallHandle()).equals(result.getMsgId()), "recall");
+            return true;
+        } catch (MQBrokerException error) {
+            Stage.check(UNSURE.contains(error.getResponseCode()), error.toString());
+            return false;
+        }
     }
 }
