@@ -53,7 +53,7 @@ class RouteTable:
     """Brokers and their topics.
 
     Invariant: every broker has at least one address, and the topics of a broker are those that
-    its master (or, without one, its lowest id) registered last. `now` is monotonic nanoseconds.
+    its master (or, without one, its lowest id, if it has any) registered last. `now` is monotonic nanoseconds.
 
     _leases    broker name -> broker id -> registered address
     _topics    broker name -> its topics: a registration is stored by one call, however many topics it has
@@ -83,7 +83,7 @@ class RouteTable:
             return RegisterOutcome.TAKEN
         changed = known is None or known.version != registration.version
         self._lease(registration, registration.version, now, holder)
-        if changed and topics is not None and self._is_source(registration):
+        if changed and topics is not None and self._is_source(registration, topics):
             self._topics_of(registration.broker).update(topics)
             self._writable.pop(registration.broker, None)
         return RegisterOutcome.TAKEN
@@ -110,7 +110,7 @@ class RouteTable:
             version = DataVersion(registration.version.state)  # no version that any broker has, and as new as this one
         lease = self._lease(registration, version, now, holder)
         lease.next_page = page.number + 1 if page.base is None and not page.last else -1
-        if self._is_source(registration):
+        if self._is_source(registration, page.topics):
             self._put(self._topics_of(broker), page)
             if known is None or known.version != version:
                 self._writable.pop(broker, None)
@@ -160,9 +160,13 @@ class RouteTable:
         self._leases[registration.broker][registration.broker_id] = lease
         return lease
 
-    def _is_source(self, registration: Registration) -> bool:
-        """Whether the topics of the broker are those that this id registers."""
-        return registration.broker_id == min(self._leases[registration.broker])
+    def _is_source(self, registration: Registration, topics: Mapping[str, TopicQueues]) -> bool:
+        """Whether the topics of the broker are those that this id registers.
+
+        A slave without any has those of its master, which stay while there is none.
+        """
+        own = registration.broker_id
+        return (own == MASTER_ID or bool(topics)) and own == min(self._leases[registration.broker])
 
     def _topics_of(self, broker: str) -> BrokerTopics:
         found = self._topics.get(broker)

@@ -43,6 +43,7 @@ class Listener:
     label       label of the counters of its connections; "": the label of the recognised protocol
     place       position in the table at the start, lowest first
     store_host  true: its address is the store host of stored messages, which offset message ids carry
+    resets      true: its connections are reset when the process is killed, for clients that do not notice an end in order
     """
 
     name: str
@@ -55,6 +56,7 @@ class Listener:
     label: str = ""
     place: int = LAST
     store_host: bool = False
+    resets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

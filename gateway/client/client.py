@@ -272,6 +272,9 @@ class Client:
         """
         pairs = {properties.TAGS: tag, properties.KEYS: " ".join(keys), properties.SHARDING_KEY: message_group, **(user or {})}
         route = self._routes.get(topic) or self._route_to_send(topic)
+        if not route.queues:  # a broker whose slaves alone are registered: its next master is asked for
+            self._routes.pop(topic, None)
+            raise UnreachableError(f"nameserver {self.nameserver} knows no broker that takes messages of {topic} now")
         queue = self._choose_queue(route, message_group, queue_id)
         fields = {
             "a": "headgate", "b": topic, "c": TEMPLATE_TOPIC, "d": "8", "e": str(queue.queue_id), "f": "0",
@@ -378,6 +381,7 @@ class Client:
         route = self._routes.get(queue.topic) or self.route(queue.topic)
         address = route.addresses.get(queue.broker)
         if address is None:
+            self._routes.pop(queue.topic, None)  # it may have one the next time
             raise UnreachableError(f"nameserver {self.nameserver} knows no address of broker {queue.broker}")
         return address
 

@@ -95,6 +95,7 @@ class ClientSocket:
         transport = self.transport
         if transport is None:
             return
+        self._context.in_order(transport)
         if self.input_ended or self._context.half_close is None:
             transport.close()
         else:

@@ -116,6 +116,10 @@ def _nothing_waits() -> int:
     return 0
 
 
+def _as_it_is(_transport: object) -> None:
+    """Default of `ConnectionContext.in_order`: sockets end in order anyway."""
+
+
 @final
 class ConnectionContext:
     """What all pumps of a node share.
@@ -128,6 +132,7 @@ class ConnectionContext:
     is_proxy          True for addresses of proxies (PROXY protocol): their connections are checked with the client's address
     output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
     half_close        ends the sending side of a connection; the pump discards what it reads until the peer has closed
+    in_order          called before a connection is closed, unless it is aborted: the peer is to get what is written
     turn_flush        flushes pumps at the end of a turn
     intake            shares the turns between pumps with received bytes
     unread            bounds the bytes that peers have not read, of all connections together
@@ -138,8 +143,8 @@ class ConnectionContext:
     """
 
     __slots__ = (
-        "_received", "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "intake",
-        "is_proxy", "lingering", "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unread",
+        "_received", "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "in_order",
+        "intake", "is_proxy", "lingering", "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -154,12 +159,14 @@ class ConnectionContext:
         output_bytes_max: int = OUTPUT_BYTES_MAX,
         unfinished_bytes: Callable[[], int] = _nothing_waits,
         unread: HostShares | None = None,
+        in_order: Callable[[Any], None] = _as_it_is,
     ) -> None:
         """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
         self.output_bytes_max = output_bytes_max
         self.admission_check = admission_check
         self.is_proxy = is_proxy
         self.half_close = half_close
+        self.in_order = in_order
         self.handler = handler
         self.clock = clock
         self.counter_registry = counter_registry

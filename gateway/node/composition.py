@@ -7,10 +7,11 @@ and entropy as arguments and opens no socket, so the simulation uses it too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from domain.admin.replica import ReplicaView
+from domain.membership import Subscription
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
 from domain.store_event import Report
@@ -74,8 +75,8 @@ class StoreSide:
     access         users and policies of another node, and the authority over them; None: this node keeps its own
     epoch          in which this node leads its store group; 0: the store is no replica
     over           why this node leads no more; "": it leads, or it is no replica
-    over           why this node leads no more; "": it leads, or it is no replica
     replica        tells how the store is replicated; None: it keeps its log alone
+    heard          (group, topic) -> subscription, as clients have said to this replica while it followed
     offload_bytes  a consumer that is further behind the end of the log is sent to a replica that follows; 0: none is
     """
 
@@ -92,6 +93,7 @@ class StoreSide:
     over: Callable[[], str] = lambda: ""
     replica: ReplicaView | None = None
     offload_bytes: int = 0
+    heard: Mapping[tuple[str, str], Subscription] = field(default_factory=dict)
 
 
 PARTS: Final[Mapping[str, type]] = {
@@ -272,6 +274,8 @@ def _added(
     sessions.follow_interest(side.interest)
     handler.pulling.follow_waits(side.waits, side.interest)
     side.follow_lost(sessions.went_back)
+    if side.heard:
+        handler.registry.inherit(side.heard)
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
     return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))

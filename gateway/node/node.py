@@ -50,7 +50,7 @@ from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.reload import Reload, ReloadSource
-from gateway.runtime.stream import StreamListener, half_close
+from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
@@ -163,7 +163,7 @@ class Node:
         admission_check = Admission(side.limits) if side.limits.limits_connections else None
         return ConnectionContext(
             side.gate, self._clock, side.counter_registry, self.config.connections_max, half_close, admission_check,
-            self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes, side.unread,
+            self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes, side.unread, in_order,
         )  # fmt: skip
 
     def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
@@ -282,6 +282,8 @@ class Node:
     async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
         """Serve one port. Closes the port when no protocol that it accepts is available."""
         adapters = self.side.adapters
+        if listener.resets:
+            reset_when_killed(bound)
         if listener is ADMIN:
             hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
             self._admin = Admin(

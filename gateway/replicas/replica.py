@@ -55,6 +55,7 @@ class ReplicaLife:
     promoted        its store from the promotion on, before it may serve too; None while it follows
     meter           what it measures of itself
     renewed         called when the log has begun anew: `reads` are others
+    followed        called with the epoch of each leader that this replica begins to follow
     promoting       called when this replica is about to lead: what it reads from now on is refused
     _unserved       the store of a leader that has not been handed over yet
     """
@@ -71,6 +72,7 @@ class ReplicaLife:
         self.promoted: LeaderStore | None = None
         self.meter = ReplicaMeter(clock, skew_ms)
         self.renewed: Callable[[], None] = _nobody
+        self.followed: Callable[[int], None] = _followed
         self.promoting: Callable[[], None] = _nobody
         self.why = "no controller answers"
         self.ended = False
@@ -308,6 +310,7 @@ class ReplicaLife:
     def _follow(self, group: StoreGroup) -> None:
         if self._followed.follow(self._follower, self._own, group, self._anew):
             self._epoch = group.leader_epoch
+            self.followed(self._epoch)
 
     def _anew(self, first: int) -> None:
         """The leader has nothing that this log could be continued with."""
@@ -411,6 +414,10 @@ class ReplicaLife:
 
 def _nobody() -> None:
     """Default of `ReplicaLife.renewed` and `promoting`."""
+
+
+def _followed(_epoch: int) -> None:
+    """Default of `ReplicaLife.followed`."""
 
 
 def _unheard(_text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable
 from typing import Final, final
 
@@ -11,6 +12,24 @@ from gateway.connection.pump import Pump
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+_IN_ORDER: Final = struct.pack("ii", 0, 0)
+
+
+def reset_when_killed(bound: socket.socket) -> None:
+    """Have the kernel reset what is accepted at a listening socket when the process is killed, not end it in order.
+
+    Java clients of RocketMQ before 5.0 do not fail what waits for an answer when a connection is ended in order: their long
+    polls wait for 30 s more (NettyRemotingClient without `channelInactive`). A reset is an error, which they take note of.
+    """
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)  # connections inherit it
+
+
+def in_order(transport: asyncio.Transport) -> None:
+    """Undo `reset_when_killed` for a connection that will be closed: what is written reaches the peer."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _IN_ORDER)
 
 
 def half_close(transport: asyncio.Transport) -> None:

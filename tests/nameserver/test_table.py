@@ -264,3 +264,29 @@ def test_a_holder_takes_what_it_registered_last_with_it() -> None:
     assert [each.broker for each in table.brokers()] == ["b-x"]
     table.release(second)
     assert table.brokers() == []
+
+
+def test_a_slave_without_topics_keeps_those_of_its_master() -> None:
+    """As replicas of Headgate register while they follow: over 103 and in pages, beside their master and without it."""
+    plain = replace(SLAVE, topics={}, version=DataVersion(1, 5, 1))
+    for alone in (False, True):
+        for pages in (False, True):
+            table = RouteTable()
+            table.register(MASTER, 0)
+            table.register(plain, 0)
+            if alone:
+                table.unregister("b-x", 0, "m:1")
+            newer = replace(plain, version=DataVersion(2, 5, 1))
+            if pages:
+                assert table.register_page(replace(newer, topics=None), TopicPage(0, None, True, {}), 0) is TAKEN
+            else:
+                assert table.register(newer, 0) is TAKEN
+            assert sorted(table.topics()) == ["T", "U"]
+            assert table.route("T")[1][0].addresses == ({1: "s:1"} if alone else {0: "m:1", 1: "s:1"})
+            assert table.renew("b-x", "s:1", 0) == newer.version
+            table.unregister("b-x", 1, "s:1")
+            assert sorted(table.topics()) == ([] if alone else ["T", "U"])
+    table = RouteTable()
+    assert table.register(plain, 0) is TAKEN
+    assert [each.addresses for each in table.brokers()] == [{1: "s:1"}]
+    assert table.route("T") == ([], [])

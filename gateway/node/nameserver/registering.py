@@ -8,6 +8,7 @@ from typing import Final
 
 from domain.address import endpoint_text
 from domain.errors import ConfigError
+from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import MASTER_ID, Registration
 from domain.ports import Clock, Entropy
 from gateway.client.answer import KeyPlaceError, TlsError
@@ -38,15 +39,22 @@ def registration_of(
     broker = Registration(config.cluster, config.broker, MASTER_ID, where, replication)
     policy = parts.policy
     topics = OwnTopics(config.broker, parts.store.metadata, lambda: policy.permission, clock.wall_ms(), epoch)
+    registration = connected(settings, broker, topics, clock, entropy)
+    topics.on_change = registration.topics_changed
+    return registration
+
+
+def connected(
+    settings: RegistrationSettings, broker: Registration, topics: AnnouncedTopics, clock: Clock, entropy: Entropy
+) -> NodeRegistration:
+    """A broker with its topics, at all name servers; it is not begun. Raises ConfigError."""
     connections: list[NameserverConnection] = []
     for name, number in settings.endpoints:
         registrar = Registrar(broker, topics, entropy)
         prepare = _preparing(settings, registrar)
         prepare()
         connections.append(NameserverConnection(name, number, registrar, clock, prepare))
-    registration = NodeRegistration(connections)
-    topics.on_change = registration.topics_changed
-    return registration
+    return NodeRegistration(connections)
 
 
 def _preparing(settings: RegistrationSettings, registrar: Registrar) -> Callable[[], ssl.SSLContext | None]:

@@ -38,8 +38,9 @@ MIB = 1024 * 1024
 def compose_follower(
     config: Config, ports: Mapping[str, int], host: str, reads: FollowerReads, replica: ReplicaLife, clock: Clock,
     entropy: Entropy, protocols: Protocols,
-) -> tuple[ClientSide, FollowerReading]:  # fmt: skip
-    """What serves readers over `reads`, with the users and policies that are in them; and what reads, for its counters.
+) -> tuple[ClientSide, FollowerReading, Presence]:  # fmt: skip
+    """What serves readers over `reads`, with the users and policies that are in them; what reads, for its counters; what gets
+    heartbeats.
 
     Raises ConfigError.
     """
@@ -56,8 +57,9 @@ def compose_follower(
     def figures() -> dict[str, float]:
         return {**reads.figures(), "got_total": reading.served, "elsewhere_total": reading.elsewhere}
 
+    presence = Presence(clock.wall_ms(), figures)
     verbs = OnlyVerbs(
-        REFUSED, reading, Presence(clock.wall_ms(), figures), Replicas(replica, reads.figures),
+        REFUSED, reading, presence, Replicas(replica, reads.figures),
         code=ErrorCode.STORE_UNAVAILABLE,
     )  # fmt: skip
     gate: Handler = verbs
@@ -78,4 +80,4 @@ def compose_follower(
         uploads=setting.uploads,
         unread=setting.unread,
     )
-    return side, reading
+    return side, reading, presence

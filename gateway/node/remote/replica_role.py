@@ -34,6 +34,7 @@ from gateway.node.composition import StoreSide, given_to_store
 from gateway.node.config import Config
 from gateway.node.local_store import LocalStore
 from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
+from gateway.node.nameserver.slave import SlaveRegistration
 from gateway.node.protocols import Protocols
 from gateway.node.remote.follower_composition import MIB, compose_follower
 from gateway.node.remote.kept_key import KeptKey
@@ -54,6 +55,7 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes, processor_ns
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
@@ -85,6 +87,8 @@ class ReplicaRole(AloneRole):
         self._damaged: DamagedStart | None = None
         self.serve: Callable[[ClientSide | None], None] = _nobody
         self._reading: FollowerReading | None = None
+        self._presence: Presence | None = None
+        self._slave: SlaveRegistration | None = None
         self._over = over
         self._health = health
         self._settings = config.part(ReplicationSettings, "replication")
@@ -167,8 +171,8 @@ class ReplicaRole(AloneRole):
         try:
             return await self._led(config, ports, host, local)
         finally:
-            self.serve(None)
-            self._reading = None
+            self._stand_down()
+            self._reading = self._presence = None
 
     async def _led(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         elected: asyncio.Future[LeaderStore] = asyncio.get_running_loop().create_future()
@@ -193,10 +197,9 @@ class ReplicaRole(AloneRole):
         follower = await self._opened(
             lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers
         )
-        place = ReplicaPlace(
-            config.cluster, config.broker, identity, self._address, self._settings.learner,
-            endpoint_text(host, ports[READERS]) if self._serves(ports) else "",
-        )  # fmt: skip
+        serves = endpoint_text(host, ports[READERS]) if self._serves(ports) else ""
+        place = ReplicaPlace(config.cluster, config.broker, identity, self._address, self._settings.learner, serves)
+        slave = self._slave = SlaveRegistration(config, serves, self._address, clock, entropy)
 
         def over(reason: str) -> None:
             led = None if self.replica is None else self.replica.promoted
@@ -215,7 +218,8 @@ class ReplicaRole(AloneRole):
         _load_ahead()
         replica.standby = self._stands_by
         if self._serves(ports):
-            replica.promoting = lambda: self.serve(None)
+            replica.promoting = self._stand_down
+            replica.followed = lambda epoch: slave.follows(replica.own, epoch)
             replica.renewed = lambda: self._serve(config, ports, host, replica)
             replica.renewed()
         replica.start()
@@ -229,7 +233,14 @@ class ReplicaRole(AloneRole):
         return StoreSide(
             store=led.store, recall_broker=config.broker, epoch=led.replica.epoch, over=lambda: replica.why,
             replica=replica, offload_bytes=self._settings.offload_mib * MIB,
+            heard={} if self._presence is None else self._presence.heard,
         )  # fmt: skip
+
+    def _stand_down(self) -> None:
+        """Serve readers no more, and be no slave at name servers."""
+        self.serve(None)
+        if self._slave is not None:
+            self._slave.end()
 
     def _serves(self, ports: Mapping[str, int]) -> bool:
         """True when this replica serves readers while it follows."""
@@ -237,7 +248,7 @@ class ReplicaRole(AloneRole):
 
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaLife) -> None:
         """Serve readers from what the replica has now."""
-        side, self._reading = compose_follower(
+        side, self._reading, self._presence = compose_follower(
             config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
         )
         self.serve(side)
@@ -264,7 +275,7 @@ class ReplicaRole(AloneRole):
             if reading is None:
                 return {"replica_leads": 0, **found}
             read = {"replica_read_total": reading.served, "replica_elsewhere_total": reading.elsewhere}
-            return {"replica_leads": 0, **read, **found}
+            return {"replica_leads": 0, **read, **self._named(), **found}
         return {
             **found,
             "replica_leads": 1,
@@ -276,6 +287,11 @@ class ReplicaRole(AloneRole):
             "replica_confirmed_bytes": leading.written,
         }
 
+    def _named(self) -> dict[str, float]:
+        """Name servers that have, and should have, this replica as a slave."""
+        wanted, registered = (0, 0) if self._slave is None else self._slave.counts()
+        return {"nameservers": wanted, "nameservers_registered": registered} if wanted else {}
+
     def lines(self) -> list[tuple[str, str]]:
         """Who may connect, and the controllers."""
         controllers = ", ".join(endpoint_text(*each) for each in self._settings.endpoints)
@@ -286,6 +302,8 @@ class ReplicaRole(AloneRole):
         self._undamaged()
         if self.replica is not None:
             self.replica.close()
+        if self._slave is not None:
+            await self._slave.close()
         await super().close()
 
     def _undamaged(self) -> None:

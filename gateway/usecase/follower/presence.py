@@ -1,33 +1,55 @@
-"""Heartbeats at a replica that follows: clients send them to all brokers of a route, and are members at the leader alone."""
+"""Heartbeats at a replica that follows: clients send them to all brokers of a route, and are members at the leader alone.
+
+What they subscribe to is kept: when this replica leads, a client pulls from it, and sends it a heartbeat up to 30 s later.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import final
+from typing import Final, final
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.command import Command
 from domain.event import Done
-from domain.membership import Heartbeat, Leave
+from domain.membership import Heartbeat, Leave, Subscription
 from domain.node import GreetNode
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
+HEARD_MAX: Final = 65_536
+"""Groups and topics whose subscription is kept; further ones are not."""
+
 
 @final
 class Presence:
-    """The verbs Heartbeat, Leave and QueryNodeCounters; GreetNode ends the connection: a gateway looks for the leader."""
+    """The verbs Heartbeat, Leave and QueryNodeCounters; GreetNode ends the connection: a gateway looks for the leader.
+
+    heard   (group, topic) -> the newest subscription in heartbeats since this replica serves
+    """
 
     def __init__(self, started_ms: int, figures: Callable[[], Mapping[str, float]]) -> None:
         """`started_ms`: since when this replica serves, epoch milliseconds."""
         self._started_ms = started_ms
         self._figures = figures
+        self.heard: dict[tuple[str, str], Subscription] = {}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Heartbeat, Leave, QueryNodeCounters, GreetNode."""
         return {Heartbeat: self._beat, Leave: self._leave, QueryNodeCounters: self._query, GreetNode: self._greet}
 
     def _beat(self, connection: ClientConnection, command: Heartbeat) -> None:
+        for membership in command.consumers:
+            for each in membership.subscriptions:
+                place = membership.group, each.topic
+                known = self.heard.get(place)
+                if known is None and len(self.heard) >= HEARD_MAX:
+                    continue
+                if known is None or known.version <= each.version:
+                    self.heard[place] = each
+        self._answered(connection, command)
+
+    @staticmethod
+    def _answered(connection: ClientConnection, command: Heartbeat) -> None:
         if command.wait:
             connection.answer(Done(command.ticket))
 

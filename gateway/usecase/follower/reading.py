@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from domain import limits
 from domain.admin.message import Viewed, ViewMessage
@@ -32,12 +32,20 @@ from gateway.usecase.handler import Verb
 
 STAY_NS: Final = 5 * limits.SECOND_NS
 """How long a reader stays before it is sent to the leader, which tells it of a reset, and whether its group has receivers."""
+AGAIN_NS: Final = 1 * limits.SECOND_NS
+"""A reader that asks for the same again within this time does not know who leads: a refusal has it wait (SDKs do so for 3 s),
+where "ask the leader" would have it ask at once, and again."""
 STAYS_MAX: Final = 1_024
 """Queues of one connection whose time is known; with more of them, all begin anew."""
+LEADERLESS: Final = Failure(
+    ErrorCode.STORE_UNAVAILABLE,
+    "this replica follows, and does not have that yet: ask the leader, as soon as the route tells it",
+)
 UNKNOWN: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica follows, and does not have that yet: ask the leader")
 
 Place = tuple[str, str, int]
 """(group, topic, queue id)."""
+Known = TypeVar("Known")
 
 
 @final
@@ -46,6 +54,8 @@ class FollowerReading:
 
     served     messages that readers were given
     elsewhere  pulls that were sent to the leader
+    _stays     when each reader has begun to read each queue
+    _sent_on   (offset, when) of the newest pull of each that was sent to the leader
     """
 
     def __init__(
@@ -68,6 +78,7 @@ class FollowerReading:
         self._near_bytes = near_bytes
         self._reads = ReadTurns(clock)
         self._stays: dict[ClientConnection, dict[Place, int]] = {}
+        self._sent_on: dict[ClientConnection, dict[Place, tuple[int, int]]] = {}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Pull, ViewMessage, QueryBounds, SearchOffset, QueryEarliestStoreTime."""
@@ -137,9 +148,16 @@ class FollowerReading:
         )  # fmt: skip
 
     def _send_on(self, connection: ClientConnection, command: Pull, result: ReadResult | None) -> None:
-        """Tell a reader to ask the leader for the same."""
+        """Tell a reader to ask the leader for the same, or later when it has just been told so."""
         self.elsewhere += 1
-        self._leaves(connection, (command.group, command.topic, command.queue_id))
+        place, now = (command.group, command.topic, command.queue_id), self._clock.monotonic_ns()
+        self._leaves(connection, place)
+        sent_on = _of(self._sent_on, connection, place)
+        offset, when_ns = sent_on.get(place, (-1, 0))
+        sent_on[place] = command.offset, now
+        if offset == command.offset and now - when_ns < AGAIN_NS:
+            connection.answer(Refused(command.ticket, LEADERLESS))
+            return
         low, high = (0, 0) if result is None else (result.min_offset, result.max_offset)
         connection.answer(PulledBy(command.ticket, ELSEWHERE, [], command.offset, low, high))
 
@@ -150,12 +168,7 @@ class FollowerReading:
             self._leaves(connection, place)
             return 0
         now = self._clock.monotonic_ns()
-        stays = self._stays.get(connection)
-        if stays is None:
-            stays = self._stays[connection] = {}
-            connection.on_close.append(lambda: self._gone(connection))
-        if len(stays) >= STAYS_MAX and place not in stays:
-            stays.clear()
+        stays = _of(self._stays, connection, place)
         if now - stays.setdefault(place, now) < STAY_NS:
             return self._own()
         del stays[place]
@@ -163,9 +176,6 @@ class FollowerReading:
 
     def _leaves(self, connection: ClientConnection, place: Place) -> None:
         self._stays.get(connection, {}).pop(place, None)
-
-    def _gone(self, connection: ClientConnection) -> None:
-        self._stays.pop(connection, None)
 
     # Other questions
 
@@ -227,6 +237,21 @@ class FollowerReading:
             connection.answer(Refused(command.ticket, UNKNOWN))
         else:
             self._log.bounds(command.topic, command.queue_id, bounded)
+
+
+def _of(known: dict[ClientConnection, dict[Place, Known]], connection: ClientConnection, place: Place) -> dict[Place, Known]:
+    """What is known of the queues of a connection until it closes, with room for one more."""
+    found = known.get(connection)
+    if found is None:
+        found = known[connection] = {}
+
+        def forget() -> None:
+            known.pop(connection, None)
+
+        connection.on_close.append(forget)
+    if len(found) >= STAYS_MAX and place not in found:
+        found.clear()
+    return found
 
 
 def _known(failure: Failure) -> Failure:

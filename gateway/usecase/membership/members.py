@@ -22,6 +22,8 @@ from gateway.usecase.handler import Verb
 SILENCE_NS: Final = 120 * limits.SECOND_NS
 """Time without a heartbeat after which a member is removed."""
 SWEEP_NS: Final = 10 * limits.SECOND_NS
+INHERITED_NS: Final = 60 * limits.SECOND_NS
+"""How long a leader uses subscriptions of heartbeats that it got while it followed: clients send the next one within 30 s."""
 
 
 @dataclass(slots=True)
@@ -85,6 +87,7 @@ class Registry:
         self._producers: dict[str, dict[str, ClientConnection]] = {}
         self._clients: dict[str, ConnectedClient] = {}
         self._clients_of: dict[ClientConnection, set[str]] = {}
+        self._inherited: Mapping[tuple[str, str], Subscription] = {}
         self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
@@ -97,7 +100,12 @@ class Registry:
         return self._members.get(group, {})
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
-        """The subscription of `group` to `topic` with the newest version of all members', None when no member has one."""
+        """The subscription of `group` to `topic` with the newest version of all members', None when no member has one.
+
+        While a new leader has no member of the group, that of a heartbeat which it got before.
+        """
+        if not self._members.get(group):
+            return self._inherited.get((group, topic))
         found = [
             each
             for member in self._members.get(group, {}).values()
@@ -105,6 +113,15 @@ class Registry:
             if each.topic == topic
         ]
         return max(found, key=lambda each: each.version, default=None)
+
+    def inherit(self, heard: Mapping[tuple[str, str], Subscription]) -> None:
+        """(group, topic) -> subscription, as members told this replica while it followed. Used for INHERITED_NS."""
+
+        def forget() -> None:
+            self._inherited = {}
+
+        self._inherited = heard
+        self._clock.call_at(self._clock.monotonic_ns() + INHERITED_NS, forget)
 
     def producers(self, group: str) -> Mapping[str, ClientConnection]:
         """Client id -> connection of the producers of one group."""

@@ -313,6 +313,18 @@ def test_a_route_names_queues_whose_broker_is_offline(broker: FakeBroker, client
     assert (route.queues, route.offline) == ([], queues)
 
 
+def test_a_broker_without_a_master_is_asked_for_again(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders", 1)
+    broker.masterless = True
+    with pytest.raises(UnreachableError, match="no broker that takes messages"):
+        client.send("orders", b"x")
+    with pytest.raises(UnreachableError, match="no address"):
+        client.bounds([queue])
+    broker.masterless = False
+    assert client.send("orders", b"x").offset == 0
+    assert client.bounds([queue])[queue][:2] == (0, 1)
+
+
 @pytest.mark.parametrize(
     "body", [b"{}", b"[]", b"x", b'{"epoch":"a"}', b'{"epoch":1,"queues":[[1]]}', b'{"epoch":1,"queues":[[0,"a",1]]}']
 )

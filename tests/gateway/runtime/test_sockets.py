@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 import pytest
@@ -21,7 +22,7 @@ from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
-from gateway.runtime.stream import StreamListener, half_close
+from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.waiting.listeners import ClosedListeners
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
@@ -68,6 +69,57 @@ def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.Ab
         listener.close()
 
     run(make, main)
+
+
+class Writer(asyncio.Protocol):
+    """Writes, and waits to be told how the connection ends."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(bytes(self._size))
+
+
+@pytest.mark.parametrize("make", LOOPS)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_killed_process_resets_connections_and_a_closed_one_delivers_what_is_written(
+    make: Callable[[], asyncio.AbstractEventLoop], ordered: bool
+) -> None:
+    size = 300_000
+
+    async def main(_context: ConnectionContext) -> None:
+        bound = bind("remoting", "127.0.0.1", 0)
+        reset_when_killed(bound)
+        listener = StreamListener("remoting", bound)
+        writer = Writer(size)
+        await listener.open(lambda: cast(Pump, writer))
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(client, bound.getsockname())
+            while writer.transport is None or writer.transport.get_write_buffer_size():
+                await asyncio.sleep(0.001)  # all of it is in the kernel, which is as much as a process that dies can do
+                if writer.transport is not None:
+                    await loop.sock_recv(client, 1_000)
+            if ordered:
+                in_order(writer.transport)
+            writer.transport.close()
+            await asyncio.sleep(0.01)
+            end = b"?"
+            with expected_reset(not ordered):
+                while end:
+                    end = await loop.sock_recv(client, 65_536)
+        listener.close()
+
+    run(make, main)
+
+
+def expected_reset(reset: bool) -> AbstractContextManager[object]:
+    return pytest.raises(ConnectionResetError) if reset else nullcontext()
 
 
 @pytest.mark.parametrize("chosen", [True, False])

@@ -19,11 +19,13 @@ WAIT_S = 180.0
 class Controllers:
     """The controllers, in the order of their settings. `nodes` can be killed and started again."""
 
-    def __init__(self, folder: Path, count: int = 3) -> None:
+    def __init__(self, folder: Path, count: int = 3, roles: str = "controller") -> None:
+        """`roles`: of each process."""
         ports = [free_ports()["controller"] for _ in range(count)]
         self.addresses = [f"127.0.0.1:{port}" for port in ports]
         peers = json.dumps(self.addresses)
         self._folder = folder
+        self._roles = roles
         self.nodes = [self._node(number, port, peers) for number, port in enumerate(ports)]
 
     def __enter__(self) -> Controllers:
@@ -38,7 +40,7 @@ class Controllers:
 
     def _node(self, number: int, port: int, peers: str) -> Node:
         return Node(
-            self._folder / f"controller-{number}", "--roles", "controller", f"--port=controller={port}", verb="run",
+            self._folder / f"controller-{number}", "--roles", self._roles, f"--port=controller={port}", verb="run",
             environment={"HEADGATE_CONTROLLER_PEERS": peers},
         )  # fmt: skip
 

@@ -21,17 +21,27 @@ SEND_S = 2.0
 
 
 class StoreGroupNodes:
-    """The replicas of one store group. `nodes` can be killed and started again."""
+    """The replicas of one store group. `nodes` can be killed and started again.
+
+    nameservers   host:port of name servers apart, at which the replicas register
+    """
 
     def __init__(
-        self, folder: Path, count: int, *options: str, controllers: int = 3, environment: dict[str, str] | None = None
-    ) -> None:
-        """`environment`: further variables of the replicas."""
-        self.controllers = Controllers(folder, controllers)
+        self, folder: Path, count: int, *options: str, controllers: int = 3, environment: dict[str, str] | None = None,
+        named: bool = False,
+    ) -> None:  # fmt: skip
+        """`environment`: further variables of the replicas; `named`: the controllers are name servers, too."""
+        self.controllers = Controllers(folder, controllers, "nameserver,controller" if named else "controller")
+        self.nameservers: list[str] = []
         environment = {
             "HEADGATE_REPLICATION_CONTROLLERS": json.dumps(self.controllers.addresses),
             **(environment or {}),
         }
+        if named:
+            for node in self.controllers.nodes:
+                node.claim()
+                self.nameservers.append(f"127.0.0.1:{node.port('nameserver')}")
+            environment["HEADGATE_REGISTRATION_NAMESERVERS"] = json.dumps(self.nameservers)
         self.nodes = [
             Node(folder / f"replica-{number}", "--roles", "gateway,store", *options, verb="run", environment=environment)
             for number in range(1, count + 1)

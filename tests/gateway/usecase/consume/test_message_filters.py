@@ -15,6 +15,7 @@ from domain.filter.sql import SqlFilter
 from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
+from gateway.usecase.membership.members import INHERITED_NS
 from tests.gateway.usecase.bench import Bench, bench, bodies, code
 from tests.gateway.usecase.event_recorder import EventRecorder
 
@@ -158,6 +159,23 @@ def test_a_pull_uses_the_subscription_that_another_connection_said(bench: Bench)
     [event] = subscribed(bench)
     assert isinstance(event, Pulled)
     assert len(event.records) == 12
+
+
+def test_a_new_leader_uses_what_members_told_it_before_until_they_come(bench: Bench) -> None:
+    colours(bench)
+    said = Subscription("t", "color = 'red' AND weight < 5", SQL92, 1)
+    bench.handler.registry.inherit({("g", "t"): said, ("other", "t"): said})
+    [event] = subscribed(bench)
+    assert isinstance(event, Pulled)
+    assert bodies(event) == ["m00", "m03"]
+    member = EventRecorder()
+    beat(bench, member, "weight = 7")
+    [event] = subscribed(bench)
+    assert isinstance(event, Pulled)
+    assert bodies(event) == ["m07"], "a member counts more"
+    member.connection.end()
+    bench.clock.run_for(INHERITED_NS / 1_000_000)
+    assert code(subscribed(bench)) is ErrorCode.GROUP_OFFLINE, "members have had time to come"
 
 
 def test_a_parked_receive_is_answered_once(bench: Bench) -> None:

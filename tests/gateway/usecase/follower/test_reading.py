@@ -16,7 +16,7 @@ from domain.replication.reads import ELSEWHERE, PulledBy
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.follower.reading import STAY_NS, FollowerReading
+from gateway.usecase.follower.reading import AGAIN_NS, STAY_NS, FollowerReading
 from gateway.usecase.long_questions import LongQuestions
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.replica.pair import Leading, apply_all, ship
@@ -79,6 +79,22 @@ def test_a_pull_that_would_wait_is_sent_to_the_leader_at_once() -> None:
     assert Place().pull(COUNT, wait_ms=15_000).status == ELSEWHERE
 
 
+def test_a_reader_that_knows_no_leader_does_not_ask_again_and_again() -> None:
+    """A name server tells slaves while there is no master: SDKs ask one of them, and again when it says "ask the leader"."""
+    place = Place()
+    assert place.pull(COUNT).status == ELSEWHERE
+    refused = place.ask(Pull(1, "g", "orders", 0, COUNT, 8, 1 << 20))
+    assert isinstance(refused, Refused)
+    assert refused.failure.code is ErrorCode.STORE_UNAVAILABLE
+    assert place.pull(COUNT, group="other").status == ELSEWHERE
+    place.two.clock.run_for(AGAIN_NS / 1_000_000 + 1)
+    assert place.pull(COUNT).status == ELSEWHERE
+    place.two.send(1)
+    place.catch_up()
+    assert place.pull(COUNT).status == "FOUND"
+    assert place.pull(COUNT + 1).status == ELSEWHERE, "another offset"
+
+
 @pytest.mark.parametrize("changes", [{"topic": "other"}, {"queue_id": 7}, {"queue_id": -1}, {"epoch": 5}, {"subscribed": True}])
 def test_what_is_not_known_here_is_asked_of_the_leader(changes: dict[str, object]) -> None:
     place = Place()
@@ -113,7 +129,7 @@ def test_each_group_has_its_own_time_and_a_closed_connection_leaves_nothing() ->
     place.two.clock.run_for(STAY_NS / 1_000_000 + 1)
     assert place.pull(0, group="other").reader == OWN
     place.recorder.connection.end()
-    assert place.reading._stays == {}
+    assert (place.reading._stays, place.reading._sent_on) == ({}, {})
 
 
 def test_bounds_are_those_of_what_is_here() -> None:
