@@ -32,6 +32,7 @@ class ErrorCode(enum.Enum):
     GROUP_OFFLINE = "group-offline"
     QUEUE_ILLEGAL = "queue-illegal"
     OFFSET_NOT_FOUND = "offset-not-found"
+    SUBSCRIPTION_NOT_FOUND = "subscription-not-found"
     MESSAGE_NOT_FOUND = "message-not-found"
     MESSAGE_TOO_LARGE = "message-too-large"
     MESSAGE_ILLEGAL = "message-illegal"

@@ -19,6 +19,7 @@ from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import position as position_admin
 from domain.admin import replica as replica_admin
+from domain.admin import subscription as subscription_admin
 from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
@@ -166,6 +167,15 @@ def _anywhere(found: Any) -> Sequence[Need]:
     return (Need(TOPIC, EVERY, READ),)
 
 
+def _subscribed(found: subscription_admin.PutSubscription) -> Iterable[Need | PathNeed]:
+    """A subscription receives for its user, and publishes what sinks answer."""
+    yield listen(found.source)
+    if found.group:
+        yield Need(GROUP, found.group, SUBSCRIBE)
+    for topic in found.topics:
+        yield of_topic(topic, PUBLISH)
+
+
 def _one_consumed(found: client_admin.ConsumeDirectly) -> Iterable[Need]:
     return Need(GROUP, found.group, READ), *_anywhere(found)
 
@@ -198,6 +208,14 @@ TABLE: Final[dict[type[Command], Needs]] = {
     membership.LockQueues: _locked,
     group_admin.SetRequestMode: _group(UPDATE),
     group_admin.QueryRequestMode: _group(SUB, GET),
+    subscription_admin.PutSubscription: _subscribed,
+    subscription_admin.QuerySubscriptions: _nothing,
+    subscription_admin.DeleteSubscription: _nothing,
+    subscription_admin.ChangeStatus: _nothing,
+    subscription_admin.QueryAttempts: _nothing,
+    subscription_admin.TestSubscription: _nothing,
+    subscription_admin.Redrive: _nothing,
+    subscription_admin.ResetSubscription: _nothing,
     command.Watch: lambda found: (listen(found.pattern),),
     command.QueryLatest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),

@@ -33,7 +33,7 @@ from gateway.node.config import Config, Known
 from gateway.node.nameserver.registration_settings import RegistrationSettings
 from gateway.node.protocols import Adapters, Protocols, installed
 from gateway.node.remote.store_address import StoreAddress
-from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, settings_of
+from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, is_rocketmq, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
 from gateway.replicas.settings import ReplicationSettings
@@ -53,6 +53,8 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
+from gateway.webhooks.settings import WebhookSettings
+from gateway.webhooks.use_cases import webhook_use_cases
 from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
@@ -106,6 +108,7 @@ PARTS: Final[Mapping[str, type]] = {
     "nameserver": NameserverConfig,
     "controller": ControllerSettings,
     "replication": ReplicationSettings,
+    "webhook": WebhookSettings,
 }
 """Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 DELIVERY_BYTES: Final = 1_024
@@ -262,6 +265,7 @@ def _added(
         latest_values := LatestValues(store.state, clock, handler.reads),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
+        *(() if is_rocketmq(config) else webhook_use_cases(store, handler, clock, entropy)),
         forwarded := ForwardedClients(
             clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
         ),

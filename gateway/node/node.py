@@ -49,11 +49,15 @@ from gateway.runtime.clock import LoopClock
 from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.outgoing.courier import HttpCourier
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
+from gateway.webhooks.deliverers import Deliverers
+from gateway.webhooks.settings import WebhookSettings
 from protocols.adapter import Peer
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -105,6 +109,8 @@ class Node:
         self._datagrams: list[DatagramPump] = []
         self._readers: FollowerPort | None = None
         self._admin: Admin | None = None
+        self._courier: HttpCourier | None = None
+        self._deliverers: Deliverers | None = None
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
         self.over = asyncio.Event()
@@ -154,9 +160,19 @@ class Node:
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
+        self._deliver()
         self._turns.start()
         if not self._part:
             self.health.phase = SERVING
+
+    def _deliver(self) -> None:
+        """Deliver to webhooks, in a process that serves clients."""
+        settings = self.config.part(WebhookSettings, "webhook")
+        if not settings.deliver or GATEWAY not in self.config.role_set or is_rocketmq(self.config):
+            return
+        self._courier = HttpCourier(settings.allow, settings.ca, settings.connections_max)
+        self._deliverers = Deliverers(self.side.gate, self._courier, self._clock, SystemEntropy(), settings.origin)
+        self._deliverers.start()
 
     def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int]) -> ConnectionContext:
         """What the connections to one side share."""
@@ -402,6 +418,8 @@ class Node:
             "unread_held_bytes": side.unread.bytes_held,
             "admin_refused_total": 0 if self._admin is None else self._admin.refused,
         }
+        if self._deliverers is not None:
+            counters |= self._deliverers.figures()
         if side.throttle is not None:
             counters["held_off_total"] = side.throttle.held_off
         return counters
@@ -415,6 +433,8 @@ class Node:
         replica = self._parts.pop(REPLICA, None)
         if self._switch is not None:
             self._switch.stop()
+        if self._deliverers is not None:
+            self._deliverers.stop()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -446,6 +466,8 @@ class Node:
             pump.abort()
         if self._admin is not None:
             await self._admin.close()
+        if self._courier is not None:
+            await self._courier.close()
         await self.role.close()
         if replica is not None:
             await replica.stop()

@@ -13,6 +13,7 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.GROUP_NOT_FOUND: message.NOT_FOUND,
     ErrorCode.GROUP_ILLEGAL: message.BAD_REQUEST,
     ErrorCode.GROUP_OFFLINE: message.NOT_FOUND,
+    ErrorCode.SUBSCRIPTION_NOT_FOUND: message.NOT_FOUND,
     ErrorCode.QUEUE_ILLEGAL: message.BAD_REQUEST,
     ErrorCode.OFFSET_NOT_FOUND: message.NOT_FOUND,
     ErrorCode.MESSAGE_NOT_FOUND: message.NOT_FOUND,

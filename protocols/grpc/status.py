@@ -14,6 +14,7 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.GROUP_NOT_FOUND: pb.CONSUMER_GROUP_NOT_FOUND,
     ErrorCode.GROUP_ILLEGAL: pb.ILLEGAL_CONSUMER_GROUP,
     ErrorCode.GROUP_OFFLINE: pb.NOT_FOUND,
+    ErrorCode.SUBSCRIPTION_NOT_FOUND: pb.NOT_FOUND,
     ErrorCode.QUEUE_ILLEGAL: pb.BAD_REQUEST,
     ErrorCode.OFFSET_NOT_FOUND: pb.OFFSET_NOT_FOUND,
     # Not 40401, the code of an empty poll: some SDKs treat it as success of any request.

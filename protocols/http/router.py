@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.host_shares import HostShares
-from protocols.http import batch, events, find, latest, pull, receive, send, settle, topics
+from protocols.http import batch, events, find, latest, pull, receive, send, settle, subscriptions, topics
 from protocols.http.handler import Handler, HandlerContext, Match, Route
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
@@ -31,6 +31,21 @@ ROUTES: Final = (
     Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.AckReceipts}),
     Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.NackReceipts}),
     Route("v1/groups/{group}/topics/{topic}:extend", {b"POST": settle.ExtendReceipts}),
+    Route("subscriptions", {b"GET": subscriptions.GetSubscriptions, b"POST": subscriptions.MakeSubscription}),
+    Route("subscriptions/{id}:pause", {b"POST": subscriptions.PauseSubscription}),
+    Route("subscriptions/{id}:resume", {b"POST": subscriptions.ResumeSubscription}),
+    Route("subscriptions/{id}:test", {b"POST": subscriptions.TestDelivery}),
+    Route("subscriptions/{id}:redrive", {b"POST": subscriptions.RedriveSubscription}),
+    Route("subscriptions/{id}:reset", {b"POST": subscriptions.ResetTo}),
+    Route("subscriptions/{id}/attempts", {b"GET": subscriptions.GetAttempts}),
+    Route(
+        "subscriptions/{id}",
+        {
+            b"GET": subscriptions.GetSubscription,
+            b"PUT": subscriptions.ReplaceSubscription,
+            b"DELETE": subscriptions.RemoveSubscription,
+        },
+    ),
     Route("v1/latest/{path…}", {b"GET": latest.GetLatest, b"DELETE": latest.RemoveLatest}),
 )
 

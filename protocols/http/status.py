@@ -13,6 +13,7 @@ STATUS: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.GROUP_NOT_FOUND: 404,
     ErrorCode.GROUP_ILLEGAL: 400,
     ErrorCode.GROUP_OFFLINE: 409,
+    ErrorCode.SUBSCRIPTION_NOT_FOUND: 404,
     ErrorCode.QUEUE_ILLEGAL: 400,
     ErrorCode.OFFSET_NOT_FOUND: 404,
     ErrorCode.MESSAGE_NOT_FOUND: 404,

@@ -34,6 +34,7 @@ WORDS: Final[dict[ErrorCode, Words]] = {
     ErrorCode.GROUP_NOT_FOUND: _UNKNOWN,
     ErrorCode.GROUP_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),
     ErrorCode.GROUP_OFFLINE: _UNKNOWN,
+    ErrorCode.SUBSCRIPTION_NOT_FOUND: _UNKNOWN,
     ErrorCode.QUEUE_ILLEGAL: _UNKNOWN,
     ErrorCode.OFFSET_NOT_FOUND: _UNKNOWN,
     ErrorCode.MESSAGE_NOT_FOUND: _UNKNOWN,

@@ -13,6 +13,7 @@ TABLE: Final[dict[ErrorCode, int]] = {
     ErrorCode.GROUP_NOT_FOUND: codes.GROUP_NOT_EXIST,
     ErrorCode.GROUP_ILLEGAL: codes.INVALID_PARAMETER,
     ErrorCode.GROUP_OFFLINE: codes.CONSUMER_NOT_ONLINE,
+    ErrorCode.SUBSCRIPTION_NOT_FOUND: codes.SYSTEM_ERROR,
     ErrorCode.QUEUE_ILLEGAL: codes.INVALID_PARAMETER,
     ErrorCode.OFFSET_NOT_FOUND: codes.QUERY_NOT_FOUND,
     ErrorCode.MESSAGE_NOT_FOUND: codes.SYSTEM_ERROR,

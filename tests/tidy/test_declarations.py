@@ -9,7 +9,7 @@ from typing import Any
 from tests.tidy.source import PACKAGES, ROOT, Source, companions, sources
 
 MODULES = {
-    "grpcio-tools": "grpc", "paho-mqtt": "paho", "protobuf": "google", "pyjwt": "jwt",
+    "grpcio-tools": "grpc", "paho-mqtt": "paho", "protobuf": "google", "pyjwt": "jwt", "pyyaml": "yaml",
     "python-json-logger": "pythonjsonlogger", "rocketmq-python-client": "rocketmq",
 }  # fmt: skip
 """Distributions that are imported under another name than their own."""

@@ -154,6 +154,19 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *CONNECTION,
         ),
     ),
+    ("gateway.webhooks.settings", ("domain.subscription.sink",)),
+    (
+        "gateway.webhooks",
+        (
+            "domain",
+            "gateway.webhooks",
+            "gateway.usecase",
+            "gateway.access.revocation",
+            "protocols.cloudevents",
+            "protocols.compression",
+            *CONNECTION,
+        ),
+    ),
     ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",

@@ -13,6 +13,7 @@ from domain.admin import broker, client, group, position, topic, user
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import replica as replica_admin
+from domain.admin import subscription as subscription_admin
 from domain.command import Command
 from domain.event import Event
 from domain.message import Message, Placed
@@ -43,7 +44,10 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     lite_admin.QueryLiteClient, lite_admin.QueryLiteGroup, lite_admin.DispatchLite, user.CreateUser, user.UpdateUser,
     user.DeleteUser, user.ListUsers, user.PutPolicies, user.DeletePolicies, user.ListPolicies, access.CheckAccess,
     access.Reauthenticate,
-    route.RegisterPage, replica_admin.QueryReplica,
+    route.RegisterPage, replica_admin.QueryReplica, subscription_admin.PutSubscription, subscription_admin.QuerySubscriptions,
+    subscription_admin.DeleteSubscription, subscription_admin.ChangeStatus, subscription_admin.ClaimSubscriptions,
+    subscription_admin.RecordAttempts, subscription_admin.QueryAttempts, subscription_admin.TestSubscription,
+    subscription_admin.Redrive, subscription_admin.ResetSubscription,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -61,7 +65,9 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     client.Connections, client.Producers, client.RunningInfo, client.ConsumptionResult, client.ClientPositions,
     broker.NodeCounters, broker.Rates, broker.NodePolicyFound, lite_admin.LiteNode, lite_admin.LiteParent,
     lite_admin.LiteTopic, lite_admin.LiteClient, lite_admin.LiteGroup, user.UserList, user.GrantList,
-    route.PageRegistered, replica_admin.ReplicaFound,
+    route.PageRegistered, replica_admin.ReplicaFound, subscription_admin.SubscriptionFound,
+    subscription_admin.SubscriptionList, subscription_admin.SubscriptionsClaimed, subscription_admin.AttemptList,
+    subscription_admin.Redriven,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 

@@ -1,0 +1,242 @@
+"""Subscriptions of webhooks as clients make and change them, the claims of those that deliver, and the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.command import Command
+from domain.event import Event
+
+
+@dataclass(slots=True)
+class PutSubscription(Command):
+    """Make a subscription, or replace one -> SubscriptionFound.
+
+    document   JSON of the Subscriptions API (domain.subscription.document)
+    source     its topic or path filter, for the rights that it needs
+    group      its group; "": one is made
+    topics     topics that it publishes to: replies, dead letters
+    id         the one that is replaced, which keeps its group, user, status and time; "": a new one
+
+    Its topic and its group are made when they do not exist, and the group's position is set before the answer: what is sent
+    after it is delivered. Errors: ARGUMENT_ILLEGAL, TOPIC_NOT_FOUND, NOT_ALLOWED, QUOTA, SUBSCRIPTION_NOT_FOUND.
+    """
+
+    ticket: object
+    document: bytes
+    source: str
+    group: str = ""
+    topics: list[str] = field(default_factory=list)
+    id: str = ""
+
+
+@dataclass(slots=True)
+class QuerySubscriptions(Command):
+    """Subscriptions by id, those that the principal may read -> SubscriptionList.
+
+    id      one; "": all
+    after   those behind this id; "": from the first
+    limit   at most so many
+
+    Errors: SUBSCRIPTION_NOT_FOUND (`id`).
+    """
+
+    ticket: object
+    id: str = ""
+    after: str = ""
+    limit: int = 100
+
+
+@dataclass(slots=True)
+class DeleteSubscription(Command):
+    """Delete a subscription and the group that was made for it -> Done. Errors: SUBSCRIPTION_NOT_FOUND."""
+
+    ticket: object
+    id: str
+
+
+@dataclass(slots=True)
+class ChangeStatus(Command):
+    """Pause, resume or suspend -> SubscriptionFound. Errors: SUBSCRIPTION_NOT_FOUND.
+
+    status  a value of domain.subscription.subscription.Status
+    epoch   of the claim, for who delivers; -1: a person changes it
+    """
+
+    ticket: object
+    id: str
+    status: str
+    reason: str = ""
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class ClaimSubscriptions(Command):
+    """Renew the claims of one who delivers, and take over what is free -> SubscriptionsClaimed.
+
+    owner      its name, one for each life of a process
+    capacity   subscriptions that it can take at most; 0: give all back, it ends
+    seen       `SubscriptionsClaimed.version` of the last answer; the answer comes when there is a newer one, or after `wait_ms`
+    wait_ms    at most this long
+
+    A subscription has one owner at a time: another one gets it, under a higher epoch that is durable first, when the owner gave
+    it back, or has not renewed for CLAIM_NS.
+    """
+
+    ticket: object
+    owner: str
+    capacity: int
+    seen: int = -1
+    wait_ms: int = 0
+
+
+@dataclass(slots=True)
+class Claim:
+    """One subscription that the owner delivers for.
+
+    record   domain.subscription.document.decode reads it
+    epoch    of the claim
+    tests    serial numbers of test deliveries that are asked for
+    """
+
+    record: bytes
+    epoch: int
+    tests: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SubscriptionsClaimed(Event):
+    """All that the owner delivers for, from its request on for CLAIM_NS.
+
+    version   of what the answer says
+    """
+
+    ticket: object
+    claims: list[Claim] = field(default_factory=list)
+    version: int = 0
+
+
+@dataclass(slots=True)
+class SubscriptionFound(Event):
+    """One subscription as it is now: its record, which holds secrets."""
+
+    ticket: object
+    record: bytes
+
+
+@dataclass(slots=True)
+class SubscriptionList(Event):
+    """Records of subscriptions by id. `more`: there are further ones."""
+
+    ticket: object
+    records: list[bytes] = field(default_factory=list)
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to deliver messages.
+
+    at_ms        epoch ms of its start
+    message_id   of the first message
+    messages     number of messages in the request
+    number       1: the first try
+    status       of the answer; 0: there was none
+    took_ms      until the answer ended, or the trouble
+    outcome      delivered, retried, dead-letter, suspended or expired
+    text         trouble, or reason, in words; "": none
+    answer       the first KiB of the answer
+    next_ms      epoch ms of the next try; 0: there is none
+    """
+
+    at_ms: int
+    message_id: str
+    messages: int
+    number: int
+    status: int
+    took_ms: int
+    outcome: str
+    text: str = ""
+    answer: bytes = b""
+    next_ms: int = 0
+
+
+@dataclass(slots=True)
+class RecordAttempts(Command):
+    """Store attempts, by who delivers -> Done. Attempts under an older epoch of the claim are stored too: they were made.
+
+    The newest ATTEMPTS_MAX of a subscription are kept.
+
+    test   serial number of the test delivery that the one attempt is of; 0: none
+    """
+
+    ticket: object
+    id: str
+    epoch: int
+    attempts: list[Attempt]
+    breaker: str = "closed"
+    test: int = 0
+
+
+@dataclass(slots=True)
+class QueryAttempts(Command):
+    """The newest attempts of a subscription -> AttemptList. Errors: SUBSCRIPTION_NOT_FOUND."""
+
+    ticket: object
+    id: str
+    limit: int = 100
+
+
+@dataclass(slots=True)
+class AttemptList(Event):
+    """Attempts, the newest first, and how delivery stands.
+
+    breaker   closed, open or half-open, as the owner has last said
+    """
+
+    ticket: object
+    attempts: list[Attempt] = field(default_factory=list)
+    breaker: str = "closed"
+
+
+@dataclass(slots=True)
+class TestSubscription(Command):
+    """Have one test event delivered by the owner, outside the log -> AttemptList with that attempt.
+
+    Errors: SUBSCRIPTION_NOT_FOUND.
+    """
+
+    ticket: object
+    id: str
+
+
+@dataclass(slots=True)
+class Redrive(Command):
+    """Give dead letters of the subscription to its group again, and to no other -> Redriven. Errors: SUBSCRIPTION_NOT_FOUND.
+
+    limit   dead letters at most
+    """
+
+    ticket: object
+    id: str
+    limit: int = 1_000
+
+
+@dataclass(slots=True)
+class Redriven(Event):
+    """How many dead letters are given again."""
+
+    ticket: object
+    count: int = 0
+
+
+@dataclass(slots=True)
+class ResetSubscription(Command):
+    """Go on at the first message stored at or after `to_ms` -> PositionsReset. Errors: SUBSCRIPTION_NOT_FOUND.
+
+    to_ms   epoch ms; -1: the end
+    """
+
+    ticket: object
+    id: str
+    to_ms: int

@@ -1,0 +1,144 @@
+"""A subscription: which messages go to which sink, and how (CloudEvents Subscriptions API 0.1-wip, contract section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from domain.limits import SECOND_NS
+
+GROUP_PREFIX: Final = "webhook_"
+"""Consumer group of a subscription that names none: this and its id."""
+ID_CHARS_MAX: Final = 64
+SINK_CHARS_MAX: Final = 2_048
+FILTERS_MAX: Final = 32
+"""Filters of one subscription, those inside others included."""
+ATTEMPTS_MAX: Final = 1_000
+"""Attempts of one subscription that are kept."""
+SUBSCRIPTIONS_MAX: Final = 10_000
+"""Subscriptions of one store group."""
+CONCURRENCY_MAX: Final = 64
+RETRIES_MAX: Final = 1_000
+RETRY_MS_MAX: Final = 12 * 3600 * 1000
+"""The longest delay of a retry: that of a lease."""
+TIMEOUT_MS_MAX: Final = 120_000
+CLAIM_NS: Final = 10 * SECOND_NS
+"""How long a claim on a subscription holds without being renewed."""
+
+
+class Payload(StrEnum):
+    """Form of a delivery."""
+
+    BINARY = "binary"
+    STRUCTURED = "structured"
+    BATCHED = "batched"
+    RAW = "raw"
+
+
+class Status(StrEnum):
+    """Whether a subscription delivers.
+
+    PENDING     the sink has not consented yet
+    ACTIVE      it delivers
+    PAUSED      a person has paused it
+    SUSPENDED   the gateway has suspended it; `Subscription.reason` says why
+    """
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRetry:
+    """When a failed delivery is tried again (the delivery policy of Knative).
+
+    retries              tries after the first one; then the message is a dead letter
+    linear               True: the delay grows by `delay_ms` with each try; False: it doubles
+    delay_ms             delay before the first retry
+    timeout_ms           longest time of one try, from its start to the end of the answer
+    retry_after_max_ms   a Retry-After of the sink counts up to this
+    """
+
+    retries: int = 24
+    linear: bool = False
+    delay_ms: int = 1_000
+    timeout_ms: int = 15_000
+    retry_after_max_ms: int = 300_000
+
+
+class Scheme(StrEnum):
+    """How a delivery proves who sends it: `sinkcredential.type`."""
+
+    STANDARD_WEBHOOKS = "standardwebhooks"
+    BEARER = "bearer"
+    OAUTH2 = "oauth2"
+    MTLS = "mtls"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a delivery is signed or sent with. Never returned, logged or traced: `repr` shows the scheme alone.
+
+    values   member -> value, as in `sinkcredential` of the contract: secret, previous; token; token_url, client_id,
+             client_secret, scope; certificate, key
+    """
+
+    scheme: Scheme
+    values: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSubscription:
+    """One subscription, as it is stored.
+
+    id                  made by the gateway
+    source              a topic, or an MQTT path filter whose first level is a topic: `orders`, `rooms/+/temp`
+    sink                http or https URL
+    types               types of events that are wanted; empty: all
+    filters             filters in the form of the Subscriptions API, all of which have to hold
+    headers             further header fields of each delivery
+    credential          None: deliveries are not signed
+    group               the consumer group
+    from_first          True: a new group begins at the first message that is kept
+    payload             form of a delivery
+    batch_max           events of one request at most, for `batched`
+    retry               when a failed delivery is tried again
+    dead_letter_topic   "": the dead-letter topic of the group
+    reply_topic         where the event in an answer is published; "": answers are not published
+    concurrency         requests under way at a time
+    ordered             True: one request under way for each partition key, in the order of the messages
+    rate_per_minute     deliveries a minute at most; 0: no bound
+    verify              True: the sink has to consent by the handshake of CloudEvents' WebHook specification
+    user, host          the principal that made it, and its address; "": access is not controlled
+    status, reason      whether it delivers, and why not
+    version             grows with each change
+    created_ms          epoch ms
+    """
+
+    id: str
+    source: str
+    sink: str
+    types: tuple[str, ...] = ()
+    filters: tuple[dict[str, object], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    credential: Credential | None = None
+    group: str = ""
+    from_first: bool = False
+    payload: Payload = Payload.BINARY
+    batch_max: int = 32
+    retry: SinkRetry = SinkRetry()
+    dead_letter_topic: str = ""
+    reply_topic: str = ""
+    concurrency: int = 8
+    ordered: bool = False
+    rate_per_minute: int = 0
+    verify: bool = True
+    user: str = ""
+    host: str = ""
+    status: Status = Status.ACTIVE
+    reason: str = ""
+    version: int = 1
+    created_ms: int = 0

@@ -1,0 +1,1 @@
+"""Webhooks out: subscriptions as records, who delivers for them, and the delivery itself. See docs/protocols/webhooks.md."""

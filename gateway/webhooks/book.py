@@ -1,0 +1,288 @@
+"""The subscriptions of a store group: made, read, changed, deleted; suspended when their user loses its rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, final
+
+from domain.address import topic_of_path
+from domain.admin.subscription import (
+    ChangeStatus,
+    DeleteSubscription,
+    PutSubscription,
+    QuerySubscriptions,
+    SubscriptionFound,
+    SubscriptionList,
+)
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.ports import Clock, Entropy
+from domain.principal import Principal
+from domain.store_ports import GroupPositions, MessageLog, Metadata, State
+from domain.subscription.document import decode, encode, parse
+from domain.subscription.filters import SubscriptionError
+from domain.subscription.subscription import GROUP_PREFIX, SUBSCRIPTIONS_MAX, Status, WebhookSubscription
+from domain.topic import Group, Topic
+from gateway.access.revocation import RightsCheck
+from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
+from gateway.usecase.catalog.followed_space import FollowedSpace
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.fan_in import FanIn
+from gateway.usecase.handler import Verb
+
+SPACE: Final = "webhook"
+"""State space: id -> record of a subscription."""
+ID_BYTES: Final = 9
+PAGE_MAX: Final = 1_000
+
+
+@final
+class SubscriptionBook:
+    """The verbs PutSubscription, QuerySubscriptions, DeleteSubscription and ChangeStatus.
+
+    values    id -> subscription, as it is durable
+    changed   called with the id of a subscription that was made, changed or deleted
+    """
+
+    def __init__(
+        self,
+        state: State,
+        metadata: Metadata,
+        topics: Topics,
+        log: MessageLog,
+        positions: GroupPositions,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._state = state
+        self._metadata = metadata
+        self._topics = topics
+        self._log = log
+        self._positions = positions
+        self._clock = clock
+        self._entropy = entropy
+        self._space = FollowedSpace(state, SPACE, bytes)
+        self._decoded: dict[bytes, WebhookSubscription] = {}
+        self.changed: list[Callable[[str], None]] = []
+        state.follow(SPACE, self._tell)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """PutSubscription, QuerySubscriptions, DeleteSubscription, ChangeStatus."""
+        return {
+            PutSubscription: self._put,
+            QuerySubscriptions: self._query,
+            DeleteSubscription: self._delete,
+            ChangeStatus: self._change,
+        }
+
+    @property
+    def records(self) -> Mapping[bytes, bytes]:
+        """Id -> record of every subscription."""
+        return self._space.values
+
+    def find(self, identity: str) -> WebhookSubscription | None:
+        """One subscription; None: there is none."""
+        record = self._space.values.get(identity.encode("utf-8", "replace"))
+        if record is None:
+            return None
+        found = self._decoded.get(record)
+        if found is None:
+            if len(self._decoded) >= PAGE_MAX:
+                self._decoded.clear()
+            found = self._decoded[record] = decode(record)
+        return found
+
+    def visible(self, command: Command, identity: str) -> WebhookSubscription | Failure:
+        """A subscription that the principal of a command may see: its own, or any for a Super user. SUBSCRIPTION_NOT_FOUND."""
+        found = self.find(identity)
+        if found is None or not _owns(command, found):
+            return Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, f"there is no subscription {identity[:80]}")
+        return found
+
+    def _tell(self, key: bytes, value: bytes | None) -> None:
+        for changed in self.changed:
+            changed(key.decode())
+
+    def store(self, subscription: WebhookSubscription, done: Callable[[None | Failure], None]) -> None:
+        """Store a subscription as it is to be from now on."""
+        self._space.put({subscription.id.encode(): encode(subscription)}, done)
+
+    # Making and changing
+
+    def _put(self, connection: ClientConnection, command: PutSubscription) -> None:
+        made = self._parsed(command)
+        if isinstance(made, Failure):
+            connection.answer(Refused(command.ticket, made))
+            return
+
+        def answer(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                connection.answer(SubscriptionFound(command.ticket, self._space.values.get(made.id.encode(), encode(made))))
+
+        def positioned(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                answer(result)
+            else:
+                self.store(made, answer)
+
+        def grouped(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                answer(result)
+            else:
+                self._topics.ensure(topic_of_path(made.source), topic)
+
+        def topic(result: Topic | Failure) -> None:
+            if isinstance(result, Failure):
+                answer(result)
+            elif made.from_first or command.id:
+                positioned(None)
+            else:
+                self._begin_at_end(made.group, result, positioned)
+
+        if self._metadata.group(made.group) is not None:
+            grouped(None)
+        else:
+            retries = max(16, made.retry.retries + 1)
+            self._metadata.put_group(Group(made.group, retry_max=retries, created_ms=self._clock.wall_ms()), grouped)
+
+    def _parsed(self, command: PutSubscription) -> WebhookSubscription | Failure:
+        principal: Principal | None = getattr(command, "principal", None)
+        user, host = (principal.user, principal.host) if principal is not None else ("", "")
+        old: WebhookSubscription | None = None
+        if command.id:
+            found = self.visible(command, command.id)
+            if isinstance(found, Failure):
+                return found
+            old = found
+        elif len(self._space.values) >= SUBSCRIPTIONS_MAX:
+            return Failure(ErrorCode.QUOTA, f"there are {SUBSCRIPTIONS_MAX} subscriptions; delete one first")
+        identity = command.id or self._entropy.token(ID_BYTES).hex()
+        try:
+            made = parse(json.loads(command.document), identity, user, self._clock.wall_ms())
+        except SubscriptionError as error:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, str(error))
+        except (ValueError, RecursionError):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the subscription is no JSON")
+        status = Status.PENDING if made.verify else Status.ACTIVE
+        if old is None:
+            return replace(made, host=host, status=status)
+        if made.sink == old.sink and old.status is not Status.SUSPENDED:
+            status = old.status
+        return replace(
+            made,
+            group=old.group,
+            user=old.user,
+            host=old.host,
+            status=status,
+            version=old.version + 1,
+            created_ms=old.created_ms,
+        )
+
+    def _begin_at_end(self, group: str, topic: Topic, done: Callable[[None | Failure], None]) -> None:
+        """Set the positions of a group that has none to the ends of the queues: what is sent from now on is delivered."""
+
+        def bounds(found: dict[tuple[int], tuple[int, int]], failure: Failure | None) -> None:
+            if failure is not None:
+                done(failure)
+                return
+            offsets = [(topic.name, queue, end) for (queue,), (_, end) in found.items()]
+            self._positions.commit(group, offsets, done)
+
+        def known(result: int | Failure) -> None:
+            if isinstance(result, Failure):
+                queues = [(queue,) for queue in range(topic.read_queues)]
+                ask: FanIn[tuple[int, int], int] = FanIn(lambda queue, then: self._log.bounds(topic.name, queue, then), bounds)
+                ask.start(queues)
+            else:
+                done(None)
+
+        self._positions.offset(group, topic.name, 0, known)
+
+    def _change(self, connection: ClientConnection, command: ChangeStatus) -> None:
+        found = self.find(command.id) if command.epoch >= 0 else self.visible(command, command.id)
+        if not isinstance(found, WebhookSubscription):
+            failure = found or Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, f"there is no subscription {command.id[:80]}")
+            connection.answer(Refused(command.ticket, failure))
+            return
+        status = Status(command.status)
+        if command.epoch >= 0 and found.status is not Status.ACTIVE and found.status is not Status.PENDING:
+            connection.answer(SubscriptionFound(command.ticket, encode(found)))  # a person was faster
+            return
+        if status is Status.ACTIVE and found.verify and command.epoch < 0:
+            status = Status.PENDING
+        changed = replace(found, status=status, reason=command.reason[:1_000], version=found.version + 1)
+
+        def answer(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                connection.answer(SubscriptionFound(command.ticket, encode(changed)))
+
+        self.store(changed, answer)
+
+    # Reading and deleting
+
+    def _query(self, connection: ClientConnection, command: QuerySubscriptions) -> None:
+        if command.id:
+            found = self.visible(command, command.id)
+            if isinstance(found, Failure):
+                connection.answer(Refused(command.ticket, found))
+            else:
+                connection.answer(SubscriptionFound(command.ticket, self._space.values[command.id.encode()]))
+            return
+        limit = max(1, min(command.limit, PAGE_MAX))
+        after = command.after.encode("utf-8", "replace")
+        out: list[bytes] = []
+        for key in sorted(key for key in self._space.values if key > after):
+            if len(out) > limit:
+                break
+            each = self.find(key.decode())
+            if each is not None and _owns(command, each):
+                out.append(self._space.values[key])
+        connection.answer(SubscriptionList(command.ticket, out[:limit], len(out) > limit))
+
+    def _delete(self, connection: ClientConnection, command: DeleteSubscription) -> None:
+        found = self.visible(command, command.id)
+        if isinstance(found, Failure):
+            connection.answer(Refused(command.ticket, found))
+            return
+
+        def deleted(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            elif found.group == GROUP_PREFIX + found.id:
+                self._positions.drop_group(found.group, lambda _: connection.answer(Done(command.ticket)))
+            else:
+                connection.answer(Done(command.ticket))
+
+        self._space.put({found.id.encode(): None}, deleted)
+
+    # Rights
+
+    def review(self, check: RightsCheck) -> None:
+        """Users, policies or rules have changed: suspend the subscriptions whose users may not have them any more."""
+        for key in list(self._space.values):
+            found = self.find(key.decode())
+            if found is None or not found.user or found.status is Status.SUSPENDED:
+                continue
+            connection = ClientConnection("http", CLOSED_DRIVER, Principal(found.user, found.host, epoch=-1))
+            wanted = PutSubscription(None, b"", found.source, found.group, _published(found), found.id)
+            failure = check(connection, wanted)
+            if failure is not None:
+                reason = f"the rights of {found.user} have changed: {failure.text}"
+                changed = replace(found, status=Status.SUSPENDED, reason=reason[:1_000], version=found.version + 1)
+                self.store(changed, lambda _: None)
+
+
+def _owns(command: Command, subscription: WebhookSubscription) -> bool:
+    principal: Principal | None = getattr(command, "principal", None)
+    return principal is None or principal.privileged or principal.user == subscription.user
+
+
+def _published(subscription: WebhookSubscription) -> list[str]:
+    return [topic for topic in (subscription.reply_topic, subscription.dead_letter_topic) if topic]

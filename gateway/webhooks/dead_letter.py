@@ -1,0 +1,52 @@
+"""Dead letters of subscriptions, with the reason, and events in the answers of sinks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain import property as properties
+from domain.message import Message
+from domain.record import Record
+from domain.subscription.courier import SinkAnswer
+from gateway.usecase.consume.dead_letters import copy_of
+from protocols.cloudevents import http as binding
+from protocols.cloudevents import json as envelope
+from protocols.cloudevents import message as mapping
+from protocols.cloudevents.event import CloudEventError
+
+REASON_CHARS_MAX: Final = 512
+_HOST: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00"
+
+
+def dead_letter(record: Record, topic: str, sink: str, answer: SinkAnswer) -> Message:
+    """A copy for the dead-letter topic. Knative's attributes `knativeerrordest`, `-code` and `-data` say why: on a CloudEvent
+    as its attributes, on another message as user properties.
+    """
+    stored = record.properties
+    prefix = properties.CE_PREFIX if properties.find(stored, properties.CE_SPECVERSION_START) else ""
+    reason = answer.text or answer.body.decode("utf-8", "replace")
+    changes = {
+        properties.DLQ_ORIGIN_TOPIC: properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or record.topic,
+        properties.DLQ_ORIGIN_MESSAGE_ID: properties.text(stored, properties.UNIQ_KEY) or "-",
+        f"{prefix}knativeerrordest": _printable(sink.partition("?")[0]),
+        f"{prefix}knativeerrorcode": str(answer.status),
+        f"{prefix}knativeerrordata": _printable(reason),
+    }
+    changes = {name: value for name, value in changes.items() if value}
+    return copy_of(record, topic, reconsume_times=record.reconsume_times, changes=changes)
+
+
+def reply_of(answer: SinkAnswer, topic: str, wall_ms: int) -> Message | None:
+    """The event in an answer as a message for `topic`; None: the content is no CloudEvent."""
+    fields = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.fields]
+    kind = next((value for name, value in fields if name == b"content-type"), b"")
+    try:
+        mode = binding.mode(kind)
+        event = binding.decode(fields, kind, answer.body) if mode == binding.BINARY else envelope.decode(answer.body)
+        return mapping.encode(event, topic, "", _HOST, 0, wall_ms)
+    except CloudEventError:
+        return None
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text[:REASON_CHARS_MAX])

@@ -1,0 +1,162 @@
+"""Who delivers in this process: claims subscriptions, and has a Deliverer for each."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.admin.subscription import Claim, ClaimSubscriptions, SubscriptionsClaimed
+from domain.event import Event
+from domain.limits import SECOND_NS
+from domain.ports import Clock, Entropy, Timer
+from domain.subscription.courier import Courier
+from domain.subscription.document import decode
+from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
+from gateway.connection.handler import Handler
+from gateway.webhooks.asker import Asker
+from gateway.webhooks.deliverer import Deliverer
+
+WAIT_MS: Final = 4_000
+"""How long a claim is held when nothing has changed."""
+MARGIN_NS: Final = SECOND_NS
+"""SinkRequest ends so long before another owner may begin."""
+AGAIN_NS: Final = SECOND_NS // 2
+COUNTED: Final = (
+    "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
+    "replies-illegal", "claims-lost",
+)  # fmt: skip
+"""What is counted, in the order of the metrics page."""
+
+
+@final
+class Deliverers:
+    """All deliveries of this process.
+
+    counters   what has happened, by words (COUNTED)
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        courier: Courier,
+        clock: Clock,
+        entropy: Entropy,
+        origin: str,
+        capacity: int = SUBSCRIPTIONS_MAX,
+    ) -> None:
+        self._handler = handler
+        self._asker = Asker(handler)
+        self._courier = courier
+        self._clock = clock
+        self._entropy = entropy
+        self._origin = origin
+        self._capacity = capacity
+        self._owner = entropy.token(8).hex()
+        self._known: dict[str, tuple[bytes, Deliverer]] = {}
+        self._version = -1
+        self._asked_ns = 0
+        self._question = 0
+        self._timer: Timer | None = None
+        self._stopped = False
+        self.counters = dict.fromkeys(COUNTED, 0)
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._claim()
+
+    @property
+    def subscriptions(self) -> int:
+        """Subscriptions that this process delivers for."""
+        return len(self._known)
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have no answer yet."""
+        return sum(deliverer.under_way for _, deliverer in self._known.values())
+
+    def figures(self) -> dict[str, float]:
+        """Counters by their names on the metrics page."""
+        found: dict[str, float] = {f"webhook_{what.replace('-', '_')}_total": count for what, count in self.counters.items()}
+        found["webhook_subscriptions"] = self.subscriptions
+        found["webhook_under_way"] = self.under_way
+        return found
+
+    def stop(self) -> None:
+        """End all deliveries, and give the subscriptions back."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._end_all(release=True)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
+
+    def _claim(self) -> None:
+        if self._stopped:
+            return
+        self._question += 1
+        question = self._question
+        asked_ns = self._clock.monotonic_ns()
+        self._arm()
+        self._asker.ask(
+            lambda ticket: ClaimSubscriptions(ticket, self._owner, self._capacity, self._version, WAIT_MS),
+            lambda event: self._claimed(question, asked_ns, event),
+        )
+
+    def _arm(self) -> None:
+        """Without an answer, deliveries end before the claims do, and the question is asked anew."""
+        if self._timer is not None:
+            self._timer.cancel()
+        due = (self._asked_ns or self._clock.monotonic_ns()) + CLAIM_NS - MARGIN_NS
+        self._timer = self._clock.call_at(due, self._lost)
+
+    def _lost(self) -> None:
+        self._timer = None
+        if self._stopped:
+            return
+        if self._known:
+            self.counters["claims-lost"] += 1
+        self._end_all(release=False)
+        self._version = -1
+        self._asked_ns = 0
+        self._claim()
+
+    def _claimed(self, question: int, asked_ns: int, event: Event) -> None:
+        if self._stopped or question != self._question:
+            return
+        if not isinstance(event, SubscriptionsClaimed):
+            self._question += 1
+            self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
+            return
+        self._asked_ns = asked_ns
+        self._version = event.version
+        self._follow(event.claims)
+        self._clock.call_soon(self._claim)
+
+    def _follow(self, claims: list[Claim]) -> None:
+        """Have a deliverer for each claim, as its record is now, and no other."""
+        wanted: dict[str, None] = {}
+        for claim in claims:
+            subscription = decode(claim.record)
+            wanted[subscription.id] = None
+            known = self._known.get(subscription.id)
+            changed = known is not None and known[1].epoch == claim.epoch and known[0] != claim.record
+            if known is not None and changed and known[1].renew(subscription):
+                known = self._known[subscription.id] = (claim.record, known[1])
+            if known is None or known[0] != claim.record or known[1].epoch != claim.epoch:
+                if known is not None:
+                    known[1].stop(release=True)
+                made = Deliverer(
+                    subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin,
+                    self.counters,
+                )  # fmt: skip
+                known = self._known[subscription.id] = (claim.record, made)
+                made.start()
+            for serial in claim.tests:
+                known[1].test(serial)
+        for identity in [identity for identity in self._known if identity not in wanted]:
+            self._known.pop(identity)[1].stop(release=True)
+
+    def _end_all(self, release: bool) -> None:
+        for _, deliverer in self._known.values():
+            deliverer.stop(release)
+        self._known.clear()

@@ -1,0 +1,117 @@
+"""Stored messages as requests to a sink: binary, structured, batched or raw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import orjson
+
+from domain import limits
+from domain import property as properties
+from domain.address import RETRY_PREFIX
+from domain.filter.path import path_of
+from domain.record import Record
+from domain.subscription.subscription import Payload
+from protocols.cloudevents import http as binding
+from protocols.cloudevents import json as envelope
+from protocols.cloudevents import message as mapping
+from protocols.cloudevents.event import CloudEvent, is_json_type, is_media_type
+from protocols.cloudevents.instant import rfc3339
+from protocols.compression import plain
+
+ENVELOPE_TYPE: Final = "io.headgate.message"
+"""Type of the event that stands for a message which is no CloudEvent."""
+BATCH_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of events after which a batch ends."""
+_BATCH: Final = "application/cloudevents-batch+json; charset=utf-8"
+_STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
+_OCTETS: Final = "application/octet-stream"
+
+
+class Form(NamedTuple):
+    """Content of a request, and its header fields, Content-Type included."""
+
+    fields: list[tuple[str, str]]
+    body: bytes
+
+
+def message_id(record: Record) -> str:
+    """The id of a message: the same in every attempt."""
+    found = properties.find(record.properties, properties.UNIQ_KEY_START)
+    text = found.decode("ascii", "replace")
+    return text if text.isprintable() and text else f"{record.topic}.{record.queue_id}.{record.queue_offset}"
+
+
+def event_of(record: Record) -> CloudEvent:
+    """The CloudEvent of a message. One that is none gets an envelope, which docs/protocols/webhooks.md describes.
+
+    Attributes: id, source `/topics/<topic>`, type ENVELOPE_TYPE, time, datacontenttype, subject (its path), partitionkey (its
+    message group), mqkey, mqtag and mqproperties (user properties as JSON), where it has them.
+    """
+    stored = record.properties
+    body = plain(record, limits.BODY_BYTES_MAX)
+    data = record.body if body is None else body
+    found = mapping.decode(stored, data)
+    if found is not None:
+        return found
+    topic = record.topic
+    if topic.startswith(RETRY_PREFIX):  # a redelivery, or a dead letter that was given again
+        topic = properties.text(stored, properties.RETRY_TOPIC) or topic
+    attributes = {
+        b"specversion": b"1.0",
+        b"id": message_id(record).encode(),
+        b"source": b"/topics/" + topic.replace("%", "%25").encode(),
+        b"type": ENVELOPE_TYPE.encode(),
+        b"time": rfc3339(record.store_ms).encode(),
+    }
+    kind = properties.content_type(stored).encode()
+    attributes[b"datacontenttype"] = kind if is_media_type(kind) else _OCTETS.encode()
+    user = properties.user(stored)
+    for name, value in (
+        (b"subject", path_of(topic, stored).encode()),
+        (b"partitionkey", properties.find(stored, properties.SHARDING_KEY_START)),
+        (b"mqkey", properties.find(stored, properties.KEYS_START)),
+        (b"mqtag", properties.find(stored, properties.TAGS_START)),
+        (b"traceparent", user.pop("traceparent", "").encode()),
+        (b"tracestate", user.pop("tracestate", "").encode()),
+        (b"mqproperties", orjson.dumps(user) if user else b""),
+    ):
+        if value and mapping.is_value(value):
+            attributes[name] = value
+    return CloudEvent(attributes, data, is_json_type(attributes[b"datacontenttype"]))
+
+
+def attributes_of(event: CloudEvent) -> dict[str, str]:
+    """The attributes of an event as filters read them."""
+    return {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
+
+
+def request_of(payload: Payload, records: Sequence[Record], events: Sequence[CloudEvent]) -> Form:
+    """The content for some messages: for one of them, or with BATCHED for several. `events`: those of the records."""
+    if payload is Payload.BATCHED:
+        return Form([("content-type", _BATCH)], envelope.encode_batch(list(events)))
+    event = events[0]
+    if payload is Payload.STRUCTURED:
+        return Form([("content-type", _STRUCTURED)], envelope.encode(event))
+    if payload is Payload.RAW:
+        return Form(_raw(records[0], event), event.data)
+    fields = [(name.decode(), value.decode("latin-1")) for name, value in binding.encode(event)]
+    if not any(name == "content-type" for name, _ in fields):
+        fields.append(("content-type", _OCTETS))
+    return Form(fields, event.data)
+
+
+def _raw(record: Record, event: CloudEvent) -> list[tuple[str, str]]:
+    """Fields of a bare body: where the message came from, in `mq-` fields."""
+    kind = event.attributes.get(b"datacontenttype", b"").decode("latin-1")
+    return [
+        ("content-type", kind or (_JSON if event.is_json else _OCTETS)),
+        ("mq-message-id", message_id(record)),
+        ("mq-topic", properties.text(record.properties, properties.RETRY_TOPIC) or record.topic),
+        ("mq-queue", str(record.queue_id)),
+        ("mq-offset", str(record.queue_offset)),
+    ]
+
+
+_JSON: Final = "application/json"

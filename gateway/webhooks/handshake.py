@@ -1,0 +1,29 @@
+"""The handshake by which a sink consents to deliveries (CloudEvents HTTP WebHook 1.0.2, section 4)."""
+
+from __future__ import annotations
+
+from domain.subscription.courier import SinkAnswer, SinkRequest
+from domain.subscription.subscription import WebhookSubscription
+
+
+def question(subscription: WebhookSubscription, origin: str) -> SinkRequest:
+    """OPTIONS to the exact URL of the sink."""
+    fields = [("webhook-request-origin", origin)]
+    if subscription.rate_per_minute:
+        fields.append(("webhook-request-rate", str(subscription.rate_per_minute)))
+    return SinkRequest("OPTIONS", subscription.sink, fields, b"", subscription.retry.timeout_ms, subscription.credential)
+
+
+def consent(answer: SinkAnswer, origin: str) -> tuple[bool, int]:
+    """(whether the sink consents, deliveries a minute that it grants; 0: no bound).
+
+    Consent is the field WebHook-Allowed-Origin with this origin or `*`, whatever the status says.
+    """
+    found = {name: value.strip() for name, value in answer.fields}
+    allowed = found.get("webhook-allowed-origin", "")
+    if allowed != "*" and allowed.lower() != origin.lower():
+        return False, 0
+    rate = found.get("webhook-allowed-rate", "*")
+    if rate.isascii() and rate.isdigit() and len(rate) < 10:
+        return True, max(1, int(rate))
+    return True, 0

@@ -1,0 +1,34 @@
+"""The table `[webhook]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from domain.subscription.sink import networks
+
+Connections = Annotated[int, Meta(ge=1, le=65_536)]
+Origin = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:\-]+$")]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """Settings of deliveries to webhooks. Raises ValueError for values that are not valid.
+
+    deliver           False: this process delivers for no subscription; another one has to
+    allow             networks that sinks may be in besides public ones, http included: ["127.0.0.0/8"]
+    origin            what WebHook-Request-Origin says in the handshake and in deliveries
+    ca                PEM file of further authorities whose certificates sinks may have; "": those of the system alone
+    connections_max   connections to sinks, in all
+    """
+
+    deliver: bool = True
+    allow: tuple[str, ...] = ()
+    origin: Origin = "headgate"
+    ca: str = ""
+    connections_max: Connections = 4_096
+
+    def __post_init__(self) -> None:
+        networks(self.allow)

@@ -1,0 +1,277 @@
+"""`/subscriptions`: webhooks out (CloudEvents Subscriptions API 0.1-wip, contract section 7)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import orjson
+
+from domain.admin.position import PositionsReset
+from domain.admin.subscription import (
+    Attempt,
+    AttemptList,
+    ChangeStatus,
+    DeleteSubscription,
+    PutSubscription,
+    QueryAttempts,
+    QuerySubscriptions,
+    Redrive,
+    Redriven,
+    ResetSubscription,
+    SubscriptionFound,
+    SubscriptionList,
+    TestSubscription,
+)
+from domain.command import Command
+from domain.errors import ErrorCode
+from domain.event import Done, Event
+from domain.subscription.document import decode, document, parse
+from domain.subscription.filters import SubscriptionError
+from domain.subscription.subscription import Status
+from protocols.cloudevents.instant import rfc3339, rfc3339_ms
+from protocols.http.argument import number, parameters
+from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.problem import refuse
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+BODY_BYTES_MAX: Final = 128 * 1024
+LIST_MAX: Final = 1_000
+ATTEMPTS_MAX: Final = 1_000
+REDRIVE_MAX: Final = 10_000
+PRIVATE: Final = (b"cache-control", b"private, no-store")
+
+
+def _shown(record: bytes) -> dict[str, Any]:
+    return document(decode(record))
+
+
+class SubscriptionHandler(Handler):
+    """A request about subscriptions. 200 with the subscription, or with what the command has found."""
+
+    __slots__ = ()
+    body_max = BODY_BYTES_MAX
+
+    @property
+    def _id(self) -> str:
+        return self._match.names["id"]
+
+    def finish(self, event: Event) -> Response:
+        """SubscriptionFound, AttemptList, Redriven or Done."""
+        if isinstance(event, SubscriptionFound):
+            return Response(200, [JSON, PRIVATE], orjson.dumps(_shown(event.record)))
+        if isinstance(event, AttemptList):
+            out = {"breaker": event.breaker, "attempts": [_attempt(each) for each in event.attempts]}
+            return Response(200, [JSON, PRIVATE], orjson.dumps(out))
+        if isinstance(event, Redriven):
+            return Response(200, [JSON], orjson.dumps({"redriven": event.count}))
+        if isinstance(event, Done):
+            return Response(204, [])
+        return super().finish(event)
+
+
+def _attempt(found: Attempt) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "at": rfc3339(found.at_ms),
+        "messageId": found.message_id,
+        "messages": found.messages,
+        "number": found.number,
+        "status": found.status,
+        "ms": found.took_ms,
+        "outcome": found.outcome,
+    }
+    if found.text:
+        out["text"] = found.text
+    if found.answer:
+        out["answer"] = found.answer.decode("utf-8", "replace")
+    if found.next_ms:
+        out["next"] = rfc3339(found.next_ms)
+    return out
+
+
+def _put(request: Request, ticket: object, identity: str) -> Command:
+    try:
+        found = orjson.loads(request.body)
+        made = parse(found, identity or "new")
+    except orjson.JSONDecodeError:
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, 'the content is JSON: {"source": "orders", "sink": "https://…"}') from None
+    except SubscriptionError as error:
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, str(error), member=error.member) from None
+    given = found.get("config", {}).get("group", "")
+    topics = [topic for topic in (made.reply_topic, made.dead_letter_topic) if topic]
+    return PutSubscription(ticket, request.body, made.source, given, topics, identity)
+
+
+@final
+class MakeSubscription(SubscriptionHandler):
+    """201 with Location. The sink gets what is sent after the answer; `config.from` = `first`: what is kept, too."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """PutSubscription."""
+        parameters(self._match)
+        return _put(request, ticket, ""), None
+
+    def finish(self, event: Event) -> Response:
+        """SubscriptionFound."""
+        if not isinstance(event, SubscriptionFound):
+            return super().finish(event)
+        shown = _shown(event.record)
+        location = (b"location", b"/subscriptions/" + shown["id"].encode())
+        return Response(201, [JSON, PRIVATE, location], orjson.dumps(shown))
+
+
+@final
+class ReplaceSubscription(SubscriptionHandler):
+    """The whole document anew. Group, user and time stay; without `sinkcredential` there is none any more."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """PutSubscription."""
+        parameters(self._match)
+        return _put(request, ticket, self._id), None
+
+
+@final
+class GetSubscription(SubscriptionHandler):
+    """One subscription, without its credential."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """QuerySubscriptions."""
+        parameters(self._match)
+        return QuerySubscriptions(ticket, self._id), None
+
+
+@final
+class GetSubscriptions(SubscriptionHandler):
+    """Subscriptions of the user by id. Parameters: `after`, `max` (1 to 1000, 1000).
+
+    `next` is present when there are more: the `after` of the next request.
+    """
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """QuerySubscriptions."""
+        asked = parameters(self._match, "after", "max")
+        return QuerySubscriptions(
+            ticket, "", asked.get("after", ""), number("max", asked.get("max"), 1, LIST_MAX, LIST_MAX)
+        ), None
+
+    def finish(self, event: Event) -> Response:
+        """SubscriptionList."""
+        if not isinstance(event, SubscriptionList):
+            return super().finish(event)
+        found = [_shown(record) for record in event.records]
+        out: dict[str, Any] = {"subscriptions": found}
+        if event.more:
+            out["next"] = found[-1]["id"]
+        return Response(200, [JSON, PRIVATE], orjson.dumps(out))
+
+
+@final
+class RemoveSubscription(SubscriptionHandler):
+    """204. What has not been delivered is not delivered any more."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeleteSubscription."""
+        parameters(self._match)
+        return DeleteSubscription(ticket, self._id), None
+
+
+@final
+class PauseSubscription(SubscriptionHandler):
+    """`:pause`: messages wait."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ChangeStatus."""
+        parameters(self._match)
+        return ChangeStatus(ticket, self._id, Status.PAUSED.value, "paused by request"), None
+
+
+@final
+class ResumeSubscription(SubscriptionHandler):
+    """`:resume`: deliver again, after a pause or a suspension; a sink that has to consent is asked first."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ChangeStatus."""
+        parameters(self._match)
+        return ChangeStatus(ticket, self._id, Status.ACTIVE.value), None
+
+
+@final
+class TestDelivery(SubscriptionHandler):
+    """`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."""
+
+    __slots__ = ()
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self.long_poll = True
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """TestSubscription."""
+        parameters(self._match)
+        return TestSubscription(ticket, self._id), None
+
+
+@final
+class GetAttempts(SubscriptionHandler):
+    """Attempts, the newest first. Parameter: `max` (1 to 1000, 100)."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """QueryAttempts."""
+        asked = parameters(self._match, "max")
+        return QueryAttempts(ticket, self._id, number("max", asked.get("max"), 1, ATTEMPTS_MAX, 100)), None
+
+
+@final
+class RedriveSubscription(SubscriptionHandler):
+    """`:redrive`: dead letters are delivered again, to this subscription alone. Parameter: `max` (1 to 10000, 1000)."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """Redrive."""
+        asked = parameters(self._match, "max")
+        return Redrive(ticket, self._id, number("max", asked.get("max"), 1, REDRIVE_MAX, 1_000)), None
+
+
+@final
+class ResetTo(SubscriptionHandler):
+    """`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ResetSubscription."""
+        text = parameters(self._match, "to").get("to", "")
+        to_ms = (
+            -1
+            if text == "end"
+            else int(text)
+            if text.isascii() and text.isdigit() and len(text) < 16
+            else rfc3339_ms(text.encode())
+        )
+        if to_ms < 0 and text != "end":
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "to is an instant of RFC 3339, epoch milliseconds, or end", parameter="to")
+        return ResetSubscription(ticket, self._id, to_ms), None
+
+    def finish(self, event: Event) -> Response:
+        """PositionsReset."""
+        if not isinstance(event, PositionsReset):
+            return super().finish(event)
+        found = [{"queue": queue, "offset": offset} for queue, offset in event.offsets]
+        return Response(200, [JSON], orjson.dumps({"queues": found}))

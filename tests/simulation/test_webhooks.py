@@ -1,0 +1,181 @@
+"""Webhooks over a simulated node: nothing is lost, keys keep their order, every retry ends, one owner at a time.
+
+Fifty seeds of each here; with SEEDS in the environment, so many.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from typing import Any
+
+import pytest
+
+from domain import property as properties
+from domain.address import dead_letter_topic
+from domain.admin.subscription import PutSubscription, SubscriptionFound
+from domain.command import Send
+from domain.event import Event, Sent
+from domain.message import Message
+from domain.record import Record
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
+from domain.subscription.document import decode
+from domain.subscription.subscription import WebhookSubscription
+from gateway.webhooks.asker import Asker
+from gateway.webhooks.deliverers import Deliverers
+from tests.simulation.courier import SimulatedCourier, SimulatedSink
+from tests.simulation.lifetime import Lifetime
+from tests.simulation.world import SeededEntropy, World
+
+SEEDS = int(os.environ.get("WEBHOOK_SEEDS", "20"))
+WEATHER = (200, 200, 200, 204, 500, 503, 408, 429, 0, -1, 400, 302)
+TOPIC = "sim"
+
+
+class Hooks:
+    """A world with processes that deliver, each with a life of its own."""
+
+    def __init__(self, seed: int, weather: tuple[int, ...] = WEATHER) -> None:
+        self.world = World(seed, gateways=0)
+        self.chance = random.Random(seed)
+        self.sink = SimulatedSink(self.chance, weather)
+        self.processes: dict[str, tuple[Lifetime, Deliverers]] = {}
+        self.world.start()
+        self.sent: dict[bytes, str] = {}
+
+    def deliver(self, owner: str) -> None:
+        """Start one process that delivers; in the place of one of the same name, which is killed."""
+        self.kill(owner)
+        life = Lifetime(self.world.clock)
+        parts = self.world.parts
+        assert parts is not None
+        deliverers = Deliverers(parts.gate, SimulatedCourier(life, self.sink, owner), life, SeededEntropy(self.chance), "sim")
+        self.processes[owner] = (life, deliverers)
+        deliverers.start()
+
+    def kill(self, owner: str) -> None:
+        """Kill -9 of a process that delivers."""
+        before = self.processes.pop(owner, None)
+        if before is not None:
+            before[0].alive = False
+
+    def again(self, power: bool) -> None:
+        """The node is killed and started again, and with it all that deliver."""
+        owners = list(self.processes)
+        for owner in owners:
+            self.kill(owner)
+        self.world.again(power)
+        for owner in owners:
+            self.deliver(owner)
+
+    def ask(self, make: Any) -> Event:
+        """One command of a client, answered."""
+        found: list[Event] = []
+        parts = self.world.parts
+        assert parts is not None
+        Asker(parts.gate).ask(make, found.append)
+        for _ in range(1_000):
+            if found:
+                break
+            self.world.clock.run_for(10)
+        return found[0]
+
+    def subscribe(self, **config: Any) -> WebhookSubscription:
+        """A subscription to TOPIC, by the document of a client."""
+        document = {"source": TOPIC, "sink": "https://sink.example/hook", "protocol": "HTTP", "config": config}
+        found = self.ask(lambda ticket: PutSubscription(ticket, json.dumps(document).encode(), TOPIC))
+        assert isinstance(found, SubscriptionFound), found
+        return decode(found.record)
+
+    def send(self, body: bytes, key: str = "") -> None:
+        """One acknowledged message."""
+        stored = properties.encode([("UNIQ_KEY", f"id-{body.decode()}"), *([("__SHARDINGKEY", key)] if key else [])])
+        found = self.ask(lambda ticket: Send(ticket, [Message(TOPIC, body, stored)]))
+        assert isinstance(found, Sent), found
+        self.sent[body] = key
+
+    def dead(self, subscription: WebhookSubscription) -> list[bytes]:
+        """Bodies of the dead letters."""
+        found: list[bytes] = []
+
+        def read(result: Any) -> None:
+            if isinstance(result, ReadResult):
+                found.extend(Record(each).body for each in result.records)
+
+        parts = self.world.parts
+        assert parts is not None
+        parts.store.log.read(ReadRequest(dead_letter_topic(subscription.group), 0, 0, 1_000, 1 << 22), read)
+        self.world.clock.run_for(100)
+        return found
+
+    def settle(self, subscription: WebhookSubscription, seconds: int = 3_600) -> None:
+        """Go on until all that was sent is delivered or a dead letter."""
+        for _ in range(seconds // 5):
+            if set(self.sink.delivered()) | set(self.dead(subscription)) >= set(self.sent):
+                return
+            self.world.clock.run_for(5_000)
+        missing = set(self.sent) - set(self.sink.delivered()) - set(self.dead(subscription))
+        raise AssertionError(f"neither delivered nor dead letters: {sorted(missing)}")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_lost_and_every_retry_ends(seed: int) -> None:
+    hooks = Hooks(seed)
+    hooks.deliver("a")
+    retries = hooks.chance.choice((0, 2, 6))
+    subscription = hooks.subscribe(retry=retries, backoffDelay="PT0.5S", timeout="PT2S", retryAfterMax="PT20S", concurrency=4)
+    for number in range(40):
+        hooks.send(b"%d" % number)
+        if hooks.chance.random() < 0.05:
+            hooks.again(power=hooks.chance.random() < 0.5)
+    hooks.settle(subscription)
+    tries: dict[str, int] = {}
+    for arrival in hooks.sink.arrivals:
+        tries[arrival.identity] = tries.get(arrival.identity, 0) + 1
+    kills = hooks.world.kills
+    assert max(tries.values()) <= retries + 1 + 2 * kills + 1, "a kill makes some of them be tried again"
+    hooks.world.clock.run_for(3_600_000)
+    assert sum(tries.values()) == len(hooks.sink.arrivals), "what was settled is not tried again"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_keys_keep_their_order(seed: int) -> None:
+    hooks = Hooks(seed, tuple(status for status in WEATHER if status not in (400, 302)))
+    hooks.deliver("a")
+    subscription = hooks.subscribe(
+        retry=1_000, backoffPolicy="linear", backoffDelay="PT0.1S", timeout="PT1S", retryAfterMax="PT3S", ordered=True
+    )
+    for number in range(30):
+        key = f"k{number % 3}"
+        hooks.send(f"{key}-{number:03}".encode(), key)
+        if hooks.chance.random() < 0.03:
+            hooks.again(power=False)
+    hooks.settle(subscription)
+    for key in ("k0", "k1", "k2"):
+        mine = [body for body in hooks.sink.delivered() if body.startswith(key.encode())]
+        first = list(dict.fromkeys(mine))
+        assert first == sorted(first), "a message overtook an earlier one of its key"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_one_owner_delivers_at_a_time(seed: int) -> None:
+    hooks = Hooks(seed, (200, 200, 500))
+    for owner in ("a", "b", "c"):
+        hooks.deliver(owner)
+    subscription = hooks.subscribe(retry=1_000, backoffPolicy="linear", backoffDelay="PT0.1S", timeout="PT2S")
+    killed: dict[str, int] = {}
+    for number in range(30):
+        hooks.send(b"%d" % number)
+        if hooks.chance.random() < 0.1:
+            owner = hooks.chance.choice(("a", "b", "c"))
+            killed[owner] = hooks.world.clock.monotonic_ns()
+            hooks.deliver(owner)
+        hooks.world.clock.run_for(hooks.chance.choice((1, 100, 3_000)))
+    hooks.settle(subscription)
+    assert len({arrival.owner for arrival in hooks.sink.arrivals}) >= 1
+    for one in hooks.sink.arrivals:
+        for other in hooks.sink.arrivals:
+            overlaps = one.until and other.until and one.began < other.until and other.began < one.until
+            assert not overlaps or one.owner == other.owner, f"{one} and {other} at once"
