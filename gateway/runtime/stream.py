@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, final
 
 from gateway.connection.pump import Pump
@@ -29,7 +30,8 @@ def in_order(transport: asyncio.Transport) -> None:
     """Undo `reset_when_killed` for a connection that will be closed: what is written reaches the peer."""
     connection = transport.get_extra_info("socket")
     if connection is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _IN_ORDER)
+        with suppress(OSError):  # its peer has reset it in this turn
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _IN_ORDER)
 
 
 def half_close(transport: asyncio.Transport) -> None:

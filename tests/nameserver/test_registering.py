@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from domain.errors import Failure
 from domain.limits import SECOND_NS
+from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import DataVersion, Registration, TopicQueues
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
+from nameserver.leaders_topics import LeadersTopics
 from nameserver.table import RouteTable
 from protocols.remoting import codes, dispatch, registrar
 from protocols.remoting.frame import Frame, FrameDecoder, encode
@@ -110,11 +113,12 @@ class NoSettings:
 class Scene:
     """A registrar and its name server. `sent`: the requests of the registrar."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, broker: Registration = BROKER, registered: AnnouncedTopics | None = None) -> None:
+        """`registered`: what the broker registers in place of `topics`."""
         self.clock = VirtualClock()
         self.server = Server(self.clock)
         self.topics = topics
-        self.registrar = Registrar(BROKER, topics, Dice(1))
+        self.registrar = Registrar(broker, registered or topics, Dice(1))
         self.driver: Driver | None = None
         self.sent: list[Frame] = []
         self.largest = 0
@@ -194,6 +198,31 @@ def test_a_node_registers_renews_and_leaves(kind: bool) -> None:
     assert scene.registrar.left
     assert scene.codes() == [104]
     assert scene.server.topics() == []
+
+
+def test_a_slave_registers_beside_its_master_and_leaves_the_topics_to_it(kind: bool) -> None:
+    none = LeadersTopics(99)
+    none.epoch = 1
+    scene = Scene(Topics(), replace(BROKER, broker_id=2, address="10.0.0.8:10913"), none)
+    topics = dict.fromkeys(scene.topics.now, EIGHT)
+    scene.server.table.register(replace(BROKER, version=DataVersion(1, 5, 1), topics=topics), scene.now)
+    scene.connect()
+    assert scene.codes() == ([322, 30012] if kind else [322, 30012, 103])
+    table = scene.server.table
+    assert table.route("topic-000001")[1][0].addresses == {0: "10.0.0.7:10911", 2: "10.0.0.8:10913"}
+    scene.pass_time(60)
+    assert set(scene.codes()) == {322}
+    table.unregister("b-x", 0, BROKER.address)  # its leader dies; another one leads in the next epoch
+    assert table.route("topic-000001")[1][0].addresses == {2: "10.0.0.8:10913"}
+    none.epoch = 2
+    scene.registrar.topics_changed(scene.now)
+    scene.exchange()
+    assert table.renew("b-x", "10.0.0.8:10913", scene.now) == DataVersion(2, 99, 1)
+    assert scene.server.topics() == sorted(topics)
+    scene.registrar.leave(scene.now)
+    scene.exchange()
+    assert scene.registrar.left
+    assert table.brokers() == []
 
 
 def test_only_what_has_changed_is_sent(kind: bool) -> None:
