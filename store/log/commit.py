@@ -6,7 +6,6 @@ a sync share the next sync, and are written just before it, unless one of them w
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -27,6 +26,7 @@ from store.log.open_batch import Effects, OpenBatch
 from store.log.promise import Promise, PromiseMark
 from store.log.segment import Segments
 from store.log.sync_delay import SyncDelay
+from store.log.sync_work import SyncWork, UnsyncedBatches
 from store.log.timeouts import AppendTimeouts, LateAppends
 from store.log.waiters import SyncWaiters
 from store.state import change
@@ -52,15 +52,15 @@ class GroupCommit:
     writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
     closed           True: it has not broken by itself
-    writes, written_bytes, syncs, sync_ns, timeouts   counters since the start
-    sync_since_ns    when the sync under way has begun, monotonic; 0: none is
+    writes, written_bytes, timeouts   counters since the start
+    syncs            those that have ended, and the one under way
     state_bytes      bytes of state records written, or applied by recovery, since the start
     confirmation     the replicas that batches wait for; None: this log is not replicated
     appends          time from the acceptance of appends to their answers
     sync_times       time of syncs
     _open            the batch that appends go into
     _sealed          closed batches to write, in order; None closes the segment
-    _unsynced        (end, effects) of written batches that wait for a sync, with `_waiting` appends
+    _unsynced        written batches that wait for a sync
     _scheduled       True when `_turn` will run at the end of this turn
     """
 
@@ -83,15 +83,14 @@ class GroupCommit:
         self._probe = probe
         self._open: OpenBatch | None = None
         self._sealed: list[OpenBatch | None] = []
-        self._unsynced: deque[tuple[int, Effects]] = deque()
+        self._unsynced = UnsyncedBatches()
         self._scheduled = False
         self.base = segments.active.base
-        self.sync_since_ns = 0
+        self.syncs = SyncWork()
         self._flush_timer: Timer | None = None  # syncs writes that no append waits for
         self.timeouts = AppendTimeouts(clock, events, config.flush_timeout_ms, self._what_waits)
         self._sync_delay = SyncDelay()
         self._delay_timer: Timer | None = None  # ends the delay before a sync
-        self._waiting = 0
         self._sync_waiters = SyncWaiters(events)
         self._full = FullDisk(clock, events, self._write_again, self.stop)
         self._rolling = False  # the segment has its filler, and its successor does not exist yet
@@ -104,7 +103,7 @@ class GroupCommit:
         self.store_ms = 0
         self.writer = Writer(0, 0)
         self.mark = mark
-        self.writes = self.syncs = self.sync_ns = self.written_bytes = self.state_bytes = 0
+        self.writes = self.written_bytes = self.state_bytes = 0
         self.appends, self.sync_times = Histogram(), Histogram()
 
     def close(self) -> None:
@@ -117,7 +116,7 @@ class GroupCommit:
         self._full.end()
         self.timeouts.end()
         self.mark.close()
-        if not self.sync_since_ns:
+        if not self.syncs.since_ns:
             self._segments.close()
 
     def begin(self, promise: Promise, covered: int) -> None:
@@ -200,7 +199,7 @@ class GroupCommit:
         """Bytes accepted but not yet answered at their level."""
         if self.confirmation is not None and (unconfirmed := self.confirmation.unconfirmed(self.end)):
             return unconfirmed
-        return self.end - (self.synced if self._unsynced else self.written)
+        return self.end - (self.synced if self._unsynced.any else self.written)
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
         """The open batch, with room for `size` bytes of records and `state` bytes of changes in the same segment."""
@@ -277,9 +276,12 @@ class GroupCommit:
             return False
         if current.end - current.base > HELD_BYTES_MAX:
             return False
-        if self.sync_since_ns:
+        if self.syncs.since_ns:
             return True
-        return self._delay_timer is not None and self._sync_delay.delay_ns(self._waiting + len(current.flushed.pending)) > 0
+        return (
+            self._delay_timer is not None
+            and self._sync_delay.delay_ns(self._unsynced.appends + len(current.flushed.pending)) > 0
+        )
 
     def _write_sealed(self, again: bool = False) -> None:
         """Write the sealed batches. On a full disk they wait for `FullDisk`, to which `again` raises its OSError."""
@@ -305,8 +307,7 @@ class GroupCommit:
                 current.flushed.fail(self.broken, self._events)
                 continue
             if current.flushed.pending or current.flushed.arrivals:
-                self._unsynced.append((current.end, current.flushed))
-                self._waiting += len(current.flushed.pending)
+                self._unsynced.add(current.end, current.flushed)
             if current.page.pending or current.page.arrivals:
                 if self.confirmation is None:
                     self._reach(current.page)
@@ -315,7 +316,7 @@ class GroupCommit:
             written.append(current)
         if full is not None:
             self.fill("a write of the log", full)
-        if self._unsynced:
+        if self._unsynced.any:
             self._sync_or_delay()
         else:
             self._flush_later(self._clock.monotonic_ns())
@@ -365,9 +366,9 @@ class GroupCommit:
             self._sync()
 
     def _sync(self) -> None:
-        if self.sync_since_ns or self.broken is not None:
+        if self.syncs.since_ns or self.broken is not None:
             return
-        began = self.sync_since_ns = max(self._clock.monotonic_ns(), 1)
+        began = self.syncs.begin(self._clock.monotonic_ns())
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
@@ -375,32 +376,29 @@ class GroupCommit:
         self.timeouts.begin(began)
 
         def synced(error: OSError | None) -> None:
-            self.sync_since_ns = 0
             if self.closed:
+                self.syncs.fail()
                 self._segments.close()
                 return
             self.timeouts.end()
             if error is not None:
+                self.syncs.fail()
                 self.stop("a sync of the log", error)
                 return
+            now = self._clock.monotonic_ns()
             if self._sealed:
-                self.timeouts.begin(self._clock.monotonic_ns())
-            took_ns = self._clock.monotonic_ns() - began
-            self.syncs += 1
-            self.sync_ns += took_ns
+                self.timeouts.begin(now)
+            took_ns = self.syncs.end(now)
             self.sync_times.add(took_ns / 1e9)
             self.synced = max(self.synced, target)
             self.mark.synced(self.synced, self.store_ms, self._segments.active.base)
-            ready: list[tuple[int, Effects]] = []
-            answered = 0
-            while self._unsynced and self._unsynced[0][0] <= target:
-                ready.append(self._unsynced.popleft())
-                answered += len(ready[-1][1].pending)
-            self._waiting -= answered
+            waited = self._unsynced.appends
+            ready = self._unsynced.take(target)
+            answered = waited - self._unsynced.appends
             current = self._open
             coming = len(current.flushed.pending) if current is not None else 0
-            self._sync_delay.synced(answered, self._waiting + coming, took_ns)
-            if self._unsynced or coming:
+            self._sync_delay.synced(answered, self._unsynced.appends + coming, took_ns)
+            if self._unsynced.any or coming:
                 self._sync_or_delay(coming)
             else:
                 self._flush_later(began)
@@ -429,13 +427,13 @@ class GroupCommit:
 
         When `_turn` will run in this turn, it writes the open batch and comes back: a sync without that batch would be in vain.
         """
-        if self.sync_since_ns or self.broken is not None or self._scheduled:
+        if self.syncs.since_ns or self.broken is not None or self._scheduled:
             return
-        delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
+        delay_ns = self._sync_delay.delay_ns(self._unsynced.appends + coming)
         if delay_ns == 0:
             self._write_open()
             # The batch is still open when this turn will write it: the sync begins then, not now for nothing.
-            if self._unsynced:
+            if self._unsynced.any:
                 self._sync()
         elif self._delay_timer is None:
             self._delay_timer = self._clock.call_at(self._clock.monotonic_ns() + delay_ns, self._delay_over)
@@ -444,7 +442,7 @@ class GroupCommit:
         self._delay_timer = None
         self._sync_delay.delay_in_vain()
         self._write_open()
-        if self._unsynced:
+        if self._unsynced.any:
             self._sync()
 
     def _write_open(self) -> None:
@@ -460,7 +458,7 @@ class GroupCommit:
     def _what_waits(self) -> LateAppends:
         self._write_open()
         held = [effects for sealed in self._sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]
-        return LateAppends([effects for _, effects in self._unsynced], held, bool(self.sync_since_ns or held))
+        return LateAppends(self._unsynced.effects(), held, bool(self.syncs.since_ns or held))
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, a write of the store, has failed with `error`."""
@@ -477,10 +475,9 @@ class GroupCommit:
         """Answer what is written and waits for its level with `failure`."""
         self._full.end()
         self.mark.close()
-        unsynced, self._unsynced = self._unsynced, deque()
-        self._waiting = 0
+        unsynced = self._unsynced.clear()
         self._sync_waiters.clear()
-        for _, effects in unsynced:
+        for effects in unsynced:
             effects.fail(failure, self._events)
         if self.confirmation is not None:
             self.confirmation.fail(failure)

@@ -154,7 +154,7 @@ class Follower:
     def work(self) -> LogWork:
         """FollowerLog.work."""
         raw = self._raw
-        return LogWork(raw.syncs, raw.sync_ns, raw.sync_since_ns, self._events.counts[StoreEventKind.UNREADABLE])
+        return raw.syncs.reported(self._events.counts[StoreEventKind.UNREADABLE])
 
     def eras(self) -> Sequence[Era]:
         """FollowerLog.eras."""

@@ -68,7 +68,7 @@ class StoredLeaderLog:
         """LeaderLog.work."""
         commit = self._commit
         errors = self._events.counts[StoreEventKind.UNREADABLE] + commit.timeouts.count + self._confirmation.late
-        return LogWork(commit.syncs, commit.sync_ns, commit.sync_since_ns, errors)
+        return commit.syncs.reported(errors)
 
     @property
     def recent(self) -> int:

@@ -17,6 +17,7 @@ from store.log.batch import Header
 from store.log.full_disk import FullDisk
 from store.log.promise import PromiseMark
 from store.log.segment import Segments
+from store.log.sync_work import SyncWork
 from store.replica.eras import LogEras
 from store.replica.fresh import FreshBatches
 
@@ -40,7 +41,7 @@ class RawLog:
     fresh     its newest batches, which are not applied
     store_ms  newest store time, in epoch ms
     broken    why it takes nothing any more: the disk has failed; None while it works
-    syncs, sync_ns, sync_since_ns   syncs that have ended, their time, and when the one under way has begun; 0: none is
+    syncs     those that have ended, and the one under way
     _unrolled True: the last file has its filler, and its successor does not exist yet
     """
 
@@ -65,7 +66,7 @@ class RawLog:
         self.fresh = FreshBatches()
         self.store_ms = store_ms
         self.broken: Failure | None = None
-        self.syncs = self.sync_ns = self.sync_since_ns = 0
+        self.syncs = SyncWork()
         self._clock = clock
         self._cutting = False
         self._waiting: list[Callable[[], None]] = []
@@ -94,7 +95,7 @@ class RawLog:
     @property
     def idle(self) -> bool:
         """True while no sync and no cut is under way."""
-        return not self.sync_since_ns and not self._cutting
+        return not self.syncs.since_ns and not self._cutting
 
     def eras(self) -> list[Era]:
         """The eras of the log, ascending."""
@@ -167,16 +168,14 @@ class RawLog:
         """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
         if self.broken is not None:
             return
-        if self.sync_since_ns or self._cutting:
+        if self.syncs.since_ns or self._cutting:
             self._waiting.append(done)
             return
-        began = self.sync_since_ns = max(self._clock.monotonic_ns(), 1)
+        self.syncs.begin(self._clock.monotonic_ns())
         target = self.written
 
         def synced(error: OSError | None) -> None:
-            self.sync_since_ns = 0
-            self.syncs += 1
-            self.sync_ns += self._clock.monotonic_ns() - began
+            self.syncs.end(self._clock.monotonic_ns())
             if self._closed:
                 self._segments.close()
                 return
@@ -266,7 +265,7 @@ class RawLog:
     def close(self) -> None:
         """Close the files, unless a sync under way still uses them."""
         self.release()
-        if not self.sync_since_ns:
+        if not self.syncs.since_ns:
             self._segments.close()
 
     def release(self) -> None:
