@@ -13,7 +13,10 @@ def due_of(message: Message) -> int:
 
 
 def place(placed: Placed, due_ms: int) -> dict[str, object]:
-    """`id`, `queue` and `offset`. A delayed message has no queue and offset yet, and has `deliverAt` instead."""
+    """`id`, `queue` and `offset`. A delayed message has no queue and offset yet, and has `deliverAt` and `recall` instead."""
     if due_ms:
-        return {"id": placed.message_id, "deliverAt": due_ms}
+        found: dict[str, object] = {"id": placed.message_id, "deliverAt": due_ms}
+        if placed.recall_handle:
+            found["recall"] = placed.recall_handle
+        return found
     return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}

@@ -5,49 +5,16 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.host_shares import HostShares
-from protocols.http import batch, events, find, latest, pull, receive, send, settle, subscriptions, topics
 from protocols.http.handler import Handler, HandlerContext, Match, Route
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
+from protocols.http.routes import ROUTES
 from protocols.http.site import Site
 
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
-
-ROUTES: Final = (
-    Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": events.WebhookHandshake}),
-    Route("v1/topics", {b"GET": topics.GetTopics}),
-    Route(
-        "v1/topics/{topic}",
-        {b"GET": topics.GetTopic, b"PUT": topics.PutTopicDocument, b"DELETE": topics.RemoveTopic},
-    ),
-    Route("v1/topics/{topic}/queues", {b"GET": topics.GetQueues}),
-    Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.PullMessages}),
-    Route("v1/topics/{path…}/messages", {b"GET": find.FindMessages, b"POST": send.PostMessage}),
-    Route("v1/topics/{path…}/messages:batch", {b"POST": batch.PostBatch}),
-    Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.ReceiveMessages}),
-    Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.AckReceipts}),
-    Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.NackReceipts}),
-    Route("v1/groups/{group}/topics/{topic}:extend", {b"POST": settle.ExtendReceipts}),
-    Route("subscriptions", {b"GET": subscriptions.GetSubscriptions, b"POST": subscriptions.MakeSubscription}),
-    Route("subscriptions/{id}:pause", {b"POST": subscriptions.PauseSubscription}),
-    Route("subscriptions/{id}:resume", {b"POST": subscriptions.ResumeSubscription}),
-    Route("subscriptions/{id}:test", {b"POST": subscriptions.TestDelivery}),
-    Route("subscriptions/{id}:redrive", {b"POST": subscriptions.RedriveSubscription}),
-    Route("subscriptions/{id}:reset", {b"POST": subscriptions.ResetTo}),
-    Route("subscriptions/{id}/attempts", {b"GET": subscriptions.GetAttempts}),
-    Route(
-        "subscriptions/{id}",
-        {
-            b"GET": subscriptions.GetSubscription,
-            b"PUT": subscriptions.ReplaceSubscription,
-            b"DELETE": subscriptions.RemoveSubscription,
-        },
-    ),
-    Route("v1/latest/{path…}", {b"GET": latest.GetLatest, b"DELETE": latest.RemoveLatest}),
-)
 
 
 @final

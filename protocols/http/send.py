@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 import orjson
 
@@ -27,7 +27,6 @@ _KNOWN_FIELDS: Final = frozenset(
 )
 
 
-@final
 class PostMessage(Handler):
     """One message, whose body is the content: 201 with id, topic, queue and offset when it is stored."""
 

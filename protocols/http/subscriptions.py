@@ -28,8 +28,9 @@ from domain.event import Done, Event
 from domain.subscription.document import decode, document, parse
 from domain.subscription.filters import SubscriptionError
 from domain.subscription.subscription import Status
-from protocols.cloudevents.instant import rfc3339, rfc3339_ms
+from protocols.cloudevents.instant import rfc3339
 from protocols.http.argument import number, parameters
+from protocols.http.groups import instant, positions
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
@@ -257,21 +258,11 @@ class ResetTo(SubscriptionHandler):
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ResetSubscription."""
-        text = parameters(self._match, "to").get("to", "")
-        to_ms = (
-            -1
-            if text == "end"
-            else int(text)
-            if text.isascii() and text.isdigit() and len(text) < 16
-            else rfc3339_ms(text.encode())
-        )
-        if to_ms < 0 and text != "end":
-            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "to is an instant of RFC 3339, epoch milliseconds, or end", parameter="to")
+        to_ms = instant(parameters(self._match, "to").get("to", ""))
         return ResetSubscription(ticket, self._id, to_ms), None
 
     def finish(self, event: Event) -> Response:
         """PositionsReset."""
         if not isinstance(event, PositionsReset):
             return super().finish(event)
-        found = [{"queue": queue, "offset": offset} for queue, offset in event.offsets]
-        return Response(200, [JSON], orjson.dumps({"queues": found}))
+        return positions(event)

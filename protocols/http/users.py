@@ -1,0 +1,199 @@
+"""`/v1/users`: users and their policies, as mqadmin manages them (RocketMQ's ACL 2.0)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import orjson
+
+from domain.access import ACTIONS, ALLOW, DENY, AccessPolicy, Grant, User
+from domain.admin.user import (
+    CreateUser,
+    DeletePolicies,
+    DeleteUser,
+    GrantList,
+    ListPolicies,
+    ListUsers,
+    PutPolicies,
+    UpdateUser,
+    UserList,
+)
+from domain.errors import ErrorCode
+from domain.event import Done, Event
+from protocols.http.argument import flag as query_flag
+from protocols.http.argument import parameters
+from protocols.http.content import flag, members, text, texts
+from protocols.http.handler import Handler, Outcome
+from protocols.http.problem import problem, refuse
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+BODY_BYTES_MAX: Final = 64 * 1024
+PRIVATE: Final = (b"cache-control", b"private, no-store")
+MEMBERS: Final = ("password", "super", "enabled")
+POLICY_MEMBERS: Final = ("resource", "actions", "decision", "sources", "default")
+
+
+class UsersHandler(Handler):
+    """A request about users. No answer has a password."""
+
+    __slots__ = ()
+    body_max = BODY_BYTES_MAX
+
+    @property
+    def _name(self) -> str:
+        return self._match.names["user"]
+
+    def finish(self, event: Event) -> Response:
+        """204 after a change; 200 with policies."""
+        if isinstance(event, Done):
+            return Response(204, [])
+        if isinstance(event, GrantList):
+            found = [_policy(each) for grant in event.grants for each in grant.policies]
+            return Response(200, [JSON, PRIVATE], orjson.dumps({"policies": found}))
+        return super().finish(event)
+
+
+def _user(found: User) -> dict[str, Any]:
+    return {"name": found.name, "super": found.privileged, "enabled": found.enabled}
+
+
+def _policy(found: AccessPolicy) -> dict[str, Any]:
+    return {
+        "resource": found.resource,
+        "actions": list(found.actions),
+        "decision": found.decision,
+        "sources": list(found.sources),
+        "default": found.default,
+    }
+
+
+@final
+class GetUsers(UsersHandler):
+    """Users by name: `name super enabled`. Parameter: `part` (a part of the name)."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ListUsers."""
+        return ListUsers(ticket, parameters(self._match, "part").get("part", "")), None
+
+    def finish(self, event: Event) -> Response:
+        """UserList or Refused."""
+        if not isinstance(event, UserList):
+            return super().finish(event)
+        return Response(200, [JSON, PRIVATE], orjson.dumps({"users": [_user(each) for each in event.users]}))
+
+
+@final
+class GetUser(UsersHandler):
+    """One user; 404 when it does not exist."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ListUsers."""
+        parameters(self._match)
+        return ListUsers(ticket, name=self._name), None
+
+    def finish(self, event: Event) -> Response:
+        """UserList or Refused."""
+        if not isinstance(event, UserList):
+            return super().finish(event)
+        if not event.users:
+            return problem(404, "user-unknown", f"there is no user {self._name[:80]}")
+        return Response(200, [JSON, PRIVATE], orjson.dumps(_user(event.users[0])))
+
+
+@final
+class MakeUser(UsersHandler):
+    """POST: a new user, with `password` and, as it is, `super` (false) and `enabled` (true); 400 when there is one."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """CreateUser."""
+        parameters(self._match)
+        found = members(request, MEMBERS, '{"password": "…"}')
+        password = text(found, "password")
+        if not password:
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "password is required", member="password")
+        return CreateUser(ticket, User(self._name, password, flag(found, "super", False), flag(found, "enabled", True))), None
+
+
+@final
+class ChangeUser(UsersHandler):
+    """PATCH: change `password`, `super` or `enabled`; what is absent stays."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """UpdateUser."""
+        parameters(self._match)
+        found = members(request, MEMBERS, '{"enabled": false}')
+        password = text(found, "password", "") or None
+        privileged = flag(found, "super", False) if "super" in found else None
+        enabled = flag(found, "enabled", True) if "enabled" in found else None
+        return UpdateUser(ticket, self._name, password, privileged, enabled), None
+
+
+@final
+class RemoveUser(UsersHandler):
+    """DELETE: 204; the user is gone with its policies, and its connections are closed."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeleteUser."""
+        parameters(self._match)
+        return DeleteUser(ticket, self._name), None
+
+
+@final
+class GetPolicies(UsersHandler):
+    """Policies of a user: `resource actions decision sources default`."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ListPolicies."""
+        parameters(self._match)
+        return ListPolicies(ticket, user=self._name), None
+
+
+@final
+class PutPolicy(UsersHandler):
+    """PUT: one policy, in the place of the one with the same resource and kind.
+
+    `resource` (`Topic:orders`, `Group:*`), `actions` (Pub, Sub, Create, …), `decision` (Allow), `sources` (any),
+    `default` (false).
+    """
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """PutPolicies."""
+        parameters(self._match)
+        found = members(request, POLICY_MEMBERS, '{"resource": "Topic:orders", "actions": ["Sub"]}')
+        decision = text(found, "decision", ALLOW)
+        actions = texts(found, "actions")
+        if decision not in (ALLOW, DENY):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"decision is {ALLOW} or {DENY}", member="decision")
+        if not actions or any(each not in ACTIONS for each in actions):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"actions are of {', '.join(ACTIONS)}", member="actions")
+        policy = AccessPolicy(
+            text(found, "resource"), tuple(actions), decision, tuple(texts(found, "sources")), flag(found, "default", False)
+        )
+        return PutPolicies(ticket, Grant(self._name, (policy,))), None
+
+
+@final
+class RemovePolicies(UsersHandler):
+    """DELETE: the policies on `resource` (all). Parameters: `resource`, `default` (false: the custom ones)."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeletePolicies."""
+        asked = parameters(self._match, "resource", "default")
+        return DeletePolicies(ticket, self._name, asked.get("resource", ""), query_flag("default", asked.get("default"))), None

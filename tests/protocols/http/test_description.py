@@ -1,0 +1,86 @@
+"""The description of the API says what the handlers do: no route is missing, and every parameter is named."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any
+
+import orjson
+import pytest
+
+from protocols.http.handler import Handler
+from protocols.http.openapi import GetPage, description
+from protocols.http.operation import OPERATIONS
+from protocols.http.routes import ROUTES
+
+HANDLERS = sorted(
+    {make for route in ROUTES for method, make in route.methods.items() if method != b"OPTIONS" and isinstance(make, type)},
+    key=lambda kind: kind.__name__,
+)
+
+
+def asked(kind: type) -> set[str]:
+    """Names of the parameters that a handler's `start` takes, its own or an inherited one."""
+    for each in kind.__mro__:
+        if "start" not in vars(each):
+            continue
+        names: set[str] = set()
+        tree = ast.parse(inspect.getsource(inspect.getmodule(each)))  # type: ignore[arg-type]  # every class has a module
+        found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == each.__name__)
+        for node in ast.walk(found):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "parameters":
+                names |= {str(each.value) for each in node.args[1:] if isinstance(each, ast.Constant)}
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "start":
+                names |= asked(kind.__mro__[1])
+        return names
+    return set()
+
+
+@pytest.mark.parametrize("kind", HANDLERS, ids=lambda kind: kind.__name__)
+def test_every_parameter_is_described(kind: type[Handler]) -> None:
+    assert asked(kind) == OPERATIONS[kind.__name__].query.keys()
+
+
+def test_every_route_is_there_once_and_nothing_else() -> None:
+    assert {kind.__name__ for kind in HANDLERS} == OPERATIONS.keys()
+    identities = [found["operationId"] for methods in description()["paths"].values() for found in methods.values()]
+    assert len(identities) == len(set(identities)) >= len(HANDLERS)
+    assert len(description()["paths"]) == len(ROUTES)
+
+
+def test_names_in_a_path_are_parameters() -> None:
+    for path, methods in description()["paths"].items():
+        for found in methods.values():
+            given = [each["name"] for each in found.get("parameters", ()) if each["in"] == "path"]
+            assert given == re.findall(r"\{(\w+)\}", path)
+
+
+def test_references_lead_somewhere() -> None:
+    document = description()
+
+    def look(node: Any) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                found: Any = document
+                for part in node["$ref"].removeprefix("#/").split("/"):
+                    found = found[part]
+            for value in node.values():
+                look(value)
+        elif isinstance(node, list):
+            for value in node:
+                look(value)
+
+    look(document)
+    assert orjson.loads(orjson.dumps(document)) == document
+
+
+def test_the_page_has_every_path_and_no_script() -> None:
+    from protocols.http.openapi import _page
+
+    text = _page().decode()
+    assert "<script" not in text
+    for path in description()["paths"]:
+        assert path in text
+    assert GetPage.__doc__ is not None
