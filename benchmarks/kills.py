@@ -101,6 +101,7 @@ class WatchedDisk:
         self._moments = moments
         self.names, self.size, self.read_all, self.replace = disk.names, disk.size, disk.read_all, disk.replace
         self.rename, self.free_ratio, self.replace_soon = disk.rename, disk.free_ratio, disk.replace_soon
+        self.rename_soon = disk.rename_soon
 
     def open(self, name: str) -> File:
         """Disk.open."""

@@ -94,6 +94,13 @@ class Disk(Protocol):
         Creates the folder of `new`. Blocks until all is durable. Raises OSError, FileNotFoundError without `old`.
         """
 
+    def rename_soon(self, old: str, new: str, done: Callable[[OSError | None], None]) -> None:
+        """Rename a file whose content is durable, over `new` if that exists, in the same folder: the name changes at once, and
+        `done` gets the error or None in a later turn, when that is durable. A power failure before leaves either name.
+
+        Raises OSError, FileNotFoundError without `old`.
+        """
+
     def remove(self, name: str) -> None:
         """Delete; no effect when absent. A power failure soon after may bring the file back."""
 

@@ -75,6 +75,10 @@ class HeldDisk:
         """Disk.rename."""
         self._disk.rename(old, new)
 
+    def rename_soon(self, old: str, new: str, done: Callable[[OSError | None], None]) -> None:
+        """Disk.rename_soon."""
+        self._disk.rename_soon(old, new, done)
+
     def free_ratio(self) -> float:
         """Disk.free_ratio."""
         return self._disk.free_ratio()

@@ -87,6 +87,7 @@ class StoreOpening:
     repairs    reads that wait for a repair of the log
     promise    of the last run; in a new directory the first one of this log
     scrubs     what looks for damage, once there is a store
+    admission  whether writes are taken now
     """
 
     scrubs: Scrubber
@@ -115,8 +116,8 @@ class StoreOpening:
             commit, index, config, self._first_offset,
             lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
         )  # fmt: skip
-        self._admission = WriteAdmission(commit, config, disk, events)
-        writer = self._writer = StoreWriter(self._appender, self._admission, commit, config.durability)
+        self.admission = WriteAdmission(commit, config, disk, events)
+        writer = self._writer = StoreWriter(self._appender, self.admission, commit, config.durability)
         wheel = self._wheel = Wheel(index, clock, self._reader, state, writer, partial(StateChange, TIMER), events)
         self._transactions = OpenTransactions(
             index, clock, self._reader, state, writer, check_policy_of(config), wheel.change_of
@@ -225,7 +226,7 @@ class StoreOpening:
             commit.roll()  # what an epoch writes begins with a file, which tells where its era begins
         retention = Retention(
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
-            lambda: 1.0 if self.files.disk.held else self._admission.free_ratio, ReadHolds(state, index),
+            lambda: 1.0 if self.files.disk.held else self.admission.free_ratio, ReadHolds(state, index),
         )  # fmt: skip
         recall = TimerRecall(index, clock, wheel, self._reader, writer)
         client_appends = ClientAppends(writer, Outbox(wheel, self._transactions, clock), state)
@@ -233,7 +234,7 @@ class StoreOpening:
         once.load()
         self.scrubs = self.scrubber(lambda: commit.synced)
         parts = StoreParts(
-            segments, commit, self._admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
+            segments, commit, self.admission, self._appender, index, self.keys, self._reader, state, ledger, wheel, recall,
             self._transactions, checkpointer, retention, self.scrubs, Census(ledger), once,
             GroupRemoval(ledger, state, writer, clock), events, recovered, self.repairs,
         )  # fmt: skip

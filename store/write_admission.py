@@ -17,12 +17,12 @@ class WriteAdmission:
     """Refuses writes while the log is broken, the store closes, too many bytes wait or the volume is full.
 
     free_ratio   free share of the volume, 0 to 1, when `check_space` was last called
-    _full        why nothing is taken while the volume is full, None while there is room
+    full         why nothing is taken while the volume is full, None while there is room
     _log_full    True when no write found room either, when `check_space` was last called
     _closing     why nothing is taken since `close`, None before
     """
 
-    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_full", "_log_full", "free_ratio")
+    __slots__ = ("_closing", "_commit", "_config", "_disk", "_events", "_log_full", "free_ratio", "full")
 
     def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk, events: StoreEvents) -> None:
         self._commit = commit
@@ -30,7 +30,7 @@ class WriteAdmission:
         self._disk = disk
         self._events = events
         self.free_ratio = 1.0
-        self._full: Failure | None = None
+        self.full: Failure | None = None
         self._log_full = False
         self._closing: Failure | None = None
 
@@ -43,7 +43,7 @@ class WriteAdmission:
             return self._closing
         if commit.waiting_bytes() > self._config.pending_bytes_max:
             return Failure(ErrorCode.OVERLOADED, f"{commit.waiting_bytes()} bytes wait to be written")
-        return self._full
+        return self.full
 
     def check_space(self) -> None:
         """Read how much of the volume is free; tells when too little begins and ends.
@@ -52,11 +52,11 @@ class WriteAdmission:
         """
         free, least = self._disk.free_ratio(), self._config.free_ratio_min
         self.free_ratio = free
-        was_full, self._full = self._full is not None, None
+        was_full, self.full = self.full is not None, None
         log_was_full, self._log_full = self._log_full, self._commit.full is not None
         if free < least:
             text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
-            self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+            self.full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
             if not was_full or (log_was_full and not self._log_full):
                 self._events.tell(StoreEventKind.FULL, "", text, "free space on the volume")
         elif was_full and not self._log_full:

@@ -126,11 +126,13 @@ class LogHeld(Command):
     epoch     leader epoch in which it follows
     written   position up to which its log is written
     synced    position up to which it is durable
+    has_room  False: it has no room for messages, or does not know yet: it should not be asked to lead
     """
 
     epoch: int
     written: int
     synced: int
+    has_room: bool = True
 
 
 class PartRefusal(Enum):

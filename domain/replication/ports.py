@@ -18,6 +18,10 @@ class ReplicaDataError(StoreError):
     """Bytes that are no whole batches, not the next ones of the log, or damaged."""
 
 
+class UnknownFormatError(ReplicaDataError):
+    """These bytes are of a format that only a later version of Headgate knows: to ask for them again is in vain."""
+
+
 class PartRefusedError(StoreError):
     """A part of the log that is asked for cannot be given.
 
@@ -168,6 +172,10 @@ class FollowerLog(Protocol):
         """Why `append` raises: its disk has no room; None while it has. It notices itself when there is room again."""
 
     @property
+    def has_room(self) -> bool:
+        """True: its volume takes messages, as far as was seen within the last second; False also before the first look."""
+
+    @property
     def foreign(self) -> bool:
         """True: the log was written before its node was a replica, and may be another one than the group's."""
 
@@ -254,6 +262,10 @@ class LeaderLog(Protocol):
     @property
     def broken(self) -> Failure | None:
         """Why it takes nothing any more: its disk has failed; None while it works, and once its store is closed."""
+
+    @property
+    def full(self) -> Failure | None:
+        """Why its store takes no messages until there is more room on its volume; None while there is."""
 
     def eras(self) -> Sequence[Era]:
         """The eras of the log, ascending."""

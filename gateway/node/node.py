@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, final
 
-from domain.access import CLUSTER, EVERY, GET, LIST, Need
 from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
@@ -35,6 +34,7 @@ from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.remote.follower_port import FollowerPort
 from gateway.node.remote.replica_role import ReplicaRole, is_replicated
 from gateway.node.remote.replication_switch import ReplicationSwitch
+from gateway.node.remote.standby_watch import StandbyWatch, may_watch
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
@@ -56,6 +56,7 @@ from gateway.runtime.stream import StreamListener, half_close, in_order, reset_w
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
+from gateway.runtime.waiting.standby_page import StandbyPage
 from gateway.webhooks.deliverers import Deliverers
 from gateway.webhooks.settings import WebhookSettings
 from protocols.adapter import Peer
@@ -69,8 +70,6 @@ _PART_NAMES: Final = {NAMESERVER: "names", CONTROLLER: "controller", REPLICA: "r
 """Role that is a part of its own -> what its lines begin with in the table at the start."""
 LAST_ANSWERS_S: Final = 10.0
 """Seconds that clients have to take their last answers."""
-_WATCH: Final = Need(CLUSTER, EVERY, (GET, LIST))
-"""The right to read the metrics."""
 log = logging.getLogger("headgate.node")
 
 
@@ -134,7 +133,8 @@ class Node:
         try:
             self._bind(sockets)
             waiting_for = WaitingFor.OWN_STORE if inherited else _waiting_for(config, replicated)
-            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals, ADMIN.name, self.health)
+            page = self._standby_page()
+            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals, ADMIN.name, self.health, page)
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
@@ -301,9 +301,8 @@ class Node:
         if listener.resets:
             reset_when_killed(bound)
         if listener is ADMIN:
-            hosts = Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
             self._admin = Admin(
-                self.health, self.snapshot, self.reload.state, self.reload.now, hosts, self.side.access,
+                self.health, self.snapshot, self.reload.state, self.reload.now, self._hosts(), self.side.access,
                 self._storing.backups, str(self.role.folder), self._may_watch,
             )  # fmt: skip
             await self._admin.open(bound, self._clock, self._connection_context.intake)
@@ -403,10 +402,27 @@ class Node:
             found = part.role.fill(found)
         return found
 
+    def _hosts(self) -> Hosts:
+        return Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
+
+    def _standby_page(self) -> StandbyPage | None:
+        """The metrics until this node serves; None: its store is no replica."""
+        part = self._parts.get(REPLICA)
+        if part is None or not isinstance(part.role, ReplicaRole):
+            return None
+        replica, parts = part.role, list(self._parts.values())
+
+        def snapshot() -> Snapshot:
+            found = replica.standby_snapshot()
+            for each in parts:
+                found = each.role.fill(found)
+            return found
+
+        return StandbyPage(StandbyWatch(self._hosts(), replica.accesses, snapshot).ask, asyncio.get_running_loop())
+
     def _may_watch(self, principal: Principal) -> bool:
         """True for users who may read the metrics."""
-        access = self.side.access
-        return principal.privileged or access is None or access.verdict(principal, _WATCH) is None
+        return may_watch(self.side.access, principal)
 
     def _counters(self) -> dict[str, float]:
         side = self.side

@@ -23,8 +23,9 @@ log: Final = logging.getLogger("headgate.replica")
 class FollowedLeader:
     """The leader that one replica follows now, if any.
 
-    replica   id of the leader that it follows, or has followed last; 0: none
-    address   `host:port` of that; "": none
+    replica     id of the leader that it follows, or has followed last; 0: none
+    address     `host:port` of that; "": none
+    following   what follows it; None: nobody is followed
     """
 
     def __init__(
@@ -41,22 +42,27 @@ class FollowedLeader:
         self._broke = broke
         self._epoch = 0
         self._link: LeaderLink | None = None
-        self._following: Following | None = None
+        self.following: Following | None = None
 
     @property
     def any(self) -> bool:
         """True while a leader is followed, or tried to."""
-        return self._following is not None
+        return self.following is not None
 
     @property
     def takes(self) -> bool:
         """True while the leader takes this replica."""
-        return self._following is not None and self._following.follows
+        return self.following is not None and self.following.follows
+
+    @property
+    def refuses(self) -> str:
+        """Why this version of the program cannot take what the leader sends; "": it can, or nobody is followed."""
+        return "" if self.following is None else self.following.refuses
 
     @property
     def settled(self) -> bool:
         """True while no cut of the log is under way: another leader may be followed, or this replica lead."""
-        return self._following is None or self._following.settled
+        return self.following is None or self.following.settled
 
     def follow(self, follower: FollowerLog, own: int, group: StoreGroup, anew: Callable[[int], None]) -> bool:
         """Follow the leader of `group` with the log of replica `own`, instead of any other one. `anew` as in Following.
@@ -70,7 +76,7 @@ class FollowedLeader:
         self.end()
         self._epoch = group.leader_epoch
         self.replica, self.address = group.leader, group.address(group.leader)
-        following = self._following = Following(
+        following = self.following = Following(
             follower, own, self._place.group, self._epoch, self._clock, anew, self._place.serves
         )
         self._link = LeaderLink(
@@ -82,8 +88,8 @@ class FollowedLeader:
 
     def end(self) -> None:
         """Follow nobody."""
-        if self._following is not None:
-            self._following.close()
+        if self.following is not None:
+            self.following.close()
         if self._link is not None:
             self._link.end()
-        self._following = self._link = None
+        self.following = self._link = None

@@ -75,12 +75,12 @@ class LeaderLink:
         if self._wire is not None:
             self._wire.send(command)
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, rest_ms: int = 0) -> None:
         """LeaderConnection.close: this connection ends, and another one is made soon."""
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.drop()
-            self._ended(reason)
+            self._ended(reason, rest_ms)
 
     def end(self) -> None:
         """Connect no more."""
@@ -98,8 +98,9 @@ class LeaderLink:
     def take(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
         """The leader has said something."""
         if isinstance(event, LogBytes):
-            self._why = ""
             self._user.bytes(event)
+            if self._wire is not None:
+                self._why = ""
         elif isinstance(event, FollowAccepted):
             self._user.accepted(event)
         else:
@@ -111,7 +112,7 @@ class LeaderLink:
             self._wire = None
             self._ended(reason)
 
-    def _ended(self, reason: str) -> None:
+    def _ended(self, reason: str, rest_ms: int = 0) -> None:
         if self._closed:
             return
         self._broke()
@@ -120,7 +121,7 @@ class LeaderLink:
             self._why = reason
             log.info("the leader at %s:%s is not followed for now: %s", self._host, self._port, reason)
         if not self._closed:
-            pause_ms = REST_MS * (0.5 + self._entropy.random())
+            pause_ms = max(REST_MS, rest_ms) * (0.5 + self._entropy.random())
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + int(pause_ms * MILLISECOND_NS), self.start)
 
 

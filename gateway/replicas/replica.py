@@ -24,17 +24,19 @@ from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
 from gateway.replicas.followed_leader import FollowedLeader
 from gateway.replicas.follower_commands import FollowerCommands
+from gateway.replicas.follower_figures import follower_figures
 from gateway.replicas.log_repairs import LogRepairs
 from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.promotion import Promotion
 from gateway.replicas.settings import SKEW_MS
 from gateway.replicas.strength import GroupStrength
+from gateway.replicas.succession import Succession
 from gateway.replicas.view import ServingFollowers, follower_state, leader_state
 from gateway.rocketmq.broker_request import Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
-from store.replication.leading import Leading, member_of
+from store.replication.leading import Leading
 from store.replication.pace import UNKNOWN, ProcessorTime
 from store.replication.repairing import RepairCounts
 
@@ -101,6 +103,7 @@ class ReplicaLife:
         self._closed = False
         self._group: StoreGroup | None = None
         self._strength = GroupStrength()
+        self._succession = Succession(place.group, controllers, clock)
         self._repairs = repairs or RepairCounts()
         self._commands = FollowerCommands(self, place.group, self._repairs, self.meter.broke)
         sources = PartSources(dialer, clock, entropy, sign)
@@ -120,20 +123,7 @@ class ReplicaLife:
     def hand_over(self, done: Callable[[], None]) -> None:
         """Ask for the election of the follower in sync that has most of the log, if there is one. `done`: it is answered, or
         there is nothing to hand over."""
-        leading = self.leading
-        found = () if leading is None or self._closed else leading.followers.items()
-        heirs = [
-            (each.written, number) for number, each in found
-            if leading is not None and each.connection is not None
-            and member_of(each.id, each.incarnation) in leading.group.members
-        ]  # fmt: skip
-        if not heirs:
-            done()
-            return
-        heir = max(heirs)[1]
-        log.warning("store group %s: this node stops: replica %s should lead", self._place.group, heir)
-        change = ElectLeader(self._place.group, designated=heir, leader_epoch=self._epoch)
-        self._controllers.change(change, lambda _answer: done())
+        self._succession.hand_over(None if self._closed else self.leading, done)
 
     def close(self) -> None:
         """Follow and lead no more. The log of a follower is closed, and the store of a leader that nobody was given."""
@@ -155,6 +145,7 @@ class ReplicaLife:
         self._controllers.close()
         self._log_repairs.close()
         self._promotion.end()
+        self._succession.stop()
         self._followed.end()
         if self.leading is not None:
             self.leading.close()
@@ -202,7 +193,8 @@ class ReplicaLife:
             return f"{group} has no leader: this replica waits for an election"
         what = "follows" if followed.takes else "tries to follow"
         leader = f"replica {followed.replica} at {followed.address}"
-        return f"this replica {what} {leader}, which leads {group} in epoch {self._epoch}"
+        why = f": {followed.refuses}" if followed.refuses else ""
+        return f"this replica {what} {leader}, which leads {group} in epoch {self._epoch}{why}"
 
     @property
     def own(self) -> int:
@@ -228,6 +220,17 @@ class ReplicaLife:
         if leading is None or led is None:
             return follower_state(self._own, self._followed.address, self._follower)
         return leader_state(self._own, leading, led)
+
+    def figures(self) -> dict[str, float]:
+        """Where its log is, for the metrics of a leader and of a follower."""
+        led = self._leader_log
+        if led is None:
+            now = self._clock.monotonic_ns()
+            return follower_figures(self._follower, self._followed.following, self._group, self._own, now)
+        return {
+            "replica_follows": 0, "replica_in_sync": 1, "replica_learner": 0, "replica_has_room": int(led.full is None),
+            "replica_written_bytes": led.written, "replica_synced_bytes": led.synced,
+        }  # fmt: skip
 
     # Controllers
 
@@ -366,6 +369,7 @@ class ReplicaLife:
         leading = self.leading = Leading(led, group, self._own, self, self._clock, self._end, self._busy)
         log.warning("store group %s: this replica leads in epoch %s, from %s on", group.name, led.epoch, led.begin)
         leading.start()
+        self._succession.watch(leading, led)
         self._log_repairs.begin(led.parts)
         led.when_ready(self._served)
 

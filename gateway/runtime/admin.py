@@ -189,7 +189,7 @@ class Admin:
             return web.Response(status=403, text="pages of other sites may not send\n")
         if self._authority is None or request.path in _OPEN:
             return None
-        found = self._authority.authenticate(_credentials(request.headers.get("Authorization", "")), request.remote or "")
+        found = self._authority.authenticate(credentials_of(request.headers.get("Authorization", "")), request.remote or "")
         if isinstance(found, Failure):
             return web.Response(status=401, text=f"{found.text}\n", headers={"WWW-Authenticate": 'Basic realm="headgate"'})
         if request.path == "/metrics":
@@ -208,7 +208,7 @@ class Admin:
             await self._runner.cleanup()
 
 
-def _credentials(given: str) -> Credentials | None:
+def credentials_of(given: str) -> Credentials | None:
     """The credentials of an Authorization field; None when it has none that are known."""
     scheme, _, value = given.partition(" ")
     if scheme.lower() == "bearer":

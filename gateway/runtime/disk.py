@@ -177,6 +177,17 @@ class DataDirectory:
         finally:
             os.close(handle)
 
+    def rename_soon(self, old: str, new: str, done: Synced) -> None:
+        """Rename a file in its folder at once; a thread makes that durable, and `done` gets the error or None on the loop's
+        thread."""
+        source, target = self._path(old), self._path(new)
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            error.filename = old
+            raise
+        self._other_flusher.call(partial(sync_folder, target.parent), done)
+
     def remove(self, name: str) -> None:
         """Delete a file; a thread makes that durable. Does nothing when it does not exist.
 

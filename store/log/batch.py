@@ -8,6 +8,9 @@ The header's CRC covers its bytes 12 to 68, the other CRC the same bytes and all
 ends at 40; it is read, and not written any more. The size tells the versions apart. Header and filler begin like a record
 (size, magic), so the whole log is a sequence of records.
 
+Later versions keep what tells that they are later: magic, position and version at their places, and the CRC of the header at
+its end.
+
 A gap stands where records were lost: a header alone, whose following bytes are in no file. The next segment begins behind them.
 """
 
@@ -30,6 +33,8 @@ VERSION: Final = 2
 RECORDS: Final = 0
 GAP: Final = 1
 RECORD_BYTES_MIN: Final = 91
+LATER_HEADER_BYTES_MAX: Final = 1_024
+"""Bytes of a header of a later version, at most."""
 _SIZE_MAX: Final = 1 << 40
 _FEW: Final = 64
 _LARGE_BYTES: Final = 256 * 1024
@@ -39,6 +44,8 @@ _FRONT = struct.Struct(">III")
 _FACTS_V1 = struct.Struct(">IqqII")
 _FACTS = struct.Struct(">IqqIIHHqqq")
 _CRC = struct.Struct(">I")
+_POSITION = struct.Struct(">q")
+_VERSION = struct.Struct(">H")
 
 
 @final
@@ -174,6 +181,21 @@ def _version2(data: bytes, position: int, crc: int) -> Header | None:
     else:
         found.flushed = flushed
     return found
+
+
+def later_version(data: bytes, position: int) -> int:
+    """The format version of a batch that begins with `data` at `position` of the log, when only later programs know it; else 0.
+
+    `data`: LATER_HEADER_BYTES_MAX bytes, or what there is.
+    """
+    if len(data) < HEADER_BYTES:
+        return 0
+    size, magic, _ = _FRONT.unpack_from(data)
+    if magic != MAGIC_BATCH or not HEADER_BYTES <= size <= min(len(data), LATER_HEADER_BYTES_MAX):
+        return 0
+    (place,), (version,) = _POSITION.unpack_from(data, 16), _VERSION.unpack_from(data, 40)
+    (own,) = _CRC.unpack_from(data, size - 4)
+    return version if version > VERSION and place == position and zlib.crc32(data[12 : size - 4]) == own else 0
 
 
 def holds(data: bytes, found: Header) -> bool:

@@ -1,6 +1,6 @@
 """A damaged part of the log that is written again: with the good bytes around it, into a new file that takes the file's place.
 
-start: bytes before the part --> add: bytes of another replica --> finish: bytes behind it -> sync -> rename
+start: bytes before the part --> add: bytes of another replica --> finish: bytes behind it -> sync -> rename -> sync
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SegmentMending:
         self._turns = Turns(clock)
         self._file: File | None = None
         self._syncing = False
-        self._ended = False
+        self._ended = self._abandoned = False
         found = segments.around(part.begin)
         self._segment = found if found is not None and part.begin < found.end else None
         self._base = part.begin if self._segment is None else self._segment.base
@@ -153,22 +153,30 @@ class SegmentMending:
                 if error is not None and not self._ended:
                     done(_failure("the new file cannot be synced", error))
                 return
-            done(self._put(behind))
+            self._put(behind, done)
 
         file.sync(synced)
 
-    def _put(self, behind: int) -> Failure | None:
+    def _put(self, behind: int, done: Ended) -> None:
+        """Put the new file in its place, where it is read at once. The loop does not wait until that is durable."""
         segment, segments = self._segment, self._segments
         self._drop()
         if segment is not None and (segment not in segments.all or segment.end != behind):
-            return Failure(ErrorCode.STORE_UNAVAILABLE, "the segment was deleted meanwhile")
+            done(Failure(ErrorCode.STORE_UNAVAILABLE, "the segment was deleted meanwhile"))
+            return
+        what = "the new file cannot take the place of the damaged one"
+
+        def durable(error: OSError | None) -> None:
+            if not self._abandoned:
+                done(None if error is None else _failure(what, error))
+
         try:
-            segments.put(self._base, behind)
+            segments.put(self._base, behind, durable)
         except OSError as error:
-            return _failure("the new file cannot take the place of the damaged one", error)
+            done(_failure(what, error))
+            return
         self._ended = True
         self._mended(self._part.begin, self.end)
-        return None
 
     def _drop(self) -> None:
         if self._file is not None and not self._syncing:
@@ -177,6 +185,7 @@ class SegmentMending:
 
     def abandon(self) -> None:
         """Mending.abandon. What the new file has is overwritten by the next attempt."""
+        self._abandoned = True
         if self._ended:
             return
         self._ended = True

@@ -301,10 +301,11 @@ class Segments:
         """Delete what `create` has made. Raises OSError."""
         self._disk.remove(file_name(self._folder, base) + NEW)
 
-    def put(self, base: int, end: int) -> None:
-        """Let the file that `create` has made, synced and closed, be the segment from `base` to `end`. Raises OSError."""
+    def put(self, base: int, end: int, done: Callable[[OSError | None], None]) -> None:
+        """Let the file that `create` has made, synced and closed, be the segment from `base` to `end`, at once; `done` gets the
+        error or None when it is durable that it is. Raises OSError."""
         name = file_name(self._folder, base)
-        self._disk.rename(name + NEW, name)
+        self._disk.rename_soon(name + NEW, name, done)
         at = bisect_right(self._bases, base) - 1
         if at >= 0 and self._bases[at] == base:
             self._close(self.all[at])

@@ -96,7 +96,10 @@ class LogSurvey:
                 self._known.add(first.incarnation)
 
     def run(self, position: int, end: int) -> Iterator[Header | Stretch]:
-        """Good batches, gaps and bad parts from `position` on, in log order, to the end of the log and at least to `end`."""
+        """Good batches, gaps and bad parts from `position` on, in log order, to the end of the log and at least to `end`.
+
+        Raises StoreError at a batch of a later format version.
+        """
         segments = self._segments
         position = segments.after(position)
         while True:
@@ -114,6 +117,8 @@ class LogSurvey:
                 yield found
                 position += found.size
                 continue
+            if found is None:
+                self._refuse_later(segment, position)
             reason = "no batch begins where one is expected"
             if found is not None and not found.is_gap and position + found.size <= segment.end:
                 data = _read(segment, position, found.size)
@@ -132,6 +137,16 @@ class LogSurvey:
             stretch = self._bad(segment, position, found, reason)
             yield stretch
             position = stretch.end
+
+    def _refuse_later(self, segment: Segment, position: int) -> None:
+        """What a later version has written is no damage: nothing of it may be cut or set aside. Raises StoreError."""
+        version = batch.later_version(_read(segment, position, batch.LATER_HEADER_BYTES_MAX), position)
+        if version:
+            name = file_name(FOLDER, segment.base)
+            text = f"{name} has at byte {position - segment.base:,} a batch of format version {version}"
+            raise StoreError(
+                f"{text}, which a later version of Headgate has written: start that one. Nothing was changed", name
+            )
 
     def _behind_blank(self, position: int) -> int:
         segment = self._segments.at(position)

@@ -48,6 +48,7 @@ class Follower:
     continues     FollowerLog.continues
     foreign       FollowerLog.foreign
     parts         FollowerLog.parts
+    has_room      FollowerLog.has_room
     """
 
     def __init__(self, disk: Disk, clock: Clock, config: StoreConfig, events: StoreEvents) -> None:
@@ -55,7 +56,7 @@ class Follower:
         self.incarnation = 0
         self.continues = 0
         self.foreign = False
-        self._closed = False
+        self._closed = self.has_room = False
         finish_beginning(disk)
         self._open(config.fresh_incarnation)
 
@@ -243,6 +244,7 @@ class Follower:
         store = opening.store(recovered, opening.checkpointer(opening.commit, points), True)
         led = StoredLeaderLog(
             opening.commit, opening.files.segments, eras, begin, opening.scrubs, self._clock, self._events, opening.repairs,
+            opening.admission,
         )  # fmt: skip
         return LeaderStore(store, led)
 
@@ -318,6 +320,7 @@ class Follower:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._second)
         if self._raw.broken is not None:
             return
+        self._look_for_room()
         index = self._opening.index
         if not self._spills.busy:
             self._spills.run(index.spill(), lambda: None, lambda error: self._raw.failed("a write of the index", error))
@@ -326,6 +329,17 @@ class Follower:
         self._checkpointer.check()
         self._opening.keys.drop_before(self._raw.first)
         self._drop()
+
+    def _look_for_room(self) -> None:
+        """Whether messages would be taken, if this replica led. What nothing was written to may have no room in spite of free
+        bytes, by a quota: that is tried until it has."""
+        free = self.full is None and self._disk.free_ratio() >= self._config.free_ratio_min
+        if free and not self.has_room:
+            try:
+                probe(self._disk)
+            except OSError:  # of a full disk, or of one that fails: whoever writes next says so
+                free = False
+        self.has_room = free
 
     def _drop(self) -> None:
         """Delete the segments before `_first` that are applied, as soon as no checkpoint needs them."""

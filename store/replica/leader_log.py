@@ -19,6 +19,7 @@ from store.log.segment import FOLDER, Segments, file_name
 from store.repair_waits import RepairWaits
 from store.replica.eras import listed
 from store.replica.mendable import MendableSegments
+from store.write_admission import WriteAdmission
 
 
 @final
@@ -33,15 +34,17 @@ class StoredLeaderLog:
 
     def __init__(
         self, commit: GroupCommit, segments: Segments, eras: list[Era], begin: int, scrubs: Scrubber, clock: Clock,
-        events: StoreEvents, waits: RepairWaits,
+        events: StoreEvents, waits: RepairWaits, admission: WriteAdmission,
     ) -> None:  # fmt: skip
-        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts; `waits`: reads that have met one."""
+        """`eras` of the log up to `begin`; `scrubs` knows its damaged parts; `waits`: reads that have met one; `admission`
+        knows whether there is room."""
         assert commit.confirmation is not None
         self._commit = commit
         self._confirmation: Confirmation = commit.confirmation
         self._segments = segments
         self._eras = eras
         self._events = events
+        self._admission = admission
         self.epoch = commit.writer.epoch
         self.incarnation = commit.writer.incarnation
         self.begin = begin
@@ -80,6 +83,11 @@ class StoredLeaderLog:
     def broken(self) -> Failure | None:
         """LeaderLog.broken."""
         return None if self._commit.closed else self._commit.broken
+
+    @property
+    def full(self) -> Failure | None:
+        """LeaderLog.full."""
+        return self._commit.full or self._admission.full
 
     def eras(self) -> list[Era]:
         """LeaderLog.eras."""

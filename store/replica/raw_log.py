@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
 from domain.replication.message import Era
-from domain.replication.ports import ReplicaDataError
+from domain.replication.ports import ReplicaDataError, UnknownFormatError
 from domain.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.full import is_full
@@ -143,6 +143,11 @@ class RawLog:
                 parts.append(_Part(at, []))
                 continue
             found = batch.header(front, position + at)
+            if found is None and (version := batch.later_version(data[at : at + batch.LATER_HEADER_BYTES_MAX], position + at)):
+                raise UnknownFormatError(
+                    f"the leader writes batches of format version {version}, and this version of Headgate knows no later one "
+                    f"than {batch.VERSION}: upgrade this replica; until then the others go on without it"
+                )
             if found is None or found.is_gap or found.epoch < epoch:
                 raise ReplicaDataError(f"no batch that can follow begins at {position + at}")
             whole = data[at : at + found.size] if at or found.size < len(data) else data

@@ -8,13 +8,15 @@ from typing import Final, final
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import ERAS_MAX, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from domain.replication.ports import FollowerLog, ReplicaDataError
+from domain.replication.ports import FollowerLog, ReplicaDataError, UnknownFormatError
 from store.replication.ports import LeaderConnection
 from store.replication.progress import WINDOW_BYTES
 
 LOOK_NS: Final = 250 * MILLISECOND_NS
 UNTOLD_BYTES: Final = 2 * 1024 * 1024
 """Bytes that a follower far behind writes before it says so, and syncs: nobody waits for that."""
+UPGRADE_MS: Final = 30_000
+"""Pause before a leader is asked again that has sent what this version of the program cannot read."""
 SILENCE_NS: Final = 1_000 * MILLISECOND_NS
 """Time without a word of the leader after which the connection is ended."""
 
@@ -24,6 +26,9 @@ class Following:
     """One replica behind one leader, over connections that follow each other.
 
     follows   True while the leader takes it
+    confirmed newest confirmed position that the leader has told, of what this log has or lacks
+    heard_ns  when the leader last said something; monotonic
+    refuses   why this version of the program cannot take what the leader sends; "": it can, as far as is known
     """
 
     def __init__(
@@ -39,6 +44,8 @@ class Following:
         """`epoch`: that of the leader. `anew(first)` is called when the log has nothing that the leader could continue: this
         object is closed then, and the log has to begin anew at `first`. `serves`: where readers are served, as in Follow."""
         self.follows = False
+        self.refuses = ""
+        self.confirmed = 0
         self._log = log
         self._own = own_id
         self._group = group
@@ -53,10 +60,10 @@ class Following:
         self._early_bytes = 0
         self._syncing = False
         self._marked = False
-        self._said = (-1, -1)
+        self._said = (-1, -1, False)
         self._behind = False
-        self._heard_ns = clock.monotonic_ns()
-        self._looked_ns = self._heard_ns
+        self.heard_ns = clock.monotonic_ns()
+        self._looked_ns = self.heard_ns
         self._closed = False
         self._timer: Timer | None = None
         self._look()
@@ -77,7 +84,7 @@ class Following:
     def connected(self, connection: LeaderConnection) -> None:
         """There is a connection to the leader."""
         self._connection = connection
-        self._heard_ns = self._clock.monotonic_ns()
+        self.heard_ns = self._clock.monotonic_ns()
         if self._cutting:
             self._wants = True
         else:
@@ -101,14 +108,14 @@ class Following:
         self._wants = False
         self._early.clear()
         self._early_bytes = 0
-        self._said = (-1, -1)
+        self._said = (-1, -1, False)
         self._behind = False
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, rest_ms: int = 0) -> None:
         connection, self._connection = self._connection, None
         self.follows = False
         if connection is not None:
-            connection.close(reason)
+            connection.close(reason, rest_ms)
 
     def refused(self, event: FollowRefused) -> None:
         """The leader does not take this replica; it is asked again over another connection."""
@@ -116,7 +123,7 @@ class Following:
 
     def accepted(self, event: FollowAccepted) -> None:
         """The leader takes this replica."""
-        self._heard_ns = self._clock.monotonic_ns()
+        self.heard_ns = self._clock.monotonic_ns()
         log, cut = self._log, event.cut
         if self._closed or self._cutting or event.epoch != self._epoch or cut > log.written:
             self._end("the leader's answer is not about this log")
@@ -149,7 +156,7 @@ class Following:
 
     def bytes(self, event: LogBytes) -> None:
         """A part of the log has come."""
-        self._heard_ns = self._clock.monotonic_ns()
+        self.heard_ns = self._clock.monotonic_ns()
         if self._closed:
             return
         if not self.follows:
@@ -162,6 +169,11 @@ class Following:
         if event.data:
             try:
                 log.append(event.position, event.data)
+                self.refuses = ""
+            except UnknownFormatError as error:
+                self.refuses = str(error)
+                self._end(self.refuses, UPGRADE_MS)
+                return
             except ReplicaDataError as error:
                 self._end(str(error))
                 return
@@ -169,6 +181,7 @@ class Following:
             self._end(log.broken.text)
             return
         self._behind = event.confirmed > log.written
+        self.confirmed = event.confirmed
         log.confirm(min(event.confirmed, log.written))
         log.drop_before(event.first)
         self._mark()
@@ -194,9 +207,9 @@ class Following:
             return
         if self._behind and log.written - max(self._said[0], log.synced) < UNTOLD_BYTES:
             return
-        if (log.written, log.synced) != self._said:
-            self._said = (log.written, log.synced)
-            self._connection.send(LogHeld(self._epoch, log.written, log.synced))
+        if (log.written, log.synced, log.has_room) != self._said:
+            self._said = (log.written, log.synced, log.has_room)
+            self._connection.send(LogHeld(self._epoch, *self._said))
         if not self._syncing and log.synced < log.written and log.broken is None:
             self._syncing = True
             log.sync(self._synced)
@@ -210,7 +223,9 @@ class Following:
         now = self._clock.monotonic_ns()
         self._timer = self._clock.call_at(now + LOOK_NS, self._look)
         if now - self._looked_ns > 2 * LOOK_NS:
-            self._heard_ns = max(self._heard_ns, now)
+            self.heard_ns = max(self.heard_ns, now)
         self._looked_ns = now
-        if self._connection is not None and not self._cutting and now - self._heard_ns > SILENCE_NS:
+        if self._connection is not None and not self._cutting and now - self.heard_ns > SILENCE_NS:
             self._end("the leader says nothing")
+        elif self._log.has_room != self._said[2]:
+            self._mark()

@@ -169,6 +169,7 @@ class Leading:
             follower.lost(now)
             connection.close("what this replica says it has cannot be")
             return
+        follower.has_room = command.has_room
         self._acks.held(follower.written)
         self._mark()
 

@@ -26,8 +26,8 @@ class LeaderConnection(Protocol):
     def send(self, command: Follow | LogHeld) -> None:
         """Send; nothing happens once the connection has ended."""
 
-    def close(self, reason: str) -> None:
-        """End it; `Following.lost` is called, and another one is made soon."""
+    def close(self, reason: str, rest_ms: int = 0) -> None:
+        """End it; `Following.lost` is called, and another one is made soon, after `rest_ms` at least."""
 
 
 class SetKeeper(Protocol):

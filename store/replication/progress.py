@@ -31,13 +31,15 @@ class ReplicaProgress:
     sent_ns      when it was last sent something; monotonic
     confirmed    confirmed position that it was last sent
     proven       position from which on only the follower computes the checksums of what it is sent
+    has_room     True: it has said that its volume takes messages
     serves       `host:port` at which it serves readers; "": nowhere
     rate         bytes a second that it may be sent from the leader's disk
     due_ns       when it may be sent the next part from there; monotonic
     """
 
     __slots__ = (
-        "confirmed", "connection", "due_ns", "id", "incarnation", "lost_ns", "moved_ns", "proven", "rate", "sent", "sent_ns",
+        "confirmed", "connection", "due_ns", "has_room", "id", "incarnation", "lost_ns", "moved_ns", "proven", "rate", "sent",
+        "sent_ns",
         "serves", "synced", "written",
     )  # fmt: skip
 
@@ -53,6 +55,7 @@ class ReplicaProgress:
         self.sent_ns = now_ns
         self.confirmed = -1
         self.proven = 0
+        self.has_room = False
         self.serves = ""
         self.rate = RATE_BEGIN
         self.due_ns = now_ns
@@ -69,6 +72,7 @@ class ReplicaProgress:
         self.synced = min(self.synced, position)
         self.sent_ns = now_ns
         self.confirmed = -1
+        self.has_room = False
         self.proven = proven
 
     def says(self, written: int, synced: int, now_ns: int) -> bool:

@@ -203,6 +203,29 @@ class MemoryDisk:
         self._rename(new, {new: content, old: None})
         self._sync_folder(_folder(old))
 
+    def rename_soon(self, old: str, new: str, done: Callable[[OSError | None], None]) -> None:
+        """Rename a file in its folder; after `sync_ms` the names are durable."""
+        self._refuse_torn()
+        if old not in self.files:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
+        self.began(Operation("rename", old))
+        content = self.files.pop(old)
+        self.renamed.append(NameChange(_folder(new), {new: self.files.get(new), old: content}))
+        self.files[new] = content
+
+        def synced() -> None:
+            try:
+                self.began(Operation("sync", _folder(new)))
+                if self.fail_syncs:
+                    raise OSError(errno.EIO, "Input/output error")
+            except OSError as error:
+                done(error)
+                return
+            self._sync_folder(_folder(new))
+            done(None)
+
+        self._clock.call_at(self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000), synced)
+
     def remove(self, name: str) -> None:
         """Delete. The folder is synced behind it: after a power failure before that the file may be back."""
         if self.torn_at == 0 or name not in self.files:

@@ -54,6 +54,9 @@ class Folder:
     def rename(self, old, new):
         self._disk.rename(f"{self._name}/{old}", f"{self._name}/{new}")
 
+    def rename_soon(self, old, new, done):
+        self._disk.rename_soon(f"{self._name}/{old}", f"{self._name}/{new}", done)
+
     def replace_soon(self, name, data, done):
         self._disk.replace_soon(f"{self._name}/{name}", data, done)
 

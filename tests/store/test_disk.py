@@ -185,3 +185,21 @@ def test_a_slow_write_lets_time_pass_without_a_turn_of_the_loop() -> None:
     assert (clock.monotonic_ns(), ran) == (30_000_000, [])
     clock.run_for(0)
     assert ran == [30_000_000]
+
+
+def test_a_name_that_is_made_durable_later_may_be_the_old_one_after_a_power_failure() -> None:
+    clock = VirtualClock()
+    disk = MemoryDisk(clock)
+    disk.replace("log/0", b"old")
+    file = disk.open("log/0.new")
+    file.append(b"new")
+    assert synced(clock, file) is None
+    outcome: list[OSError | None] = []
+    disk.rename_soon("log/0.new", "log/0", outcome.append)
+    assert (disk.read_all("log/0"), disk.size("log/0.new"), outcome) == (b"new", -1, [])
+    assert disk.powered_off(VirtualClock()).read_all("log/0") in (b"old", b"new")
+    clock.run_until(lambda: bool(outcome))
+    assert outcome == [None]
+    assert disk.powered_off(VirtualClock()).read_all("log/0") == b"new"
+    with pytest.raises(FileNotFoundError):
+        disk.rename_soon("log/0.new", "log/0", outcome.append)

@@ -26,6 +26,8 @@ from domain.replication.message import (
     ReadLog,
 )
 from domain.replication.ports import FollowerLog, LeaderStore
+from domain.store_event import StoreEvent, StoreEventKind
+from gateway.access.authority import Access
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.client_connection import ClientConnection
@@ -42,6 +44,7 @@ from gateway.node.role import EndClients, OpenPort
 from gateway.node.roles import READERS
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot, row_of
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.damaged_start import DamagedStart
 from gateway.replicas.enrolment import ReplicaPlace
@@ -51,6 +54,7 @@ from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.broker_request import Sign
+from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes, processor_ns
 from gateway.runtime.outgoing.connect import trusting
@@ -59,6 +63,7 @@ from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
+from store.full import is_full, probe
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
@@ -67,6 +72,8 @@ OUTPUT_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for followers to read it: the window of each is bounded."""
 HAND_OVER_S: Final = 3.0
 """Seconds that a stop waits for the election of another leader."""
+ROOM_S: Final = 1.0
+"""Seconds between two looks whether a full disk has room."""
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -88,6 +95,7 @@ class ReplicaRole(AloneRole):
         self.serve: Callable[[ClientSide | None], None] = _nobody
         self._reading: FollowerReading | None = None
         self._presence: Presence | None = None
+        self._served: ClientSide | None = None
         self._slave: SlaveRegistration | None = None
         self._over = over
         self._health = health
@@ -143,7 +151,9 @@ class ReplicaRole(AloneRole):
             try:
                 return open_log()
             except OSError as error:
-                raise StoreError(f"the log in the data directory cannot be opened: {error}") from error
+                if not is_full(error):
+                    raise StoreError(f"the log in the data directory cannot be opened: {error}") from error
+                await self._room(local, error)
             except StoreError as error:
                 damaged = None if damaged_log is None else damaged_log(local.disk, self._clock, error)
                 if damaged is None or not own:
@@ -162,6 +172,21 @@ class ReplicaRole(AloneRole):
                     start.close()
                     sources.close()
                     self._damaged = None
+
+    async def _room(self, local: LocalStore, error: OSError) -> None:
+        """Wait until the log can be opened on a volume that has no room: its group goes on without this replica."""
+        cause = f"the log cannot be opened ({error.strerror or error}): this replica waits for room on its disk"
+        local.report(StoreEvent(StoreEventKind.FULL, str(error.filename or ""), cause, "free space on the volume", error))
+        while True:
+            await asyncio.sleep(ROOM_S)
+            try:
+                probe(local.disk)
+            except OSError as again:
+                if not is_full(again):
+                    raise StoreError(f"the log in the data directory cannot be opened: {again}") from again
+            else:
+                break
+        local.report(StoreEvent(StoreEventKind.RESUMED, "", "there is room on the disk: the log is opened"))
 
     async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.
@@ -238,6 +263,7 @@ class ReplicaRole(AloneRole):
 
     def _stand_down(self) -> None:
         """Serve readers no more, and be no slave at name servers."""
+        self._served = None
         self.serve(None)
         if self._slave is not None:
             self._slave.end()
@@ -248,10 +274,23 @@ class ReplicaRole(AloneRole):
 
     def _serve(self, config: Config, ports: Mapping[str, int], host: str, replica: ReplicaLife) -> None:
         """Serve readers from what the replica has now."""
-        side, self._reading, self._presence = compose_follower(
+        self._served, self._reading, self._presence = compose_follower(
             config, ports, host, replica.reads, replica, self._clock, SystemEntropy(), self._protocols
         )
-        self.serve(side)
+        self.serve(self._served)
+
+    def accesses(self) -> list[Access]:
+        """Users while the replica follows: those of the group's log, as far as it is applied, and those of this replica alone;
+        empty: access is not controlled."""
+        return [each.access for each in (self._served, self.side) if each is not None and each.access is not None]
+
+    def standby_snapshot(self) -> Snapshot:
+        """What the metrics page shows first while the replica follows: its log, and what readers do."""
+        return Snapshot(
+            protocols=[] if self._served is None else [row_of(one) for one in self._served.counter_registry.all()],
+            store={} if self.replica is None else self.replica.reads.figures(),
+            compiled=in_use(),
+        )
 
     def _stands_by(self, text: str) -> None:
         self._health.standby = text
@@ -267,7 +306,7 @@ class ReplicaRole(AloneRole):
             "replica_repaired_bytes_total": self.repairs.size,
             "replica_repairs_failed_total": self.repairs.failures,
             "replica_repair_parts_given_total": self.repairs.given,
-            **({} if replica is None else _measured(replica.meter)),
+            **({} if replica is None else {**_measured(replica.meter), **replica.figures()}),
         }
         leading = None if replica is None else replica.leading
         if leading is None:

@@ -11,6 +11,7 @@ from typing import Protocol, final
 from gateway.observe.health import Health
 from gateway.runtime.waiting.datagrams import Refusal, RefusedDatagrams
 from gateway.runtime.waiting.listeners import ClosedListeners, ResettingListeners
+from gateway.runtime.waiting.standby_page import StandbyPage
 from gateway.runtime.waiting.startup_admin import StartupAdmin
 
 
@@ -40,9 +41,10 @@ class WaitingPorts:
 
     def __init__(
         self, waiting: WaitingFor, sockets: Mapping[str, socket.socket], refusals: Mapping[str, Refusal], admin: str,
-        health: Health,
+        health: Health, page: StandbyPage | None = None,
     ) -> None:  # fmt: skip
-        """`refusals`: datagram port -> what is said to a datagram. `admin`: the port that tells how the node is."""
+        """`refusals`: datagram port -> what is said to a datagram. `admin`: the port that tells how the node is; `page`: its
+        metrics meanwhile."""
         loop = asyncio.get_running_loop()
         clients = {name: each for name, each in sockets.items() if name != admin}
         streams = clients.values()
@@ -54,7 +56,7 @@ class WaitingPorts:
             RefusedDatagrams(datagrams, loop),
         ]
         if admin in sockets:
-            self._parts.append(StartupAdmin(sockets[admin], health))
+            self._parts.append(StartupAdmin(sockets[admin], health, page))
 
     def stop(self) -> None:
         """Leave the sockets to who serves them."""

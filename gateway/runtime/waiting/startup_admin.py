@@ -9,6 +9,7 @@ import threading
 from typing import Final, final
 
 from gateway.observe.health import Health
+from gateway.runtime.waiting.standby_page import Question, StandbyPage
 
 TIMEOUT_S: Final = 5.0
 """Time that a client has for its request."""
@@ -16,9 +17,11 @@ TIMEOUT_S: Final = 5.0
 
 @final
 class StartupAdmin:
-    """Answers /healthz with 200 and /readyz with 503 on the bound socket of the admin port, until `stop`."""
+    """Answers /healthz with 200, /readyz with 503 and /metrics on the bound socket of the admin port, until `stop`."""
 
-    def __init__(self, bound: socket.socket, health: Health) -> None:
+    def __init__(self, bound: socket.socket, health: Health, page: StandbyPage | None = None) -> None:
+        """`page`: the metrics, once `health` says what a replica does; None: there are none before the node serves."""
+
         class StartupHandler(http.server.BaseHTTPRequestHandler):
             """Answers one request of a connection."""
 
@@ -30,15 +33,24 @@ class StartupAdmin:
                     self._answer(200, health.document())
                 elif self.path == "/readyz":
                     self._answer(503, health.readiness())
+                elif self.path == "/metrics" and page is not None and health.standby:
+                    fields = self.headers
+                    asked = Question(fields.get("Authorization", ""), self.client_address[0], fields.get("Host", ""))
+                    self._send(*page.read(asked))
                 else:
                     self._answer(503, {"reasons": health.reasons()})
 
             def _answer(self, status: int, document: dict[str, object]) -> None:
-                body = json.dumps(document).encode() + b"\n"
+                self._send(status, "application/json", json.dumps(document).encode() + b"\n")
+
+            def _send(self, status: int, kind: str, body: bytes) -> None:
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
-                self.send_header("Retry-After", "1")
+                if status == 503:
+                    self.send_header("Retry-After", "1")
+                elif status == 401:
+                    self.send_header("WWW-Authenticate", 'Basic realm="headgate"')
                 self.send_header("Connection", "close")
                 self.end_headers()
                 self.wfile.write(body)

@@ -45,7 +45,7 @@ class FollowDialog:
 
     def held(self, command: LogHeld) -> bytes:
         """The frame of a LogHeld."""
-        return self._frame(codes.LOG_HELD, 0, {}, form.held_body(command), FLAG_ONEWAY)
+        return self._frame(codes.LOG_HELD, 0, form.held_fields(command), form.held_body(command), FLAG_ONEWAY)
 
     def _frame(self, code: int, opaque: int, fields: Mapping[str, str], body: bytes, flag: int) -> bytes:
         signed = fields if self._sign is None else self._sign(fields, body)

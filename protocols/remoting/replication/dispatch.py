@@ -33,7 +33,7 @@ def held(_client: Client, frame: Frame) -> Outcome:
     """Request code 30027, oneway -> LogHeld. Raises RequestError."""
     if not frame.oneway:
         raise form.malformed("what a log has is said oneway")
-    return (form.held_of(frame.body),)
+    return (form.held_of(frame),)
 
 
 def read(_client: Client, frame: Frame) -> Outcome:

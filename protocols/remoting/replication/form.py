@@ -2,7 +2,7 @@
 
 FOLLOW      request and reply with ext fields; body of the request: eras, epoch 8 | begin 8 each
 LOG_BYTES   oneway, body: epoch 8 | position 8 | confirmed 8 | first 8 | data
-LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8
+LOG_HELD    oneway, body: epoch 8 | written 8 | synced 8; ext field `room`: `none`, of a follower that has none
 READ_LOG    request with ext fields; body of the reply: bytes of the log
 
 Numbers of bodies are big-endian and signed; only `cut` of a reply may be below 0.
@@ -157,14 +157,20 @@ def held_body(command: LogHeld) -> bytes:
     return _HELD.pack(command.epoch, command.written, command.synced)
 
 
-def held_of(body: bytes) -> LogHeld:
-    """The command of a body of LOG_HELD. Raises RequestError."""
+def held_fields(command: LogHeld) -> dict[str, str]:
+    """Ext fields of LOG_HELD."""
+    return {} if command.has_room else {"room": "none"}
+
+
+def held_of(frame: Frame) -> LogHeld:
+    """The command of a frame LOG_HELD. Raises RequestError."""
+    body = frame.body
     if len(body) != _HELD.size:
         raise malformed(f"{len(body)} bytes do not say what a log has")
     epoch, written, synced = _HELD.unpack(body)
     if epoch < 0 or not 0 <= synced <= written:
         raise malformed("epochs and positions are not below 0, and what is durable is written")
-    return LogHeld(epoch, written, synced)
+    return LogHeld(epoch, written, synced, Arguments(frame).text("room", "") != "none")
 
 
 def read_fields(command: ReadLog) -> dict[str, str]:

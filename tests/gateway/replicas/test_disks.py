@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -143,5 +144,98 @@ def test_a_promotion_applies_a_long_tail_in_short_turns(monkeypatch: pytest.Monk
     world.clock.run_for(5_000)
     assert left
     assert left[0] <= 1_000
+    assert sends(world) == 20
+    world.heal()
+
+
+def filled(one: SimReplica) -> None:
+    """The volume of a replica has no room for another message."""
+    one.disk.capacity = sum(len(each.data) for each in one.disk.files.values()) + 300
+
+
+def leads(world: World) -> SimReplica:
+    """Who leads, by the word of the controllers."""
+    group = world.service.group()
+    assert group is not None
+    return next(each for each in world.replicas.values() if each.life.own == group.leader)
+
+
+def test_a_leader_without_room_is_followed_by_a_member_that_has_some() -> None:
+    world, leader, others = led()
+    life = leader.life
+    filled(leader)
+    filled(others[0])
+    sends(world)
+    world.clock.run_for(5_000)
+    assert leads(world) is others[1], "who has no room is not asked to lead"
+    assert life.ended
+    assert sends(world) == 20
+    elections = world.elections
+    world.clock.run_for(120_000)
+    assert (leads(world), world.elections) == (others[1], elections), "leadership goes nowhere else"
+    for each in (leader, others[0]):
+        each.disk.capacity = 0
+    world.heal()
+
+
+def test_a_low_share_of_free_bytes_is_no_room_either() -> None:
+    world, leader, others = led()
+    for each in (leader, others[1]):
+        each.disk.free = 0.01
+    world.clock.run_for(20_000)
+    assert leads(world) is others[0]
+    assert sends(world) == 20
+    for each in (leader, others[1]):
+        each.disk.free = 1.0
+    world.heal()
+
+
+def test_nobody_has_room_and_the_leader_stays_until_somebody_has(caplog: pytest.LogCaptureFixture) -> None:
+    world, leader, others = led()
+    for each in world.replicas.values():
+        filled(each)
+        each.disk.free = 0.01
+    sends(world)
+    elections = world.elections
+    world.clock.run_for(180_000)
+    assert (leads(world), world.elections) == (leader, elections), "the same would be said to everybody there"
+    assert sum("no member of the SyncStateSet has said that it has some" in each for each in caplog.messages) == 1
+    assert sends(world) == 0
+    others[1].disk.capacity, others[1].disk.free = 0, 1.0
+    world.clock.run_for(10_000)
+    assert leads(world) is others[1]
+    assert sends(world) == 20
+    for each in world.replicas.values():
+        each.disk.capacity, each.disk.free = 0, 1.0
+    world.heal()
+
+
+def test_an_election_that_is_refused_is_asked_for_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, leader, _ = led()
+    asked: list[int] = []
+
+    def change(_change: object, done: Callable[[None], None]) -> None:
+        asked.append(world.clock.monotonic_ns() // 1_000_000_000)
+        done(None)
+
+    monkeypatch.setattr(leader.controllers, "change", change)
+    leader.disk.free = 0.01
+    world.clock.run_for(200_000)
+    pauses = [after - before for before, after in itertools.pairwise(asked)]
+    assert [round(each, -1) for each in pauses[1:4]] == [10, 20, 40]
+    assert all(55 <= each <= 65 for each in pauses[4:])
+    leader.disk.free = 1.0
+    monkeypatch.undo()
+    world.heal()
+
+
+def test_a_leader_that_has_room_again_soon_stays() -> None:
+    world, leader, _ = led()
+    filled(leader)
+    world.send()
+    world.clock.run_for(700)
+    leader.disk.capacity = 0
+    world.clock.run_for(10_000)
+    assert leads(world) is leader
     assert sends(world) == 20
     world.heal()

@@ -437,3 +437,37 @@ def test_a_file_is_replaced_in_the_thread(disk: DataDirectory, loop: asyncio.Abs
     while len(told) < 3:
         loop.run_until_complete(asyncio.sleep(0.01))
     assert isinstance(told[2], OSError)
+
+
+def test_a_rename_that_is_made_durable_later_shows_at_once_and_no_sync_keeps_the_loop(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    sync = os.fsync
+
+    def fsync(handle: int) -> None:
+        threads.append(threading.current_thread())
+        sync(handle)
+
+    disk.replace("log/0", b"old")
+    disk.replace("log/0.new", b"new")
+    monkeypatch.setattr(os, "fsync", fsync)
+    outcome: asyncio.Future[OSError | None] = loop.create_future()
+    disk.rename_soon("log/0.new", "log/0", outcome.set_result)
+    assert (disk.read_all("log/0"), disk.size("log/0.new"), outcome.done()) == (b"new", -1, False)
+    assert loop.run_until_complete(asyncio.wait_for(outcome, 30)) is None
+    assert threads
+    assert threading.current_thread() not in threads
+
+    def failing(_handle: int) -> None:
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    outcome = loop.create_future()
+    disk.rename_soon("log/0", "log/1", outcome.set_result)
+    error = loop.run_until_complete(asyncio.wait_for(outcome, 30))
+    assert error is not None
+    assert error.errno == errno.EIO
+    with pytest.raises(FileNotFoundError) as missing:
+        disk.rename_soon("log/0", "log/1", outcome.set_result)
+    assert missing.value.filename == "log/0"

@@ -1,55 +1,48 @@
-"""The replicas of a store group are restarted one after the other while messages are sent through a gateway and to them."""
+"""The replicas of a store group are restarted one after the other while messages of all protocols are sent
+through a gateway and to them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.interop.controller.controllers import until
 from tests.interop.node import Node
+from tests.interop.replication.all_senders import AllSenders
 from tests.interop.replication.group import StoreGroupNodes
-from tests.interop.replication.load import TOPIC, Load
 
-pytestmark = pytest.mark.interop
+LONGEST_S: Final = 60.0
+"""Longest time without an acknowledgement of one sender, on a machine that has much else to do."""
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 def test_all_replicas_are_restarted_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
     with StoreGroupNodes(tmp_path, 3, controllers=1) as group:
         group.await_members(1, 2, 3)
         gateway = group.gateway(tmp_path / "gateway")
-        loads = [Load(gateway, name="gateway "), Load(*group.nodes, name="replicas ")]
-        try:
+        with AllSenders([gateway], group.nodes) as senders:
             for node in _leader_last(group):
-                _goes_on(loads)
+                senders.go_on()
                 is_leader = group.leads(node)
                 group.running.discard(node)
                 assert node.stop() == 0
                 assert not is_leader or "should lead" in node.text(), "it hands the leadership over"
-                _goes_on(loads)
+                senders.go_on()
                 group.start(node)
                 group.await_members(1, 2, 3)
-            _goes_on(loads)
-        finally:
-            for load in loads:
-                load.end()
-        print(f"\nlongest wait of a message: by a gateway {loads[0].longest_s:.2f} s, by replicas {loads[1].longest_s:.2f} s")
+            senders.go_on()
+        waits = senders.longest_s()
+        print(f"\n{senders.acknowledged()} messages acknowledged; not acknowledged: {senders.refusals()}")
+        print(*(f"longest wait: {wait:.2f} s, {name}" for name, wait in waits.items()), sep="\n")
         told = "".join(node.text() for node in group.nodes)
         assert "is below its full strength: not in sync are replicas" in told
         assert "is at its full strength: 3 replicas" in told
         assert "headgate_replica_lacking 0" in group.leader().admin("/metrics")
-        found = set(group.bodies(TOPIC))
-        for load in loads:
-            assert set(load.acknowledged) <= found
+        assert senders.lost(group.leader()) == set()
+        assert max(waits.values()) < LONGEST_S, waits
 
 
 def _leader_last(group: StoreGroupNodes) -> list[Node]:
     leader = group.leader()
     return [*(node for node in group.nodes if node is not leader), leader]
-
-
-def _goes_on(loads: list[Load]) -> None:
-    before = [len(each.acknowledged) for each in loads]
-    until(
-        lambda: all(len(each.acknowledged) > count + 5 for each, count in zip(loads, before, strict=True)), "messages are taken"
-    )

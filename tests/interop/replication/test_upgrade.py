@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post, read_all
+from tests.interop.replication.versions import of_this_version, of_version, tree_of
 
 pytestmark = pytest.mark.interop
 BEFORE = "803704a3"
@@ -18,16 +17,8 @@ BEFORE = "803704a3"
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source tree of the version before, out of the history; it runs uncompiled."""
-    tmp_path = tmp_path_factory.mktemp("version-before")
-    found = subprocess.run(["git", "cat-file", "-e", f"{BEFORE}^{{commit}}"], cwd=ROOT, capture_output=True, check=False)
-    if found.returncode:
-        pytest.skip(f"NOT TESTED: the history is too short to have the version before, {BEFORE}: git fetch --unshallow")
-    archive, tree = tmp_path / "before.tar", tmp_path / "before"
-    subprocess.run(["git", "archive", "-o", str(archive), BEFORE], cwd=ROOT, check=True)
-    with tarfile.open(archive) as opened:
-        opened.extractall(tree, filter="data")
-    return tree
+    """The source tree of the version before."""
+    return tree_of(BEFORE, tmp_path_factory.mktemp("version-before"))
 
 
 def _sent(node: Node, *bodies: str) -> list[str]:
@@ -38,12 +29,8 @@ def _sent(node: Node, *bodies: str) -> list[str]:
 
 def _old(folder: Path, tree: Path, *options: str) -> Node:
     node = Node(folder, *options, verb="run")
-    node.root, node.unknown_ports = tree, frozenset({"replication", "readers"})
+    of_version(tree, [node], frozenset({"replication", "readers"}))
     return node
-
-
-def _upgrade(node: Node) -> None:
-    node.root, node.unknown_ports = ROOT, frozenset()
 
 
 def test_a_data_directory_of_the_version_before_opens_alone_and_in_a_group(before: Path, tmp_path: Path) -> None:
@@ -51,7 +38,7 @@ def test_a_data_directory_of_the_version_before_opens_alone_and_in_a_group(befor
     node.start()
     sent = _sent(node, *(f"before {number}" for number in range(30)))
     node.kill()
-    _upgrade(node)
+    of_this_version([node])
     node.start()
     assert read_all(node, "orders") != []
     assert sorted(read_all(node, "orders")) == sorted(sent)
@@ -75,7 +62,7 @@ def test_gateways_and_stores_of_both_versions_work_with_each_other(before: Path,
             sent += _sent(new, "new gateway, old store")
             sent += _sent(old, "old gateway, old store")
             store.stop()
-            _upgrade(store)
+            of_this_version([store])
             store.start()
             for gateway, body in ((new, "new gateway, new store"), (old, "old gateway, new store")):
                 assert gateway.ready(), gateway.text()

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.log import batch
+from tests.store.later_format import MORE_BYTES, VERSION, later
 from tests.store.version1 import files
 
 WRITER = batch.Writer(3, 77)
@@ -117,3 +118,21 @@ def test_what_is_whole_ends_before_what_is_no_batch_of_records() -> None:
         assert batch.whole_bytes(other, behind) == 0
     old = files()["log/" + "0" * 20]
     assert batch.whole_bytes(old, 0) == 0
+
+
+@given(PARTS, POSITIONS, st.integers(0, 600))
+def test_a_batch_of_a_later_version_is_known_as_such(parts: list[bytes], position: int, more: int) -> None:
+    data = later(batch.encode(parts, position, 5, 0, WRITER, 0), position, more)
+    assert batch.header(data, position) is None
+    assert batch.later_version(data, position) == VERSION
+    assert batch.later_version(data, position + 1) == 0, "it is of another place"
+
+
+@given(PARTS, POSITIONS, st.data())
+def test_nothing_else_is_taken_for_a_later_version(parts: list[bytes], position: int, pick: st.DataObject) -> None:
+    known = batch.encode(parts, position, 5, 0, WRITER, 0)
+    assert batch.later_version(known, position) == 0
+    damaged = bytearray(later(known, position))
+    damaged[pick.draw(st.integers(12, batch.HEADER_BYTES + MORE_BYTES - 1))] ^= 1 << pick.draw(st.integers(0, 7))
+    assert batch.later_version(bytes(damaged), position) == 0
+    assert batch.later_version(pick.draw(st.binary(max_size=200)), position) == 0

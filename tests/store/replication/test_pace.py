@@ -43,6 +43,7 @@ class SlowLog:
     """
 
     incarnation, epoch, begin, first = 1, 1, 0, 0
+    full = None
     broken = None
 
     def __init__(self, clock: VirtualClock, size: int = 300 * MIB) -> None:
@@ -128,7 +129,7 @@ class Reader:
         elif isinstance(event, FollowAccepted):
             self.accepted += 1
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, rest_ms: int = 0) -> None:
         raise AssertionError(reason)
 
 

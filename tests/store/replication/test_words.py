@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, LogHeld
-from domain.replication.ports import LeaderStore, LogWork, MendableLog
+from domain.replication.ports import LeaderStore, LogWork, MendableLog, UnknownFormatError
 from domain.replication.reads import FollowerReads
-from store.replication.following import UNTOLD_BYTES, Following
+from store.replication.following import UNTOLD_BYTES, UPGRADE_MS, Following
 from tests.store.clock import VirtualClock
 
 PART = UNTOLD_BYTES // 8
@@ -24,6 +24,7 @@ class MemoryLog:
     broken = None
     full = None
     foreign = False
+    has_room = True
 
     def __init__(self, clock: VirtualClock) -> None:
         self.written = self.synced = 0
@@ -90,13 +91,16 @@ class Leader:
 
     def __init__(self) -> None:
         self.held: list[LogHeld] = []
+        self.closed: list[tuple[str, int]] = []
+        self.may_close = False
 
     def send(self, command: Follow | LogHeld) -> None:
         if isinstance(command, LogHeld):
             self.held.append(command)
 
-    def close(self, reason: str) -> None:
-        raise AssertionError(reason)
+    def close(self, reason: str, rest_ms: int = 0) -> None:
+        assert self.may_close, reason
+        self.closed.append((reason, rest_ms))
 
 
 def follows() -> tuple[VirtualClock, MemoryLog, Leader, Following]:
@@ -131,3 +135,32 @@ def test_who_is_far_behind_says_so_now_and_then_and_who_is_near_at_once() -> Non
         assert leader.held[before:] == [LogHeld(1, log.written, log.synced)]
         clock.run_for(1)
         assert leader.held[-1] == LogHeld(1, log.written, log.written)
+
+
+def test_what_only_a_later_version_can_read_is_asked_for_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, log, leader, following = follows()
+    leader.may_close = True
+
+    def append(_position: int, _data: bytes) -> None:
+        raise UnknownFormatError("format version 3: upgrade this replica")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "append", append)
+        give(following, log, 0)
+    assert leader.closed == [("format version 3: upgrade this replica", UPGRADE_MS)]
+    assert not following.follows
+    assert following.refuses == "format version 3: upgrade this replica"
+    following.lost()
+    following.connected(leader)
+    following.accepted(FollowAccepted(None, 1, 0, 0))
+    give(following, log, 0)
+    assert (following.refuses, log.written) == ("", PART), "another leader sends what is known"
+
+
+def test_a_follower_says_when_it_has_no_room_any_more_and_when_it_has_again() -> None:
+    clock, log, leader, _ = follows()
+    for has_room in (False, True):
+        log.has_room = has_room
+        clock.run_for(600)
+        assert leader.held == [LogHeld(1, 0, 0, has_room)]
+        leader.held.clear()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
+import threading
 import time
 from typing import Any
 
@@ -12,6 +14,9 @@ import pytest
 
 from domain.store_event import StoreEvent, StoreEventKind
 from gateway.observe.health import SERVING, STOPPING, Health
+from gateway.observe.metrics import Snapshot
+from gateway.runtime.waiting import standby_page
+from gateway.runtime.waiting.standby_page import Question, Refusal, StandbyPage
 from gateway.runtime.waiting.startup_admin import StartupAdmin
 
 
@@ -60,3 +65,49 @@ def test_a_store_that_takes_no_writes_is_a_reason(kind: StoreEventKind) -> None:
     assert health.readiness()["ready"] is (kind is StoreEventKind.FULL)
     health.phase = STOPPING
     assert "the node stops" in health.reasons()
+
+
+def test_a_replica_that_follows_has_metrics_of_its_loop() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asked: list[Question] = []
+
+    def ask(question: Question) -> Snapshot | Refusal:
+        assert threading.current_thread() is thread
+        asked.append(question)
+        return Snapshot(counters={"replica_lag_bytes": 12}) if question.authorization else Refusal(401, "who are you?")
+
+    def got(**fields: str) -> tuple[int, str, str | None]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/metrics", headers=fields)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.getheader("WWW-Authenticate")
+
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+        health = Health(time.monotonic_ns)
+        starting = StartupAdmin(bound, health, StandbyPage(ask, loop))
+        assert got()[0] == 503
+        assert not asked, "its log is not open yet"
+        health.standby = "this replica follows replica 2"
+        assert got() == (401, "who are you?\n", 'Basic realm="headgate"')
+        status, text, _ = got(Authorization="Basic eA==")
+        assert status == 200
+        assert "headgate_replica_lag_bytes 12.0" in text
+        assert "process_resident_memory_bytes" in text
+        assert asked[-1] == Question("Basic eA==", "127.0.0.1", f"127.0.0.1:{port}")
+        assert get(port, "/healthz")[1]["status"] == "following"
+        assert get(port, "/readyz")[1]["reasons"] == ["this replica follows replica 2"]
+        starting.stop()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_a_loop_that_has_no_time_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby_page, "LOOP_S", 0.05)
+    loop = asyncio.new_event_loop()
+    status, _, body = StandbyPage(lambda _question: Snapshot(), loop).read(Question("", "", ""))
+    loop.close()
+    assert (status, body) == (503, b"the node is busy: it reads its log\n")

@@ -48,9 +48,9 @@ def test_a_follow_is_read_as_it_was_written(command: Follow) -> None:
     assert found == command
 
 
-@given(NUMBERS, NUMBERS, NUMBERS)
-def test_what_a_log_has_is_read_as_it_was_written(epoch: int, one_position: int, other: int) -> None:
-    command = LogHeld(epoch, max(one_position, other), min(one_position, other))
+@given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
+def test_what_a_log_has_is_read_as_it_was_written(epoch: int, one_position: int, other: int, has_room: bool) -> None:
+    command = LogHeld(epoch, max(one_position, other), min(one_position, other), has_room)
     assert list(dispatch.held(None, one(FollowDialog().held(command)))) == [command]  # type: ignore[arg-type]
 
 

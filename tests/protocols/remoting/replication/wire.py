@@ -77,4 +77,4 @@ BYTES = st.builds(LogBytes, st.none(), POSITIONS, POSITIONS, POSITIONS, POSITION
 def helds(draw: st.DrawFn) -> LogHeld:
     """Any LogHeld."""
     synced, written = sorted((draw(POSITIONS), draw(POSITIONS)))
-    return LogHeld(draw(POSITIONS), written, synced)
+    return LogHeld(draw(POSITIONS), written, synced, draw(st.booleans()))

@@ -1,0 +1,93 @@
+"""A store group of the version before is upgraded under load, node by node, and one node goes back in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from domain.controller.change import ElectLeader
+from gateway.cluster.controllers import ClusterControllers
+from tests.interop.controller.controllers import until
+from tests.interop.node import ROOT, Node
+from tests.interop.replication.all_senders import AllSenders
+from tests.interop.replication.group import StoreGroupNodes
+from tests.interop.replication.versions import of_this_version, of_version, tree_of
+from tests.store.faults.soak import SOAK
+
+BEFORE: Final = "727db26e"
+"""The last commit of the version before: it has store groups."""
+LONGEST_S: Final = 60.0
+"""Longest time without an acknowledgement of one sender, on a machine that has much else to do."""
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+
+def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
+    before = tree_of(BEFORE, tmp_path)
+    group = StoreGroupNodes(tmp_path, 3, controllers=3 if SOAK else 1)
+    controllers = group.controllers.nodes
+    of_version(before, [*group.nodes, *controllers])
+    with group:
+        group.await_members(1, 2, 3)
+        old_gateway = _gateway(group, tmp_path / "old-gateway", before)
+        new_gateway = _gateway(group, tmp_path / "new-gateway", ROOT)
+        with AllSenders([old_gateway, new_gateway], group.nodes) as senders:
+            of_this_version(controllers)
+            for controller in controllers:
+                controller.restart()
+                group.controllers.leader()
+                senders.go_on()
+            leader = group.leader()
+            first, second = (node for node in group.nodes if node is not leader)
+
+            _restart(group, first, ROOT, senders)  # the leader is of the version before, a follower of this one
+            _move(group, first)
+            _restart(group, second, before, senders)  # the leader is of this version, both followers of the one before
+            _restart(group, first, before, senders)  # a downgrade, of a replica that has led
+            assert not group.leads(first)
+            for node in (first, second, leader):
+                _restart(group, node, ROOT, senders)
+            of_this_version([old_gateway])
+            old_gateway.restart()
+            senders.go_on()
+        waits = senders.longest_s()
+        print(f"\n{senders.acknowledged()} messages acknowledged; not acknowledged: {senders.refusals()}")
+        print(*(f"longest wait: {wait:.2f} s, {name}" for name, wait in waits.items()), sep="\n")
+        assert senders.lost(group.leader()) == set()
+        assert max(waits.values()) < LONGEST_S, waits
+        for node in (*group.nodes, *controllers, *group.gateways):
+            assert "Traceback" not in node.text()
+
+
+def _gateway(group: StoreGroupNodes, folder: Path, root: Path) -> Node:
+    stores = ",".join(f"127.0.0.1:{node.port('remoting')}" for node in group.nodes)
+    gateway = Node(folder, "--roles", "gateway", "--store", stores, verb="run")
+    gateway.root = root
+    group.gateways.append(gateway)
+    return gateway.start()
+
+
+def _restart(group: StoreGroupNodes, node: Node, root: Path, senders: AllSenders) -> None:
+    """Stop a replica, and start it with another version; messages are taken all the while, and then it has all of them."""
+    group.running.discard(node)
+    assert node.stop() == 0
+    of_version(root, [node])
+    group.start(node)
+    group.await_members(1, 2, 3)
+    senders.go_on()
+    group.await_members(1, 2, 3)
+
+
+def _move(group: StoreGroupNodes, node: Node) -> None:
+    """Have a replica lead."""
+    controllers = ClusterControllers(group.controllers.addresses, None, None)
+    address = f"127.0.0.1:{node.port('replication')}"
+    try:
+        found = controllers.group("broker-a")[0]
+        number = next(each.id for each in found.replicas if each.address == address)
+        answer = controllers.change(ElectLeader("broker-a", designated=number))
+        assert answer.refusal is None, answer
+    finally:
+        controllers.close()
+    until(lambda: group.leads(node), "the replica leads that should")
