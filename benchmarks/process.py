@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Final
+
+_RUN_PORTS: Final = 4
+"""Ports of one broker."""
+_CHANCE: Final = random.SystemRandom()
+_given: Final[list[int]] = []
+"""Ports that this process has chosen."""
 
 
 def _cpu_clock(pid: int) -> int:
@@ -22,6 +30,30 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def free_run() -> int:
+    """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above.
+
+    It is below those that the system gives to connections, one of which may begin before the server listens. No neighbour of a
+    port that was given before is given: the first server may not listen yet.
+    """
+    while True:
+        port = _CHANCE.randrange(20_000, 32_000)
+        if any(abs(port - other) < _RUN_PORTS for other in _given):
+            continue
+        held: list[socket.socket] = []
+        try:
+            for near in range(port - 2, port + 2):
+                held.append(socket.socket())
+                held[-1].bind(("127.0.0.1", near))
+        except OSError:
+            continue
+        finally:
+            for each in held:
+                each.close()
+        _given.append(port)
+        return port
 
 
 def bound(command: list[str]) -> list[str]:

@@ -7,8 +7,6 @@ with replicas("headgate", folder, 3, "replicated") as group:
 from __future__ import annotations
 
 import json
-import random
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from benchmarks.apache_servers import STARTUPS, java
-from benchmarks.process import Process
+from benchmarks.process import Process, free_run
 from benchmarks.servers import ROOT, Server, port_options
 from gateway.client.answer import ClientError
 from gateway.client.link import Link
@@ -33,9 +31,6 @@ LEVELS = {"headgate": ("replicated+flushed", "replicated"), "apache": ("SYNC_FLU
 _GET_METADATA_INFO = 1005
 _GET_SYNC_STATE_DATA = 1006
 _MAKE_TOPIC = 17
-_RUN_PORTS = 4
-_CHANCE = random.SystemRandom()
-_given: list[int] = []
 
 
 class Replica:
@@ -195,7 +190,7 @@ def _headgate(folder: Path, count: int) -> ReplicaGroup:
 
 
 def _apache(folder: Path, count: int, flush: str) -> ReplicaGroup:
-    names, peers = [_port() for _ in range(CONTROLLERS)], [_port() for _ in range(CONTROLLERS)]
+    names, peers = [free_run() for _ in range(CONTROLLERS)], [free_run() for _ in range(CONTROLLERS)]
     addresses = [f"127.0.0.1:{port}" for port in peers]
     controllers = []
     for number, port in enumerate(names):
@@ -209,7 +204,7 @@ def _apache(folder: Path, count: int, flush: str) -> ReplicaGroup:
         controllers.append(Process(command, own))
     found = []
     for number in range(count):
-        port, own = _port(), folder / f"broker{number}"
+        port, own = free_run(), folder / f"broker{number}"
         settings = {
             "listenPort": port, "haListenPort": port + 1, "brokerClusterName": "DefaultCluster", "brokerName": NAME,
             "brokerId": -1, "brokerRole": "SLAVE", "brokerIP1": "127.0.0.1", "storePathRootDir": own / "store",
@@ -242,27 +237,7 @@ def ask(address: str, code: int, fields: dict[str, str], body: bytes) -> tuple[d
 
 
 def _ports() -> dict[str, int]:
-    return {name: _port() for name in installed().ports}
-
-
-def _port() -> int:
-    """A free port, below those that the system gives to connections, whose neighbours are free too: brokers open those."""
-    while True:
-        port = _CHANCE.randrange(12_000, 32_000)
-        if any(abs(port - other) < _RUN_PORTS for other in _given):
-            continue
-        held: list[socket.socket] = []
-        try:
-            for near in range(port - 2, port + 2):
-                held.append(socket.socket())
-                held[-1].bind(("127.0.0.1", near))
-        except OSError:
-            continue
-        finally:
-            for each in held:
-                each.close()
-        _given.append(port)
-        return port
+    return {name: free_run() for name in installed().ports}
 
 
 def pin(process: Process, processor: int) -> None:

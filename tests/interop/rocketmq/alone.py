@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.process import free_run
 from protocols.remoting.codes import UPDATE_BROKER_CONFIG
-from tests.interop.rocketmq.apache import ApacheCluster, JavaServer, classpath, free_run
+from tests.interop.rocketmq.apache import ApacheCluster, JavaServer, classpath
 
 _LONG_MS = 1_000_000_000
 KEPT: dict[str, object] = {

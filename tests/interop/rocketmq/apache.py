@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.process import bound
+from benchmarks.process import bound, free_run
 from gateway.client.link import Link
 from protocols.remoting.frame import Frame
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC
@@ -37,11 +36,6 @@ TWO = ("broker-a", "broker-b")
 _GET_RUNTIME_INFO = 28
 _GET_MAX_OFFSET = 30
 _GET_ROUTE = 105
-_CHANCE = random.SystemRandom()
-_RUN_PORTS = 4
-"""Ports of one broker."""
-_given: list[int] = []
-"""Ports that this process has chosen."""
 
 
 def classpath() -> str:
@@ -277,27 +271,3 @@ def eventually(true: Callable[[], bool], text: str | Callable[[], str], seconds:
     while not true():
         assert time.monotonic() < limit, text if isinstance(text, str) else text()
         time.sleep(0.2)
-
-
-def free_run() -> int:
-    """A port whose neighbours are free too: a broker listens on the port 2 below its own, and on the one above.
-
-    It is below those that the system gives to connections, one of which may begin before the server listens. No neighbour of a
-    port that was given before is given: the first server may not listen yet.
-    """
-    while True:
-        port = _CHANCE.randrange(20_000, 32_000)
-        if any(abs(port - other) < _RUN_PORTS for other in _given):
-            continue
-        held: list[socket.socket] = []
-        try:
-            for near in range(port - 2, port + 2):
-                held.append(socket.socket())
-                held[-1].bind(("127.0.0.1", near))
-        except OSError:
-            continue
-        finally:
-            for each in held:
-                each.close()
-        _given.append(port)
-        return port

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.interop.rocketmq.apache import CLUSTER, ApacheCluster, JavaServer, eventually, free_run
+from benchmarks.process import free_run
+from tests.interop.rocketmq.apache import CLUSTER, ApacheCluster, JavaServer, eventually
 
 SYNC_S = 240.0
 """A broker that comes back under load catches up before it is in its SyncStateSet again, on as few processors as there are."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from types import TracebackType
 
-from tests.interop.rocketmq.apache import free_run
+from benchmarks.process import free_run
 from tests.interop.rocketmq.gateway import gateway_before
 from tests.patience import until
 

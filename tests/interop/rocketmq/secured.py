@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.process import free_run
 from gateway.client.link import Link
 from gateway.client.security import KeyPlace, Tls
 from tests.interop import certificates
-from tests.interop.rocketmq.apache import ApacheCluster, JavaServer, free_run
+from tests.interop.rocketmq.apache import ApacheCluster, JavaServer
 
 ADMIN = ("admin", "secret-of-admin")
 _CREATE_USER = 3001
