@@ -19,8 +19,10 @@ Then = Callable[[Event], None]
 class Asker:
     """A client that lives in this process. The ticket of a command is what is called with its event."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, lost: Callable[[], None]) -> None:
+        """`lost`: called when what carries commands out has forgotten this client: answers that are missing do not come."""
         self._handler = handler
+        self._lost = lost
         self._connection = ClientConnection("webhook", self, GATEWAY)
 
     def ask(self, make: Callable[[object], Command], then: Then) -> None:
@@ -40,7 +42,8 @@ class Asker:
         self._connection.end()
 
     def close(self) -> None:
-        """Nothing is behind this connection that could be closed."""
+        """The store has gone, or wants its clients to begin anew."""
+        self._lost()
 
     def throttle(self, until_ns: int) -> None:
         """The gateway's own client is not held back: it asks for no more than it has room for."""

@@ -133,10 +133,13 @@ class Deliverer:
         self.subscription = subscription
         return True
 
-    def stop(self, release: bool) -> None:
-        """End all requests. `release`: their messages are free at once, without counting a try; False: the claim is lost."""
+    def stop(self, release: bool) -> list[Attempt]:
+        """End all requests. `release`: their messages are free at once, without counting a try; False: the claim is lost.
+
+        Returns attempts that may not be recorded.
+        """
         if self._stopped:
-            return
+            return []
         self._stopped = True
         self._consenting.end()
         if self._timer is not None:
@@ -146,8 +149,7 @@ class Deliverer:
             if release:
                 self._settlement.give_back([*found.leased, *_rest(found)])
         self._tries.clear()
-        if release:
-            self._notes.store()
+        return self._notes.end(release)
 
     @property
     def under_way(self) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, final
 
-from domain.admin.subscription import Claim, ClaimSubscriptions, SubscriptionsClaimed
-from domain.event import Event
+from domain.admin.subscription import Attempt, Claim, ClaimSubscriptions, RecordAttempts, SubscriptionsClaimed
+from domain.event import Event, Refused
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.subscription.courier import Courier
@@ -44,7 +45,7 @@ class Deliverers:
         capacity: int = SUBSCRIPTIONS_MAX,
     ) -> None:
         self._handler = handler
-        self._asker = Asker(handler)
+        self._asker = Asker(handler, self._lost)
         self._courier = courier
         self._clock = clock
         self._entropy = entropy
@@ -52,6 +53,7 @@ class Deliverers:
         self._capacity = capacity
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
+        self._left: list[tuple[str, int, list[Attempt]]] = []
         self._version = -1
         self._asked_ns = 0
         self._question = 0
@@ -110,15 +112,18 @@ class Deliverers:
         self._timer = self._clock.call_at(due, self._lost)
 
     def _lost(self) -> None:
-        self._timer = None
+        """The claims cannot be renewed in time, or the store has forgotten what was asked: begin anew."""
         if self._stopped:
             return
         if self._known:
             self.counters["claims-lost"] += 1
         self._end_all(release=False)
+        self._asker.end()
+        self._asker = Asker(self._handler, self._lost)
         self._version = -1
         self._asked_ns = 0
-        self._claim()
+        self._question += 1
+        self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
 
     def _claimed(self, question: int, asked_ns: int, event: Event) -> None:
         if self._stopped or question != self._question:
@@ -128,9 +133,21 @@ class Deliverers:
             self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
             return
         self._asked_ns = asked_ns
+        self._record_left()
         self._version = event.version
         self._follow(event.claims)
         self._clock.call_soon(self._claim)
+
+    def _record_left(self) -> None:
+        """Record the attempts of deliverers that have lost their claim. One may be told twice."""
+        left, self._left = self._left, []
+        for identity, epoch, attempts in left:
+
+            def recorded(event: Event, count: int = len(attempts)) -> None:
+                if isinstance(event, Refused):
+                    self.counters["unrecorded"] += count
+
+            self._asker.ask(partial(_record, identity, epoch, attempts), recorded)
 
     def _follow(self, claims: list[Claim]) -> None:
         """Have a deliverer for each claim, as its record is now, and no other."""
@@ -157,6 +174,12 @@ class Deliverers:
             self._known.pop(identity)[1].stop(release=True)
 
     def _end_all(self, release: bool) -> None:
-        for _, deliverer in self._known.values():
-            deliverer.stop(release)
+        for identity, (_, deliverer) in self._known.items():
+            attempts = deliverer.stop(release)
+            if attempts:
+                self._left.append((identity, deliverer.epoch, attempts))
         self._known.clear()
+
+
+def _record(identity: str, epoch: int, attempts: list[Attempt], ticket: object) -> RecordAttempts:
+    return RecordAttempts(ticket, identity, epoch, attempts)

@@ -14,12 +14,15 @@ from gateway.webhooks.asker import Asker
 NOTE_NS: Final = 200 * MILLISECOND_NS
 """Attempts are stored together at this interval."""
 NOTES_MAX: Final = 256
-"""Attempts that are held for that, at most: so many are stored at once."""
+"""So many attempts are stored at once."""
+HELD_MAX: Final = 4_096
+"""Attempts that are held while the store refuses them."""
+AGAIN_NS: Final = 1_000 * MILLISECOND_NS
 
 
 @final
 class AttemptNotes:
-    """Holds attempts until they are stored. Those that the store refuses are counted as `unrecorded`.
+    """Holds attempts until they are stored. Those that are not stored in the end are counted as `unrecorded`.
 
     breaker   how the breaker stands, in the word that is stored with the attempts
     count     counts what has happened
@@ -42,6 +45,9 @@ class AttemptNotes:
         self._count = count
         self._held: list[Attempt] = []
         self._timer: Timer | None = None
+        self._unanswered: dict[int, list[Attempt]] = {}
+        self._serial = 0
+        self._ended = False
 
     def add(self, attempt: Attempt) -> None:
         """One more attempt."""
@@ -57,8 +63,43 @@ class AttemptNotes:
             self._timer.cancel()
             self._timer = None
         held, self._held = self._held, []
-        if held:
-            self._send(held, 0, lambda event: self._count("unrecorded", len(held)) if isinstance(event, Refused) else None)
+        if not held:
+            return
+        self._serial += 1
+        serial = self._serial
+        self._unanswered[serial] = held
+
+        def stored(event: Event) -> None:
+            del self._unanswered[serial]
+            if isinstance(event, Refused):
+                self._again(held)
+
+        self._send(held, 0, stored)
+
+    def _again(self, refused: list[Attempt]) -> None:
+        """The store has refused them: try again later, with no more than HELD_MAX; the oldest are dropped, and counted."""
+        if self._ended:
+            self._count("unrecorded", len(refused))
+            return
+        self._held[:0] = refused
+        dropped = max(0, len(self._held) - HELD_MAX)
+        if dropped:
+            del self._held[:dropped]
+            self._count("unrecorded", dropped)
+        if self._timer is None:
+            self._timer = self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self.store)
+
+    def end(self, release: bool) -> list[Attempt]:
+        """Store what is held, for the last time. `release` False: no answer comes any more; returns what may not be stored."""
+        self._ended = True
+        if release:
+            self.store()
+            return []
+        if self._timer is not None:
+            self._timer.cancel()
+        left = [each for held in self._unanswered.values() for each in held] + self._held
+        self._held = []
+        return left
 
     def tested(self, serial: int, attempt: Attempt) -> None:
         """The attempt of a test delivery, for whoever asked for it."""

@@ -75,7 +75,7 @@ class Hooks:
         found: list[Event] = []
         parts = self.world.parts
         assert parts is not None
-        Asker(parts.gate).ask(make, found.append)
+        Asker(parts.gate, lambda: None).ask(make, found.append)
         for _ in range(1_000):
             if found:
                 break
