@@ -89,6 +89,15 @@ class Adapter(Protocol):
 
 
 @runtime_checkable
+class CarriedApart(Protocol):
+    """A stream adapter that has another one for WebSockets. Optional: others are carried as a stream of bytes."""
+
+    @property
+    def over_websockets(self) -> Adapter:
+        """The adapter that a WebSocket carries at the protocol's path."""
+
+
+@runtime_checkable
 class Losing(Protocol):
     """An adapter that counts messages which it dropped instead of delivering them. Optional."""
 

@@ -32,11 +32,12 @@ RECOGNISE_BYTES_MAX: Final = 24
 class Recogniser:
     """The recognition rules of the installed protocols, and their ALPN ids.
 
+    unruled       protocols without a rule: a port that takes one alone is theirs, whatever comes, except TLS
     alpn          ALPN id -> names of the protocols that declare it, in the order of their ranks
     without_tls   protocol -> what a client of it is told that has sent these bytes to a port that takes TLS only
     """
 
-    __slots__ = ("_otherwise", "_rules", "alpn", "without_tls")
+    __slots__ = ("_otherwise", "_rules", "alpn", "unruled", "without_tls")
 
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         ranked = sorted(declarations, key=lambda each: (each.rank, each.name))
@@ -48,28 +49,38 @@ class Recogniser:
             if other in self.without_tls:
                 self.without_tls.setdefault(name, self.without_tls[other])
         self.alpn: dict[str, tuple[str, ...]] = {}
+        self.unruled: set[str] = set()
         for each in ranked:
             rule = each.begins if each.begins_carrying is None or not paths else each.begins_carrying(paths)
             if rule is not None:
                 self._rules.append((each.name, rule))
+            elif each.stream is not None:
+                self.unruled.add(each.name)
             for name in each.alpn:
                 self.alpn[name] = (*self.alpn.get(name, ()), each.name)
 
-    def recognise(self, data: bytes) -> str:
+    def alone(self, adapters: Mapping[str, Adapter]) -> str:
+        """Name of the protocol of a port with these adapters, when it is one that has no rule; "" otherwise."""
+        (name, *others) = adapters or ("",)
+        return name if not others and name in self.unruled else ""
+
+    def recognise(self, data: bytes, alone: str = "") -> str:
         """Name of the protocol that `data` begins, "" when more bytes are needed, NOBODY when no rule can match.
+
+        `alone` is the protocol of bytes that are neither TLS nor a PROXY header; "": the rules decide.
 
         The rules are tried in order. A rule that needs more bytes ends the search: later rules are not tried before it decides.
         """
         head = bytes(data[:RECOGNISE_BYTES_MAX])
         if not head:
             return ""
-        for name, rule in self._rules:
+        for name, rule in self._rules[:2] if alone else self._rules:
             verdict = rule(head)
             if verdict is None:
                 return ""
             if verdict:
                 return name
-        return NOBODY
+        return alone or NOBODY
 
     def taken(self, name: str, adapters: Mapping[str, Adapter]) -> str:
         """Name of the adapter for the recognised protocol `name`: itself, or its declared `otherwise`; "" for neither."""
@@ -151,7 +162,7 @@ class Opening:
         if not data:
             return self._end("unrecognised-end" if self._kept else "silent")
         self._kept += data
-        name = self._recogniser.recognise(self._kept)
+        name = self._recogniser.recognise(self._kept, self._recogniser.alone(self._adapters))
         if name == "":
             return ()
         if name == PROXY:

@@ -13,7 +13,7 @@ from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.refusal import ReasonWords
 from gateway.node.config import Config
-from protocols.adapter import Adapter, DatagramAdapter
+from protocols.adapter import Adapter, CarriedApart, DatagramAdapter
 from protocols.declaration import GROUP, LAST, Declaration, Listener
 from protocols.http2.application import ApplicationFactory
 from protocols.registry import Recogniser
@@ -98,7 +98,8 @@ class Protocols:
             if each.stream is not None:
                 streams[each.name] = each.stream(setting, settings)
                 if each.path:
-                    carried[each.path] = streams[each.name]
+                    adapter = streams[each.name]
+                    carried[each.path] = adapter.over_websockets if isinstance(adapter, CarriedApart) else adapter
         return Adapters(streams, datagrams)
 
     def taken(self, listener: Listener, streams: Mapping[str, Adapter]) -> dict[str, Adapter]:

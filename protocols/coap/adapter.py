@@ -1,13 +1,17 @@
-"""The adapter of CoAP, a datagram protocol, and its declaration."""
+"""The adapters of CoAP, a protocol of datagrams, streams and WebSockets, and its declaration."""
 
 from __future__ import annotations
 
 from typing import Final, final
 
+from protocols.adapter import Peer
 from protocols.coap.config import CoapConfig
+from protocols.coap.connection import CoapConnection
 from protocols.coap.endpoint import CoapEndpoint
+from protocols.coap.frame import StreamFraming, WebSocketFraming
 from protocols.coap.reasons import WORDS
 from protocols.coap.refusal import refusal
+from protocols.coap.streams import Streams
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
 
@@ -31,11 +35,56 @@ class CoapAdapter:
         return CoapEndpoint(self.setting, self.config, now)
 
 
+@final
+class CoapStreamAdapter:
+    """The stream adapter of CoAP over TCP and TLS (RFC 8323).
+
+    over_websockets   the adapter that a WebSocket carries
+    """
+
+    name = "coap"
+
+    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+        self._streams = Streams(setting, config)
+        self.over_websockets = CoapWebSocketAdapter(self._streams)
+
+    def connect(self, peer: Peer, now: int) -> CoapConnection:
+        """A new connection; its CSM must have come within 10 s."""
+        return CoapConnection(self._streams, StreamFraming(self._streams.config.message_bytes_max), peer, now)
+
+
+@final
+class CoapWebSocketAdapter:
+    """The adapter of CoAP inside WebSockets: one message of the WebSocket is one of CoAP (RFC 8323, section 4).
+
+    message_bytes_max   the most bytes that a message may have
+    uploads             bounds the bytes of unfinished messages, of all protocols together
+    """
+
+    name = "coap"
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self.message_bytes_max = streams.config.message_bytes_max
+        self.uploads = streams.setting.uploads
+
+    def connect(self, peer: Peer, now: int) -> CoapConnection:
+        """A new connection; its CSM must have come within 10 s."""
+        return CoapConnection(self._streams, WebSocketFraming(), peer, now)
+
+
 PROTOCOL: Final = Declaration(
     "coap",
     settings=CoapConfig,
+    stream=CoapStreamAdapter,
     datagram=CoapAdapter,
-    listeners=(Listener("coap", 5683, "CoAP (UDP)", datagrams=True, place=90),),
+    listeners=(
+        Listener("coap", 5683, "CoAP (UDP)", datagrams=True, place=90),
+        Listener("coap-tcp", 5683, "CoAP over TCP", ("coap",), place=91),
+        Listener("coaps-tcp", 5684, "CoAP over TLS", ("coap",), secure=True, place=92),
+    ),
+    path="/.well-known/coap",
+    alpn=("coap",),
     refusal=refusal,
     words=WORDS,
 )

@@ -10,7 +10,9 @@ from typing import Final, final
 
 ASSEMBLY_NS: Final = 93_000_000_000
 PINNED_NS: Final = 93_000_000_000
-RESERVED_EXPONENT: Final = 7
+BERT_EXPONENT: Final = 7
+"""Over a stream: the payload has several blocks of 1,024 bytes (RFC 8323, section 6). Reserved over UDP."""
+BLOCK_BYTES_MAX: Final = 1_024
 ASSEMBLY_BYTES: Final = 1_024
 """Memory of an unfinished body besides its bytes and the texts that identify it."""
 KEY_PART_BYTES: Final = 64
@@ -25,6 +27,11 @@ def block(number: int, more: bool, exponent: int) -> int:
 def exponent_of(size: int) -> int:
     """The size exponent (SZX), 0 to 6, of the largest block of at most `size` bytes; 0 (16 bytes) for a smaller `size`."""
     return max(0, min(6, size.bit_length() - 5))
+
+
+def start_of(number: int, exponent: int) -> int:
+    """Where block `number` begins in the body. Blocks of BERT_EXPONENT are counted in units of 1,024 bytes."""
+    return number << (min(exponent, 6) + 4)
 
 
 @final
@@ -136,6 +143,11 @@ class Assemblies:
         self._charge(assembly, share, -assembly.charge)
         if not share.open:
             del self.shares[assembly.peer]
+
+    def leave(self, peer: int) -> None:
+        """Drop all bodies of a peer that is gone."""
+        while (share := self.shares.get(peer)) is not None:
+            self.drop(next(iter(share.open)))
 
     def expire(self, now: int) -> None:
         """Drop bodies whose first block came more than 93 s ago."""

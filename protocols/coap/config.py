@@ -33,6 +33,9 @@ class CoapConfig:
     backlogs_bytes_max      bytes of the values of all paths that wait for observers; the largest lose their oldest first
     requests_max            requests in execution; more are answered 5.03
     requests_peer_max       requests of one peer in execution; more are answered 5.03
+    requests_stream_max     requests of one connection (TCP, TLS, WebSocket) in execution; it is not read meanwhile
+    message_bytes_max       Max-Message-Size: largest message over a connection; a larger one ends it
+    idle_seconds            a connection that is silent for so long is asked by a Ping; it has 30 s to answer
     ack_delay_ms            a confirmable request that takes longer gets an empty ACK, then a separate response
     amplification           an unverified address gets at most this many times the bytes that it has sent; 0: no limit
     """
@@ -54,5 +57,8 @@ class CoapConfig:
     backlogs_bytes_max: Count = 8 * 1024 * 1024
     requests_max: Count = 65_536
     requests_peer_max: Count = 4_096
+    requests_stream_max: Count = 256
+    message_bytes_max: Annotated[int, Meta(ge=1_152, le=limits.BODY_BYTES_MAX + 65_536)] = 1024 * 1024 + 65_536
+    idle_seconds: Count = 300
     ack_delay_ms: Count = 1_000
     amplification: Annotated[int, Meta(ge=0)] = 3

@@ -16,10 +16,10 @@ from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import RecentRequests
 from protocols.coap.exchange import CREDIT_BYTES_MAX, REPEATED_ACKS, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
-from protocols.coap.message import Pairs
+from protocols.coap.known_options import KnownOptions
 from protocols.coap.mid_page import EXECUTING
 from protocols.coap.observe import Observation, Observations
-from protocols.coap.option import Fault, Options
+from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.peers import Remotes
 from protocols.coap.replier import Replier
@@ -32,8 +32,6 @@ SWEPT_ON_NS: Final = 20 * MILLISECOND_NS
 """Time until the next slice of a sweep that is not done."""
 NOTIFIED_MAX: Final = 256
 """Observers that get a notification in one turn of the loop."""
-KNOWN_OPTIONS_MAX: Final = 8_192
-KNOWN_OPTION_BYTES_MAX: Final = 512
 
 
 @final
@@ -43,7 +41,7 @@ class CoapEndpoint:
     config         the settings of CoAP
     authority      checks credentials; None: access is not controlled
     ack_delay_ns   time after which a confirmable request gets an empty ACK
-    known          encoded options -> decoded: peers repeat the same options, and decoding them is most of the work
+    known          the decoded options of recent requests
     remotes        addresses that have sent something recently
     assemblies     unfinished Block1 bodies
     pinned         values that peers read block by block
@@ -79,7 +77,7 @@ class CoapEndpoint:
         self.config = config
         self.authority = setting.authority
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
-        self.known: dict[bytes, Options] = {}
+        self.known = KnownOptions()
         self.remotes = Remotes(config.peers_max, setting.entropy, now)
         self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
         self.pinned = Pinned(config.pinned_bytes_max)
@@ -118,14 +116,14 @@ class CoapEndpoint:
             self._duplicate(recent, remote, data[4:start], mid, kind == message.CON and code_before != EXECUTING, now)
             return ()
         marker = data.find(b"\xff", start)
-        options = self.known.get(data[start:marker] if marker >= 0 else data[start:])
+        options = self.known.by_bytes.get(data[start:marker] if marker >= 0 else data[start:])
         if options is None:
             found = message.split(data, start)
             if found is None:
                 return self._format_error(remote, kind, mid)
             pairs, end = found
             marker = end if end < size else -1
-            options = self._decode_options(pairs, data[start:end])
+            options = self.known.decode(pairs, data[start:end])
         if marker == size - 1:
             return self._format_error(remote, kind, mid)
         exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
@@ -261,15 +259,6 @@ class CoapEndpoint:
         if exchange.confirmable and not exchange.settled:
             self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
         return commands
-
-    def _decode_options(self, pairs: Pairs, raw: bytes) -> Options:
-        """Decode options, and keep them for the next request with the same bytes."""
-        options = option.read(pairs, raw)
-        if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
-            if len(self.known) >= KNOWN_OPTIONS_MAX:
-                self.known.clear()
-            self.known[raw] = options
-        return options
 
     def _duplicate(self, recent: RecentRequests, remote: Remote, token: bytes, mid: int, answered: bool, now: int) -> None:
         """Handle a request that is in the duplicate table (section 4.5): send the same bytes again if there are any.

@@ -56,11 +56,13 @@ class Remote:
     executing      number of its requests in execution
     observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
+    whole_bytes    largest payload of one message of a stream; 0: what has more than `block_bytes` is sent in blocks
+    bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
 
     __slots__ = (
-        "address", "born_host", "credit", "executing", "key", "laps", "mid", "network", "observers", "outstanding", "stray",
-        "verified_ns", "waiting",
+        "address", "bert", "born_host", "credit", "executing", "key", "laps", "mid", "network", "observers", "outstanding",
+        "stray", "verified_ns", "waiting", "whole_bytes",
     )  # fmt: skip
 
     def __init__(self, address: tuple[str, int], born_host: bytes, mid: int) -> None:
@@ -77,6 +79,8 @@ class Remote:
         self.waiting: dict[Outbound, None] = {}
         self.observers = 0
         self.laps: list[int] = []
+        self.whole_bytes = 0
+        self.bert = False
 
     @property
     def idle(self) -> bool:

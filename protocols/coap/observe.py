@@ -25,6 +25,8 @@ from protocols.coap.translate import Representation
 CHECK_NS: Final = 86_400_000_000_000
 CHECKS_MAX: Final = 256
 """Observations that one call of `silent` examines."""
+CHECKS_KEPT: Final = 4_096
+"""Entries of removed observations that may wait for their check."""
 UNVERIFIED_EXPONENT: Final = 0
 VALUE_BYTES: Final = 256
 """Memory of a value besides its body."""
@@ -118,7 +120,18 @@ class Observation:
         return self.format == value.format
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """Encode the next notification (section 4.2), or its first block (RFC 7959 section 2.6); None when none waits."""
+        """Encode the next notification as a confirmable message; None when none waits."""
+        found = self.notification(now)
+        if found is None:
+            return None
+        code, options, payload = found
+        return message.encode(message.CON, code, mid, self.token, options, payload)
+
+    def notification(self, now: int) -> tuple[int, bytes, bytes] | None:
+        """Code, options and payload of the next notification (section 4.2), or of its first block (RFC 7959 section 2.6).
+
+        None when none waits.
+        """
         if self.cancelled or self.refused:
             return None
         value = None if self.refusal else self._take()
@@ -126,8 +139,8 @@ class Observation:
             self.refusal = message.NOT_ACCEPTABLE
         if self.refusal:
             self.refused = True
-            return message.encode(message.CON, self.refusal, mid, self.token, b"", b"")
-        return None if value is None else self.registry.notification(self, value, mid, now)
+            return self.refusal, b"", b""
+        return None if value is None else self.registry.notification(self, value, now)
 
     def _take(self) -> Representation | None:
         value, self.check = self.check, None
@@ -235,6 +248,8 @@ class Observations:
         self.count -= 1
         del feed.observers[observation]
         feed.idle.pop(observation, None)
+        if len(self.checks) > CHECKS_KEPT + 2 * self.count:
+            self.checks = deque(check for check in self.checks if not check[1].cancelled)
         self._prune(feed)
         if feed.observers:
             return None
@@ -317,17 +332,20 @@ class Observations:
             self.checks.append((observation.confirmed_ns, observation))
         return found
 
-    def notification(self, observation: Observation, value: Representation, mid: int, now: int) -> bytes:
-        """Encode a 2.05 as a confirmable message. An unverified address gets a block of at most 16 bytes (section 7)."""
+    def notification(self, observation: Observation, value: Representation, now: int) -> tuple[int, bytes, bytes]:
+        """Code, options and payload of a notification. An unverified address gets a block of at most 16 bytes (section 7)."""
         exponent = blockwise.exponent_of(self.config.block_bytes)
         if self.config.amplification and not observation.proven and observation.remote.verified_ns <= now:
             exponent = UNVERIFIED_EXPONENT
         if observation.options.block2 != option.ABSENT:
             exponent = min(exponent, observation.options.block2 & 7)
-        pairs, payload = translate.content(value, self.next_sequence(), 0, exponent, self.wall_ms())
+        whole = observation.remote.whole_bytes if observation.options.block2 == option.ABSENT else 0
+        if whole and observation.remote.bert:
+            exponent = blockwise.BERT_EXPONENT
+        pairs, payload = translate.content(value, self.next_sequence(), 0, exponent, self.wall_ms(), whole)
         if len(payload) < len(value.body):
             self.pinned.put((observation.remote.key, observation.feed.key[0]), value, len(value.body), now)
-        return message.encode(message.CON, message.CONTENT, mid, observation.token, message.join(pairs), payload)
+        return message.CONTENT, message.join(pairs), payload
 
     def postpone(self, observation: Observation) -> None:
         """Nothing can be sent to this peer now: the observation waits for the next value of its feed."""

@@ -234,8 +234,11 @@ class Outcomes:
         exponent = blockwise.exponent_of(self.config.block_bytes)
         if options.block2 != option.ABSENT:
             number = options.block2 >> 4
-            exponent = options.block2 & 7 if number else min(exponent, options.block2 & 7)
-        if number and number << (exponent + 4) >= len(value.body):
+            asked = options.block2 & 7
+            exponent = asked if number or asked == blockwise.BERT_EXPONENT else min(exponent, asked)
+        elif exchange.remote.bert:
+            exponent = blockwise.BERT_EXPONENT
+        if number and blockwise.start_of(number, exponent) >= len(value.body):
             self.fault(exchange, Fault(message.BAD_REQUEST, "the value has no such block"), now)
             return
         fitting = self._fit(exchange, value, observe, number, exponent, now)
@@ -260,11 +263,13 @@ class Outcomes:
         room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
         if self._registers(exchange, now):
             room -= message.HEADER_BYTES
-        left = len(value.body) - (number << exponent + 4)
-        while exponent and min(left, 16 << exponent) > room:
+        bert = exponent == blockwise.BERT_EXPONENT
+        whole = exchange.remote.whole_bytes if bert or exchange.options.block2 == option.ABSENT else 0
+        left = len(value.body) - blockwise.start_of(number, exponent)
+        while exponent and not whole and min(left, 16 << exponent) > room:
             exponent -= 1
             number *= 2
-        pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
+        pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms(), whole)
         while len(message.join(pairs)) + len(payload) > room:
             if pairs and pairs[-1][0] == option.SIZE2:
                 pairs.pop()

@@ -33,6 +33,10 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "5.04": ErrorCode.FLUSH_TIMEOUT,
     "5.05": ErrorCode.NOT_SUPPORTED,
     "5.08": ErrorCode.ARGUMENT_ILLEGAL,
+    # Ends of connections.
+    "no-csm": Ending.PROTOCOL_ERROR,
+    "signal-option": Ending.PROTOCOL_ERROR,
+    "aborted-by-peer": Ending.GOODBYE,
     # Dropped datagrams that are not refusals of a request.
     "duplicate": None,
     "stray": None,

@@ -83,7 +83,8 @@ class Resources:
 
     def _get(self, exchange: Exchange, now: int) -> Sequence[Command]:
         options = exchange.options
-        if options.block2 != option.ABSENT and options.block2 & 7 == blockwise.RESERVED_EXPONENT:
+        reserved = options.block2 != option.ABSENT and options.block2 & 7 == blockwise.BERT_EXPONENT
+        if reserved and not exchange.remote.bert:
             self.outcomes.fault(exchange, Fault(message.BAD_REQUEST, "Block2 with size exponent 7"), now)
             return ()
         if options.path == wellknown.PATH:

@@ -256,12 +256,15 @@ def accepts(options: Options, value: Representation) -> bool:
     return options.accept == (media.OCTET_STREAM if value.format == option.ABSENT else value.format)
 
 
-def content(value: Representation, observe: int, number: int, exponent: int, wall_ms: int) -> tuple[Pairs, bytes]:
+def content(
+    value: Representation, observe: int, number: int, exponent: int, wall_ms: int, whole_bytes: int = 0
+) -> tuple[Pairs, bytes]:
     """Options and payload of the 2.05 with block `number` of `value`, or with all of it when it fits into one block.
 
-    number     block number; the block must exist
-    exponent   size exponent of the block
-    observe    sequence number of a notification; ABSENT for another response
+    number        block number; the block must exist
+    exponent      size exponent of the block
+    observe       sequence number of a notification; ABSENT for another response
+    whole_bytes   payload up to which it is one message and has no blocks; with BERT_EXPONENT, the payload of one message
     """
     pairs = validity(value, wall_ms)
     if observe != option.ABSENT:
@@ -270,11 +273,11 @@ def content(value: Representation, observe: int, number: int, exponent: int, wal
         pairs.append((option.CONTENT_FORMAT, message.uint(value.format)))
     if number == 0:
         pairs += value.location
-    size = 1 << (exponent + 4)
+    size = max(whole_bytes, 1024) & -1024 if exponent == blockwise.BERT_EXPONENT else 1 << (exponent + 4)
     total = len(value.body)
-    if number == 0 and total <= size:
+    if number == 0 and total <= max(size, whole_bytes):
         return pairs, value.body
-    start = number * size
+    start = blockwise.start_of(number, exponent)
     more = start + size < total
     pairs.append((option.BLOCK2, message.uint(blockwise.block(number, more, exponent))))
     if number == 0:

@@ -19,16 +19,17 @@ def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload:
     number = options.block1 >> 4
     more = bool(options.block1 & 8)
     exponent = options.block1 & 7
-    start = number << (exponent + 4)
+    bert = exponent == blockwise.BERT_EXPONENT and exchange.remote.bert
+    start = blockwise.start_of(number, exponent)
     exchange.block1 = options.block1
     plan = translate.publication(options)
     fault: Fault | None = plan if isinstance(plan, Fault) else None
     if fault is not None:
         exchange.block1 = option.ABSENT
-    elif exponent == blockwise.RESERVED_EXPONENT:
+    elif exponent == blockwise.BERT_EXPONENT and not bert:
         exchange.block1 = option.ABSENT
         fault = Fault(message.BAD_REQUEST, "Block1 with size exponent 7")
-    elif (more and len(payload) != 1 << (exponent + 4)) or len(payload) > 1 << (exponent + 4):
+    elif not _is_block(len(payload), exponent, more):
         fault = Fault(message.BAD_REQUEST, "the payload is not one block")
     elif start + len(payload) > body_max or options.size1 > body_max:
         fault = Fault(message.TOO_LARGE, f"at most {body_max} bytes")
@@ -45,3 +46,11 @@ def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload:
     if fault is not None:
         return fault
     return None if more else assemblies.finish(key)
+
+
+def _is_block(size: int, exponent: int, more: bool) -> bool:
+    """True when a payload of `size` bytes is what the Block1 option says: one block, or with BERT several."""
+    if exponent == blockwise.BERT_EXPONENT:
+        return not more or (size > 0 and size % blockwise.BLOCK_BYTES_MAX == 0)
+    block = 1 << (exponent + 4)
+    return size == block if more else size <= block

@@ -36,6 +36,7 @@ from protocols.hosts import Hosts
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.frame import FrameOutline
 from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
+from protocols.websocket.message import InMessages, WholeMessages
 
 NORMAL: Final = 1000
 TOO_LARGE: Final = 1009
@@ -53,8 +54,8 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_close_sent", "_config", "_ended", "_head", "_hosts", "_inner", "_inside", "_later", "_opened", "_out", "_outline",
-        "_peer", "_refused", "_socket", "closed", "reading",
+        "_close_sent", "_config", "_ended", "_head", "_hosts", "_inner", "_inside", "_later", "_messages", "_opened",
+        "_out", "_outline", "_peer", "_refused", "_socket", "closed", "reading",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class WebSocketConnection:
         self._opened = now
         self._socket = WSConnection(ConnectionType.SERVER)
         self._inner: Connection | None = None
+        self._messages: WholeMessages | None = None
         self._out: list[bytes] = []
         self._head = b""  # part of the handshake
         self._outline = FrameOutline()
@@ -151,7 +153,7 @@ class WebSocketConnection:
                 if isinstance(event, Request):
                     commands += self._open(event, now)
                 elif isinstance(event, BytesMessage):
-                    commands += self._pass_on(bytes(event.data), now)
+                    commands += self._pass_on(bytes(event.data), event.message_finished, now)
                 elif isinstance(event, TextMessage):
                     commands += self._close(NOT_BINARY, now)
                 elif isinstance(event, Ping):
@@ -179,6 +181,7 @@ class WebSocketConnection:
         if not (self._hosts.knows(request.host.encode()) and self._config.admits(origin.decode("latin-1"), request.host)):
             return self._refuse(403, "pages from this origin may not connect")
         self._inner = adapter.connect(self._peer, now)
+        self._messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None
         self._out.append(self._socket.send(AcceptConnection(subprotocol=adapter.name)))
         return ()
 
@@ -190,7 +193,12 @@ class WebSocketConnection:
         self._ended = True
         return (Disconnected(REFUSED),)
 
-    def _pass_on(self, data: bytes, now: int) -> Sequence[Command]:
+    def _pass_on(self, data: bytes, finished: bool, now: int) -> Sequence[Command]:
+        if self._messages is not None:
+            data = self._messages.add(data, finished)
+            if self._messages.fault:
+                self._refused("websocket", FRAME_TOO_LARGE)
+                return self._close(TOO_LARGE, now)
         # An empty frame is skipped: b"" means end of stream to the inner connection.
         return self._inner.receive(data, now) if data and self._inner is not None else ()
 
@@ -234,10 +242,11 @@ class WebSocketConnection:
         inner = self._inner
         if inner is None or self._close_sent:
             return out
-        said = b"".join(inner.outgoing())
+        said = inner.outgoing()
+        if self._messages is None:
+            said = [b"".join(said)]
         self._copy_state()
-        if said:
-            out.append(self._socket.send(BytesMessage(said)))
+        out += [self._socket.send(BytesMessage(each)) for each in said if each]
         if inner.closed:
             self._close_sent = True
             out.append(self._socket.send(CloseConnection(NORMAL)))

@@ -27,6 +27,7 @@ from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.frame import FrameOutline
+from protocols.websocket.message import InMessages, WholeMessages
 
 HELD_BYTES_PER_TURN: Final = 64 * 1024
 """Bytes of one stream, held back before, that are decoded in one turn of the loop."""
@@ -37,6 +38,7 @@ class _Stream:
     """One client.
 
     inner       the connection of the protocol inside
+    messages    puts whole messages together for it; None: to it this is a stream of bytes
     frames      the codec of WebSocket frames
     outline     cuts bytes into pieces for one turn each
     held        such pieces, received while `paused`, and whether a turn ends with them; at most the stream's window and one
@@ -46,10 +48,11 @@ class _Stream:
     over        a close frame was sent, or the stream has ended
     """
 
-    __slots__ = ("frames", "held", "inner", "outline", "over", "paused", "rest_until")
+    __slots__ = ("frames", "held", "inner", "messages", "outline", "over", "paused", "rest_until")
 
-    def __init__(self, inner: Connection) -> None:
+    def __init__(self, inner: Connection, messages: WholeMessages | None) -> None:
         self.inner = inner
+        self.messages = messages
         self.frames = Frames(ConnectionType.SERVER)
         self.outline = FrameOutline()
         self.held: deque[tuple[bytes, bool]] = deque()
@@ -115,7 +118,8 @@ class WebSocketStreams:
         elif not self._admits(fields):
             self._refuse(stream_id, b"403", "pages from this origin may not connect")
         else:
-            self._streams[stream_id] = _Stream(adapter.connect(self._peer, now))
+            messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None
+            self._streams[stream_id] = _Stream(adapter.connect(self._peer, now), messages)
             self._reply.respond(stream_id, [(b":status", b"200"), (b"sec-websocket-protocol", adapter.name.encode())], False)
         return ()
 
@@ -150,8 +154,7 @@ class WebSocketStreams:
             frames.receive_data(data)
             for event in frames.events():
                 if isinstance(event, BytesMessage):
-                    if event.data:
-                        commands += stream.inner.receive(bytes(event.data), now)
+                    commands += self._pass_on(stream_id, stream, event, now)
                 elif isinstance(event, TextMessage):
                     commands += self._close(stream_id, stream, NOT_BINARY, now)
                 elif isinstance(event, Ping):
@@ -166,6 +169,15 @@ class WebSocketStreams:
         self._flush(stream_id, stream)
         return self._wrap(stream_id, commands)
 
+    def _pass_on(self, stream_id: int, stream: _Stream, event: BytesMessage, now: int) -> Sequence[Command]:
+        data = bytes(event.data)
+        if stream.messages is not None:
+            data = stream.messages.add(data, event.message_finished)
+            if stream.messages.fault:
+                self._refused("websocket", FRAME_TOO_LARGE)
+                return self._close(stream_id, stream, TOO_LARGE, now)
+        return stream.inner.receive(data, now) if data else ()
+
     def _close(self, stream_id: int, stream: _Stream, code: int, now: int) -> Sequence[Command]:
         """Send a close frame unless one was sent, remove the stream, and end the stream of the inner connection."""
         stream.over = True
@@ -178,9 +190,10 @@ class WebSocketStreams:
         """Send the bytes of the inner connection in one frame, and a close frame when it is closed."""
         if stream.over:
             return
-        said = b"".join(stream.inner.outgoing())
-        if said:
-            self._reply.send(stream_id, stream.frames.send(BytesMessage(said)), False)
+        said = stream.inner.outgoing()
+        for each in [b"".join(said)] if stream.messages is None else said:
+            if each:
+                self._reply.send(stream_id, stream.frames.send(BytesMessage(each)), False)
         if stream.inner.closed:
             stream.over = True
             del self._streams[stream_id]

@@ -62,8 +62,14 @@ class Stage:
     def __init__(self, **options: int) -> None:
         self.now = 1000 * SECOND
         self.wall_ms = 1_700_000_000_000
-        setting = Setting("c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms)
-        self.endpoint = CoapAdapter(setting, read(CoapConfig, "coap", options, {})).bind(self.now)
+        self.refused: list[str] = []
+        setting = Setting(
+            "c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms,
+            refused=lambda _protocol, word: self.refused.append(word),
+        )  # fmt: skip
+        self.setting = setting
+        self.config = read(CoapConfig, "coap", options, {})
+        self.endpoint = CoapAdapter(setting, self.config).bind(self.now)
         self.log: list[tuple[Message, bytes]] = []
         self.latest: dict[str, bytes] = {}
         self.watches: list[Watch] = []

@@ -1,0 +1,364 @@
+"""One connection of CoAP over TCP, TLS or WebSockets (RFC 8323).
+
+NEW --CSM--> OPEN --Release of the peer, drain--> RELEASED --last response--> closed
+ | 10 s, another message first: Abort     | fault: Abort     | end of stream, Abort of the peer
+ v                                        v                  v
+closed                                  closed             closed
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain import limits
+from domain.command import Command, DeleteLatest, Disconnected, Send
+from domain.event import Event
+from domain.limits import SECOND_NS
+from domain.mqtt_session import AccessRevoked, ReadingResumed
+from domain.principal import GATEWAY, Principal
+from protocols.adapter import Peer
+from protocols.coap import message, option, signal, upload
+from protocols.coap.exchange import Exchange
+from protocols.coap.frame import Frame, Framing
+from protocols.coap.message import Pairs
+from protocols.coap.observe import Observation
+from protocols.coap.option import Fault
+from protocols.coap.outcome import Outcomes
+from protocols.coap.resource import Resources
+from protocols.coap.signal import Capabilities
+from protocols.coap.stream_replier import StreamReplier
+from protocols.coap.streams import Streams
+from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
+from protocols.upload import Upload
+
+PONG_NS: Final = 30 * SECOND_NS
+"""Time for anything to come from a peer after a Ping."""
+PINGS_MAX: Final = 16
+"""Pings with Custody that wait for the requests before them; further ones are answered without Custody."""
+NOTIFIED_BYTES: Final = 64 * 1024
+"""Bytes of notifications that are encoded in one turn."""
+OPTION_ROOM: Final = 512
+"""Bytes of a message that options of a response may take."""
+
+
+@final
+class CoapConnection:
+    """A `protocols.adapter.Connection`. Requests are executed as over UDP; a peer may have `requests_stream_max` in execution.
+
+    _born_ns    when it was made
+    _held       True: messages that have come wait until fewer requests are in execution
+    _open       True: its CSM was received
+    _pings      (number of the last request before it, token) of Pings with Custody, in order
+    _ready      observations that have something to send
+    _rest       True: more notifications are encoded in the next turn
+    _serial     number of the last request: its message id over UDP
+    """
+
+    __slots__ = (
+        "_active_ns", "_authority", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_held", "_now", "_open",
+        "_outcomes", "_peer", "_pinged", "_pings", "_ready", "_released", "_remote", "_replier", "_requests_max",
+        "_resources", "_rest", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
+    )  # fmt: skip
+
+    def __init__(self, streams: Streams, framing: Framing, peer: Peer, now: int) -> None:
+        self._streams = streams
+        self._framing = framing
+        self._peer = peer
+        self._authority = streams.setting.authority
+        self._remote = streams.remote(peer)
+        self._replier = StreamReplier(streams, framing, signal.MESSAGE_BYTES)
+        self._outcomes = Outcomes(
+            streams.config, self._replier, streams.observations, streams.pinned, streams.setting.wall_ms
+        )  # fmt: skip
+        name = str(self._remote.key)
+        self._resources = Resources(self._replier, self._outcomes, lambda _remote: name)
+        self._capabilities = Capabilities()
+        self._upload = Upload(streams.setting.uploads, peer.host)
+        self._unread = HostShare(streams.setting.unread, peer.host)
+        self._pings: deque[tuple[int, bytes]] = deque()
+        self._ready: deque[Observation] = deque()
+        self._requests_max = streams.config.requests_stream_max
+        self._held = False
+        self._rest = False
+        self._released = False
+        self._pinged = False
+        self._open = False
+        self._serial = 0
+        self._born_ns = self._active_ns = self._frame_ns = self._now = now
+        self.reading = True
+        self.closed = False
+        self._replier.write(signal.CSM, b"", signal.capabilities(streams.config.message_bytes_max), b"")
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Decode bytes from the peer, over WebSockets one message, and return their commands; b"" is end of stream."""
+        if self.closed:
+            return ()
+        self._now = now
+        if not data:
+            return self._end("cut-short" if self._framing.unfinished else "end-of-stream")
+        framing = self._framing
+        if not framing.unfinished:
+            self._frame_ns = now
+        self._active_ns = now
+        self._pinged = False
+        framing.feed(data)
+        return self._take_messages(now)
+
+    def _take_messages(self, now: int) -> Sequence[Command]:
+        """Execute messages that have come, until too many are in execution; the rest follows when some are answered."""
+        framing, running = self._framing, self._replier.open
+        commands: list[Command] = []
+        self._held = False
+        while not self.closed:
+            if len(running) >= self._requests_max:
+                self._held = True
+                break
+            frame = framing.take()
+            if frame is None:
+                break
+            self._frame_ns = now
+            commands += self._message(frame, now)
+        if framing.fault and not self.closed:
+            commands += self._abort(self._unopened() or framing.fault, "no-csm" if self._unopened() else "malformed")
+        self._sign(commands)
+        if not self.closed and (self._upload.size or framing.unfinished > UNCOUNTED_BYTES_MAX):
+            self._await_room(now)
+        self._streams.sweep(now)
+        self._after()
+        return commands
+
+    def answer(self, event: Event, now: int) -> None:
+        """Queue the response or the notification for an event."""
+        if self.closed:
+            return
+        self._now = now
+        if isinstance(event, AccessRevoked):
+            self._replier.write(signal.ABORT, b"", b"", event.failure.text.encode())
+            return
+        if isinstance(event, ReadingResumed):
+            self._active_ns = self._frame_ns = now
+            return
+        self._outcomes.answered(event, now)
+        self._after()
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Take encoded messages: responses and signals, then notifications as far as they fit into one turn."""
+        replier = self._replier
+        self._notify()
+        out, replier.out = replier.out, []
+        replier.unwritten = 0
+        self._unread.release()
+        return out
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: send Release; the connection is closed with the last response (section 5.5)."""
+        self._now = now
+        if not self.closed:
+            self._replier.write(signal.RELEASE, b"", b"", b"")
+            return self._release("shutting-down")
+        return ()
+
+    def deadline(self) -> int | None:
+        """When the CSM, an incomplete message or the answer to a Ping is overdue, or a Ping is due; 0: commands wait."""
+        if self.closed:
+            return None
+        if self._outcomes.later or self._rest or (self._held and len(self._replier.open) < self._requests_max):
+            return 0
+        if self._upload.retry_ns:
+            return self._upload.retry_ns
+        if not self._open:
+            return self._born_ns + limits.HANDSHAKE_NS
+        due = self._active_ns + self._streams.config.idle_seconds * SECOND_NS + (PONG_NS if self._pinged else 0)
+        return min(due, self._frame_ns + limits.FRAME_NS) if self._framing.unfinished else due
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Return commands of an earlier turn; send a Ping, or Abort what is overdue."""
+        self._now = now
+        due = self.deadline()
+        if due is None or now < due:
+            return ()
+        self._rest = False
+        if due == 0:
+            later, self._outcomes.later = self._outcomes.later, []
+            if self._authority is not None:
+                for command in later:
+                    command.principal = None if isinstance(command, Send | DeleteLatest) else GATEWAY
+                self._sign([each for each in later if isinstance(each, Send | DeleteLatest)])
+            return [*later, *self._take_messages(now)] if self._held else later
+        if self._upload.retry_ns:
+            self._await_room(now)
+        elif not self._open:
+            return self._abort("no CSM has come in time", "handshake-timeout")
+        elif self._framing.unfinished:
+            return self._abort("a message has not come in time", "frame-timeout")
+        elif self._pinged:
+            return self._abort("nothing has come after a Ping", "keep-alive")
+        else:
+            self._pinged = True
+            self._replier.write(signal.PING, b"", b"", b"")
+        return ()
+
+    # Messages
+
+    def _message(self, frame: Frame, now: int) -> Sequence[Command]:
+        code = frame.code
+        found = message.split(frame.rest, 0)
+        if code != signal.CSM and self._unopened():
+            return self._abort(self._unopened(), "no-csm")
+        if found is None or found[1] == len(frame.rest) - 1:
+            return self._abort("a message has malformed options, or a marker without payload", "malformed")
+        pairs, end = found
+        if signal.is_signal(code):
+            return self._signal(code, frame.token, pairs, now)
+        if not 0 < code < 32:
+            # Empty messages are ignored (section 3.4); a response answers nothing that the server has asked.
+            self._streams.count("ignored")
+            return ()
+        raw = frame.rest[:end]
+        options = self._streams.known.by_bytes.get(raw)
+        if options is None:
+            options = self._streams.known.decode(pairs, raw)
+        self._serial += 1
+        exchange = Exchange(self._remote, True, code, self._serial, frame.token, options)
+        self._replier.begin(exchange)
+        return self._request(exchange, frame.rest[end + 1 :], now)
+
+    def _unopened(self) -> str:
+        """What is wrong with any other message while no CSM has come."""
+        return "" if self._open else "the first message is not a CSM"
+
+    def _request(self, exchange: Exchange, payload: bytes, now: int) -> Sequence[Command]:
+        options = exchange.options
+        if options.fault is not None:
+            self._outcomes.fault(exchange, options.fault, now)
+            return ()
+        streams = self._streams
+        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT):
+            whole = upload.assemble(streams.assemblies, streams.config.block1_bytes_max, exchange, payload, now)
+            if whole is None:
+                self._replier.reply(exchange, message.CONTINUE, [], b"", now)
+                return ()
+            if isinstance(whole, Fault):
+                self._outcomes.fault(exchange, whole, now)
+                return ()
+            payload = whole
+        elif len(payload) > streams.config.block1_bytes_max:
+            self._outcomes.fault(exchange, Fault(message.TOO_LARGE, f"at most {streams.config.block1_bytes_max} bytes"), now)
+            return ()
+        return self._resources.handle(exchange, payload, now)
+
+    def _signal(self, code: int, token: bytes, pairs: Pairs, now: int) -> Sequence[Command]:
+        if code == signal.ABORT:
+            return self._end("aborted-by-peer")
+        bad = signal.critical(pairs)
+        if bad:
+            options = message.join([(signal.BAD_CSM_OPTION, message.uint(bad))]) if code == signal.CSM else b""
+            return self._abort(f"option {bad} is critical and not known here", "signal-option", options)
+        if code == signal.CSM:
+            self._open = True
+            self._capabilities.apply(pairs)
+            most = self._replier.message_bytes_max = self._capabilities.message_bytes_max
+            self._remote.whole_bytes = max(0, most - OPTION_ROOM)
+            self._remote.bert = self._capabilities.bert
+        elif code == signal.PING:
+            custody = any(number == signal.CUSTODY for number, _ in pairs)
+            if custody and self._replier.open and len(self._pings) < PINGS_MAX:
+                self._pings.append((self._serial, token))
+            else:
+                self._pong(token, custody and not self._replier.open)
+        elif code == signal.RELEASE:
+            return self._release("goodbye")
+        return ()
+
+    def _pong(self, token: bytes, custody: bool) -> None:
+        """Custody: all requests before the Ping have been answered (section 5.4)."""
+        options = message.join([(signal.CUSTODY, b"")]) if custody else b""
+        self._replier.write(signal.PONG, token, options, b"")
+
+    def _after(self) -> None:
+        """What follows from settled requests: Pongs with Custody, the end after Release, and reading."""
+        ready = self._streams.observations.ready
+        if ready:
+            self._ready.extend(ready)
+            ready.clear()
+        if self.closed:
+            return
+        replier = self._replier
+        while self._pings and not (replier.open and next(iter(replier.open)).mid <= self._pings[0][0]):
+            self._pong(self._pings.popleft()[1], True)
+        if replier.unwritten > UNCOUNTED_BYTES_MAX:
+            self._unread.hold(replier.unwritten)
+        if self._released and not replier.open:
+            self._leave()  # the shell tells the node that it is closed
+        self.reading = (
+            not self.closed
+            and not self._released
+            and not self._upload.retry_ns
+            and not self._held
+            and len(replier.open) < self._requests_max
+        )
+
+    def _notify(self) -> None:
+        """Encode notifications, of each observer in turn one."""
+        replier, observations = self._replier, self._streams.observations
+        before = replier.unwritten
+        while self._ready and replier.unwritten - before < NOTIFIED_BYTES:
+            observation = self._ready.popleft()
+            found = observation.notification(self._now)
+            if found is not None:
+                replier.write(found[0], observation.token, found[1], found[2])
+            if observation.refused and not observation.cancelled:
+                self._outcomes.later.extend(self._outcomes.cancel(observation, self._now))
+            elif not observation.cancelled:
+                if observation.waiting:
+                    self._ready.append(observation)
+                else:
+                    observations.settled(observation)
+        self._rest = len(self._ready) > 0
+
+    def _await_room(self, now: int) -> None:
+        """Count the incomplete message with the unfinished requests. Nothing is read while there is no room for it."""
+        waited = self._upload.retry_ns > 0
+        if self._upload.begin(self._framing.unfinished, now) and waited:
+            self._active_ns = self._frame_ns = now  # its silence was not the client's
+        self.reading = not self._upload.retry_ns
+
+    def _sign(self, commands: Sequence[Command]) -> None:
+        """Set the principal of the connection: that of its certificate, or that of clients without credentials."""
+        if self._authority is None or not commands:
+            return
+        principal = self._authority.authenticate(None, self._peer.host, self._peer.principal)
+        if isinstance(principal, Principal):
+            for command in commands:
+                command.principal = principal
+
+    # The end
+
+    def _release(self, reason: str) -> Sequence[Command]:
+        """Take no more requests; close with the last response."""
+        self._released = True
+        self.reading = False
+        if self._replier.open:
+            return ()
+        return self._end(reason)
+
+    def _abort(self, why: str, word: str, options: bytes = b"") -> Sequence[Command]:
+        """Tell the peer why, and close (section 5.6)."""
+        self._replier.write(signal.ABORT, b"", options, why.encode())
+        return self._end(word)
+
+    def _end(self, reason: str) -> Sequence[Command]:
+        self._leave()
+        return (Disconnected(reason),)
+
+    def _leave(self) -> None:
+        """End the observations of the peer, and give back what is held for it."""
+        self.closed = True
+        self.reading = False
+        for observation in self._streams.observations.all_of(self._remote):
+            self._streams.observations.remove(observation)
+        self._ready.clear()
+        self._streams.assemblies.leave(self._remote.key)
+        self._upload.end()

@@ -1,0 +1,104 @@
+"""Responses over a stream: one message each, as soon as they are ready, without message ids (RFC 8323, 3.3)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from protocols.coap import message, option
+from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.frame import Framing
+from protocols.coap.message import Pairs
+from protocols.coap.observe import Observation
+from protocols.coap.streams import Streams
+
+HEAD_BYTES: Final = 8
+"""Bytes of a message besides its token, options and payload, at most."""
+
+
+@final
+class StreamReplier:
+    """The `Responder` of one connection.
+
+    streams             what all connections share
+    framing             encodes messages
+    out                 encoded messages that wait to be written
+    unwritten           their bytes
+    open                requests in execution, oldest first
+    message_bytes_max   the largest message that the peer takes
+    """
+
+    __slots__ = ("framing", "message_bytes_max", "open", "out", "streams", "unwritten")
+
+    def __init__(self, streams: Streams, framing: Framing, message_bytes_max: int) -> None:
+        self.streams = streams
+        self.framing = framing
+        self.message_bytes_max = message_bytes_max
+        self.out: list[bytes] = []
+        self.unwritten = 0
+        self.open: dict[Exchange, None] = {}
+
+    def write(self, code: int, token: bytes, options: bytes, payload: bytes) -> None:
+        """Queue one message."""
+        data = self.framing.encode(code, token, options, payload)
+        self.unwritten += len(data)
+        self.out.append(data)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Count a request in execution."""
+        self.open[exchange] = None
+        exchange.remote.executing += 1
+
+    def enter(self, exchange: Exchange, now: int) -> bool:
+        """True: a stream repeats nothing, so that there are no duplicates."""
+        return True
+
+    def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
+        """Answer a request. A second answer to the same exchange is ignored."""
+        if exchange.block1 != option.ABSENT:
+            pairs = [*pairs, (option.BLOCK1, message.uint(exchange.block1))]
+        self.emit(exchange, code, message.join(pairs) if pairs else b"", payload, now)
+
+    def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
+        """As `reply`, with encoded options. Classes that No-Response names are not answered (RFC 7967)."""
+        if exchange.settled:
+            return
+        self.release(exchange)
+        if exchange.options.no_response and exchange.options.no_response >> (code >> 5) - 1 & 1:
+            return
+        if code >= message.BAD_REQUEST and payload:  # a diagnostic payload may be cut
+            room = self.message_bytes_max - HEAD_BYTES - len(exchange.token) - len(options)
+            payload = payload[: max(0, room)].decode("utf-8", "ignore").encode()
+        self.write(code, exchange.token, options, payload)
+
+    def release(self, exchange: Exchange) -> None:
+        """End the exchange without a response."""
+        if not exchange.settled:
+            exchange.settled = True
+            exchange.remote.executing -= 1
+            self.open.pop(exchange, None)
+
+    def challenge(self, exchange: Exchange, now: int) -> None:
+        """4.01: the response does not fit into the largest message that the peer takes."""
+        self.reply(exchange, message.UNAUTHORIZED, [], b"the response needs a larger Max-Message-Size", now)
+
+    def room(self, exchange: Exchange, total: int, now: int) -> int:
+        """Bytes that the response may have: the peer's Max-Message-Size."""
+        return self.message_bytes_max - HEAD_BYTES
+
+    def count(self, why: str) -> None:
+        """Count a refusal under a reason."""
+        self.streams.count(why)
+
+    def proved(self, remote: Remote, now: int) -> bool:
+        """True: the peer has sent what nobody else could have sent."""
+        return True
+
+    def separate(self, exchange: Exchange) -> None:
+        """Nothing: a stream has no acknowledgements of its own."""
+
+    def notify(self, observation: Observation, now: int) -> bool:
+        """True: the connection sends notifications when its peer reads."""
+        return True
+
+    def abandon(self, observation: Observation, now: int) -> None:
+        """Nothing waits: notifications are encoded when they are written."""

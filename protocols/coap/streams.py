@@ -1,0 +1,60 @@
+"""What the connections of CoAP over TCP, TLS and WebSockets share: settings, budgets, and the observers of all of them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from protocols.adapter import Peer
+from protocols.coap.blockwise import Assemblies, Pinned
+from protocols.coap.config import CoapConfig
+from protocols.coap.exchange import Remote
+from protocols.coap.known_options import KnownOptions
+from protocols.coap.observe import Observations
+from protocols.setting import Setting
+
+KEY_BITS: Final = 16
+SWEEP_NS: Final = 10_000_000_000
+ALWAYS_NS: Final = 1 << 62
+"""Until when the address of a connection counts as verified: as long as it lasts."""
+
+
+@final
+class Streams:
+    """The state of all connections together, so that what they make the server hold is bounded in all.
+
+    assemblies     unfinished Block1 bodies
+    pinned         values that peers read block by block
+    observations   the observers
+    known          the decoded options of recent requests
+    """
+
+    __slots__ = ("_serial", "_sweep_ns", "assemblies", "config", "known", "observations", "pinned", "setting")
+
+    def __init__(self, setting: Setting, config: CoapConfig) -> None:
+        self.setting = setting
+        self.config = config
+        self.known = KnownOptions()
+        self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
+        self.pinned = Pinned(config.pinned_bytes_max)
+        self.observations = Observations(config, self.pinned, setting.wall_ms)
+        self._serial = 0
+        self._sweep_ns = 0
+
+    def remote(self, peer: Peer) -> Remote:
+        """The remote of a new connection, with a key of its own."""
+        self._serial += 1
+        remote = Remote((peer.host, peer.port), peer.born_host, 0)
+        remote.key = self._serial << KEY_BITS
+        remote.verified_ns = ALWAYS_NS
+        return remote
+
+    def sweep(self, now: int) -> None:
+        """Drop old bodies and values, at most every 10 s."""
+        if self._sweep_ns <= now:
+            self._sweep_ns = now + SWEEP_NS
+            self.assemblies.expire(now)
+            self.pinned.expire(now)
+
+    def count(self, why: str) -> None:
+        """Count a refusal under a reason."""
+        self.setting.refused("coap", why)
