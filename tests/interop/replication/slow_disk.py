@@ -8,12 +8,10 @@ disk.slow(300); disk.well()
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.interop.replication.preloaded import preloaded
 
 SOURCE: Final = Path(__file__).with_suffix(".c")
 
@@ -25,7 +23,7 @@ class SlowDisk:
     """
 
     def __init__(self, folder: Path) -> None:
-        library = _library(folder)
+        library = preloaded(folder, SOURCE)
         self._told = folder / "slow-disk"
         self.well()
         self.environment = {"LD_PRELOAD": str(library), "SLOW_DISK": str(self._told)}
@@ -39,17 +37,3 @@ class SlowDisk:
     def well(self) -> None:
         """From now on syncs take as long as they take."""
         self.slow(0)
-
-
-def _library(folder: Path) -> Path:
-    """The library, built in `folder` unless it is there. Skips the test where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler (cc): the library that makes a disk slow cannot be built")
-    folder.mkdir(parents=True, exist_ok=True)
-    built = folder / "slow_disk.so"
-    if not built.exists():
-        subprocess.run(
-            [compiler, "-O1", "-shared", "-fPIC", "-o", str(built), str(SOURCE), "-ldl"], check=True, capture_output=True
-        )
-    return built
