@@ -10,12 +10,13 @@ Comparable with outlier ejection of load balancers: deviations from the median, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Final, final
 
 from controller.grey.clocks import ClockWatch
 from controller.grey.ejections import Ejections, Place
 from controller.grey.history import FiguresHistory
-from controller.grey.measure import MEASURES, Excess, Measure, excess_of, level_of
+from controller.grey.measure import MEASURES, PATH, Excess, Measure, excess_of, excess_over, level_of
 from controller.grey.verdict import ClockOff, Held, Move, PassedOver, Returned, Verdict, told
 from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures, Standing
@@ -60,6 +61,10 @@ class GreyDetector:
                 return
             found = self._histories[group, replica] = FiguresHistory()
         found.add(figures, leads, now_ms)
+        for follower, micros in figures.paths if leads else ():
+            known = self._histories.get((group, follower))
+            if known is not None:
+                known.add_path(micros, now_ms)
 
     def ticked(self, wall_ms: int, now_ms: int) -> None:
         """ReplicaJudge.ticked."""
@@ -180,8 +185,22 @@ class GreyDetector:
             other = self._fresh(group.name, each.id, now_ms) if each.id != replica else None
             if other is not None:
                 peers += other.recent
-        found = (excess_of(each, history.recent, peers if each.by_peers else history.past) for each in MEASURES)
+        found = [excess_of(each, history.recent, peers if each.by_peers else history.past) for each in MEASURES]
+        found.append(self._path_excess(group, replica, history, now_ms))
         return [each for each in found if each is not None]
+
+    def _path_excess(self, group: StoreGroup, replica: int, history: FiguresHistory, now_ms: int) -> Excess | None:
+        """How much slower the leader's path to a replica is than those to the other followers."""
+        since_ms = now_ms - STALE_MS
+        own = history.paths(since_ms)
+        if not own or replica == group.leader:
+            return None
+        others: list[int] = []
+        for each in group.replicas:
+            known = self._histories.get((group.name, each.id))
+            if known is not None and each.id not in (replica, group.leader):
+                others += known.paths(since_ms)
+        return excess_over(PATH, median(own), others)
 
     def _target(self, group: StoreGroup, instead: int, excesses: Sequence[Excess], alive: set[Place], now_ms: int) -> int:
         """The best other member of the SyncStateSet; 0: none is better."""

@@ -27,15 +27,18 @@ class FiguresHistory:
 
     heard_ms   when the newest figures came
     skew_ms    how far apart clocks may be, as the replica last said; UNMEASURED: it did not say
+    _paths     the newest times of the path to it, as its leader measures them; _path_ms: when the last one came
     _clocks    wall clock of the replica less the time at which it was heard; the same in both roles
     """
 
-    __slots__ = ("_clocks", "_leads", "_samples", "heard_ms", "skew_ms")
+    __slots__ = ("_clocks", "_leads", "_path_ms", "_paths", "_samples", "heard_ms", "skew_ms")
 
     def __init__(self) -> None:
         self._samples: deque[ReplicaFigures] = deque(maxlen=RECENT + PAST)
         self._clocks: deque[int] = deque(maxlen=CLOCKS)
         self._leads = False
+        self._paths: deque[int] = deque(maxlen=RECENT)
+        self._path_ms = 0
         self.heard_ms = 0
         self.skew_ms = UNMEASURED
 
@@ -43,12 +46,22 @@ class FiguresHistory:
         """Figures have come, of the time since the last ones. The past is forgotten when the role has changed."""
         if leads != self._leads:
             self._samples.clear()
+            self._paths.clear()
             self._leads = leads
         self._samples.append(figures)
         self.heard_ms = now_ms
         self.skew_ms = figures.skew_ms
         if figures.wall_ms != UNMEASURED:
             self._clocks.append(figures.wall_ms - now_ms)
+
+    def add_path(self, micros: int, now_ms: int) -> None:
+        """Its leader has measured the path to it. What another leader measured before is forgotten soon."""
+        self._paths.append(micros)
+        self._path_ms = now_ms
+
+    def paths(self, since_ms: int) -> Sequence[int]:
+        """The newest times of the path to it; empty when they are too few, or ended before `since_ms`."""
+        return tuple(self._paths) if len(self._paths) == RECENT and self._path_ms >= since_ms else ()
 
     @property
     def is_full(self) -> bool:

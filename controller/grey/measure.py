@@ -40,6 +40,11 @@ MEASURES: Final = (
 )
 
 
+PATH: Final = Measure("path_us", lambda figures: UNMEASURED, 250_000, 4.0, True)
+"""Time from a write of the leader to the answer of one follower, as the leader measures it (ReplicaFigures.paths): it is
+compared with that of the other followers."""
+
+
 class Excess(NamedTuple):
     """A figure that is out of the ordinary.
 
@@ -63,11 +68,15 @@ def level_of(measure: Measure, samples: Sequence[ReplicaFigures]) -> float | Non
 
 def excess_of(measure: Measure, recent: Sequence[ReplicaFigures], ordinary: Sequence[ReplicaFigures]) -> Excess | None:
     """How far a replica's `recent` samples are above the `ordinary` ones; None when they are not, or cannot be compared."""
-    level = level_of(measure, recent)
     found = [value for each in ordinary if (value := measure.read(each)) != UNMEASURED]
-    if level is None or not found:
+    return excess_over(measure, level_of(measure, recent), found)
+
+
+def excess_over(measure: Measure, level: float | None, ordinary: Sequence[int]) -> Excess | None:
+    """How far `level` is above the `ordinary` figures; None when it is not, or when one of both is not known."""
+    if level is None or not ordinary:
         return None
-    middle = median(found)
-    spread = median([abs(value - middle) for value in found]) * _TO_SIGMA
+    middle = median(ordinary)
+    spread = median([abs(value - middle) for value in ordinary]) * _TO_SIGMA
     bound = max(middle + measure.floor, middle + DEVIATIONS * spread, middle * measure.ratio)
     return Excess(measure.name, level, middle, bound) if level > bound else None

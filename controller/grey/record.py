@@ -3,7 +3,8 @@
     figures/0, figures/1   the newer one is written to; when it is full, the other one is emptied and takes over
 
     {"at": ms, "group": name, "leader": id, "epoch": n, "replicas": [ids], "in_sync": [ids]}      when it has changed
-    {"at": ms, "of": [group, id], "leads": bool, "figures": [sync_us, ack_us, turn_us, errors, wall_ms, skew_ms]}    each heard
+    {"at": ms, "of": [group, id], "leads": bool, "figures": [sync_us, ack_us, turn_us, errors, wall_ms, skew_ms, paths]}    each
+        that was heard; paths: of a leader, [[id, us of the path to this follower], ...]
     {"at": ms, "look": true, "wall": ms}                                                         each look, and the own clock
     {"at": ms, "move": [group, source, target], "out_ms": n, "excesses": [[name, level, ordinary, bound], ...]}
     {"at": ms, "passed_over": [group, id], "out_ms": n, "excesses": [...]}

@@ -17,17 +17,19 @@ _LOG = "recorded"
 class Compared(NamedTuple):
     """The result of a replay.
 
-    recorded   (ms, group, source, target) of the moves that were made
-    decided    (ms, verdict) of the judge
+    recorded      (ms, group, source, target) of the moves that were made
+    passed_over   (ms, group, replica) of the followers that were passed over
+    decided       (ms, verdict) of the judge
     """
 
     recorded: list[tuple[int, str, int, int]]
+    passed_over: list[tuple[int, str, int]]
     decided: list[tuple[int, Verdict]]
 
 
 def replay(lines: Iterable[Mapping[str, Any]], judge: ReplicaJudge) -> Compared:
     """Give a judge what was heard, at the looks that there were. Its own moves do not happen: the record has the leaders."""
-    result = Compared([], [])
+    result = Compared([], [], [])
     groups: dict[str, StoreGroup] = {}
     heard: dict[tuple[str, int], int] = {}
     for line in lines:
@@ -47,6 +49,8 @@ def replay(lines: Iterable[Mapping[str, Any]], judge: ReplicaJudge) -> Compared:
                     judge.moved(verdict, False, now_ms)
         elif "move" in line:
             result.recorded.append((now_ms, *line["move"]))
+        elif "passed_over" in line:
+            result.passed_over.append((now_ms, *line["passed_over"]))
     return result
 
 

@@ -3,6 +3,7 @@ its clock is off."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ class ReplicaFigures(NamedTuple):
     errors    reads that the disk has failed, appends that timed out, and connections to other replicas that broke
     wall_ms   its wall clock when it said this, epoch milliseconds
     skew_ms   how far apart clocks may be, by its setting `clock_skew_max_ms`
+    paths     of a leader: (replica, mean time from a write to the answer of that follower), one for each that it has measured
     """
 
     sync_us: int = UNMEASURED
@@ -27,6 +29,7 @@ class ReplicaFigures(NamedTuple):
     errors: int = 0
     wall_ms: int = UNMEASURED
     skew_ms: int = UNMEASURED
+    paths: Sequence[tuple[int, int]] = ()
 
 
 class Fitness(IntEnum):

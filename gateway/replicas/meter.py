@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.controller.health import UNMEASURED, ReplicaFigures
@@ -52,8 +53,8 @@ class ReplicaMeter:
         """The log is another object now, whose work begins at nothing."""
         self._before = LogWork()
 
-    def take(self, work: LogWork, ack_us: int) -> ReplicaFigures:
-        """The figures since the last call. `work` of the log; `ack_us`: of a leader, store.replication.ack_times."""
+    def take(self, work: LogWork, ack_us: int, paths: Sequence[tuple[int, int]] = ()) -> ReplicaFigures:
+        """The figures since the last call. `work` of the log; `ack_us`, `paths`: of a leader, store.replication.ack_times."""
         now, before = self._clock.monotonic_ns(), self._before
         syncs = work.syncs - before.syncs
         sync_us = UNMEASURED
@@ -65,7 +66,7 @@ class ReplicaMeter:
         turn_us = self._turn_ns if self._turn_ns == UNMEASURED else self._turn_ns // _MICROSECOND_NS
         self._before, self._broken, self._turn_ns, self._taken_ns = work, 0, UNMEASURED, now
         self.errors += errors
-        self.newest = ReplicaFigures(sync_us, ack_us, turn_us, errors, self._clock.wall_ms(), self._skew_ms)
+        self.newest = ReplicaFigures(sync_us, ack_us, turn_us, errors, self._clock.wall_ms(), self._skew_ms, paths)
         return self.newest
 
     def _sample(self) -> None:

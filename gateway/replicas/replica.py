@@ -249,7 +249,9 @@ class ReplicaLife:
     def _measure(self) -> ReplicaFigures:
         leading, led = self.leading, self._leader_log
         work = self._follower.work if led is None else led.work
-        return self.meter.take(work, UNMEASURED if leading is None else leading.ack_us())
+        if leading is None:
+            return self.meter.take(work, UNMEASURED)
+        return self.meter.take(work, leading.ack_us(), leading.paths())
 
     def _told_slow(self, slow: frozenset[int]) -> None:
         """The controllers have said who is slow."""

@@ -1,4 +1,4 @@
-"""How long followers take to answer, by samples: one position at a time is watched until the fastest follower has it."""
+"""How long followers take to answer, by samples: one position at a time is watched until a follower has it."""
 
 from __future__ import annotations
 
@@ -51,3 +51,38 @@ class AckTimes:
             found = (now - self._since_ns) // _MICROSECOND_NS
         self._taken_ns, self._sum_ns, self._count = now, 0, 0
         return found
+
+
+@final
+class PathTimes:
+    """The same for each follower by itself. `replica`: its id."""
+
+    __slots__ = ("_clock", "_of")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._of: dict[int, AckTimes] = {}
+
+    def written(self, position: int) -> None:
+        """The log is written up to `position`."""
+        for each in self._of.values():
+            each.written(position)
+
+    def held(self, replica: int, position: int) -> None:
+        """A follower has the log up to `position`."""
+        times = self._of.get(replica)
+        if times is not None:
+            times.held(position)
+
+    def follows(self, replica: int) -> None:
+        """A follower has connected."""
+        self._of[replica] = AckTimes(self._clock)
+
+    def lost(self, replica: int) -> None:
+        """A follower's connection has ended."""
+        self._of.pop(replica, None)
+
+    def take(self) -> tuple[tuple[int, int], ...]:
+        """(replica, `AckTimes.take_us`) of each follower that has been measured since the last call."""
+        found = [(replica, each.take_us()) for replica, each in sorted(self._of.items())]
+        return tuple((replica, micros) for replica, micros in found if micros != UNMEASURED)

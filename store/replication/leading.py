@@ -15,7 +15,7 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from domain.replication.ports import LeaderLog
-from store.replication.ack_times import AckTimes
+from store.replication.ack_times import AckTimes, PathTimes
 from store.replication.eras import NOTHING, common_end
 from store.replication.members import SyncStateSet
 from store.replication.pace import UNKNOWN, Pace, ProcessorTime
@@ -71,6 +71,7 @@ class Leading:
         self.synced = 0
         self.slow: frozenset[int] = frozenset()
         self._acks = AckTimes(clock)
+        self._paths = PathTimes(clock)
         self._log = log
         self._own = member_of(own_id, log.incarnation)
         self._keeper = keeper
@@ -141,6 +142,7 @@ class Leading:
             follower = self.followers[command.replica] = ReplicaProgress(command.replica, command.incarnation, now)
         follower.connected(connection, cut, now, cut + 2 * PART_BYTES)
         follower.serves = command.serves
+        self._paths.follows(follower.id)
         connection.send(FollowAccepted(command.ticket, self._log.epoch, cut, self._log.first))
         self._mark()
 
@@ -166,18 +168,27 @@ class Leading:
             return
         now = self._clock.monotonic_ns()
         if command.epoch != self._log.epoch or not follower.says(command.written, command.synced, now):
-            follower.lost(now)
+            self._lose(follower, now)
             connection.close("what this replica says it has cannot be")
             return
         follower.has_room = command.has_room
         self._acks.held(follower.written)
+        self._paths.held(follower.id, follower.written)
         self._mark()
 
     def lost(self, connection: FollowerConnection) -> None:
         """A connection has ended."""
         follower = self._of(connection)
         if follower is not None:
-            follower.lost(self._clock.monotonic_ns())
+            self._lose(follower, self._clock.monotonic_ns())
+
+    def _lose(self, follower: ReplicaProgress, now_ns: int) -> None:
+        follower.lost(now_ns)
+        self._paths.lost(follower.id)
+
+    def paths(self) -> tuple[tuple[int, int], ...]:
+        """(replica, mean time from a write to its answer in microseconds) of the followers measured since the last call."""
+        return self._paths.take()
 
     def ack_us(self) -> int:
         """Mean time from a write to the answer of the fastest follower since the last call, in microseconds; UNMEASURED."""
@@ -230,6 +241,7 @@ class Leading:
         if self._ended:
             return
         self._acks.written(self._log.written)
+        self._paths.written(self._log.written)
         self._confirm()
         for follower in list(self.followers.values()):
             if follower.id not in self._pauses:
@@ -267,7 +279,7 @@ class Leading:
             return self._log.read(follower.sent, size, follower.sent < follower.proven)
         except (StoreError, OSError) as error:
             connection = follower.connection
-            follower.lost(self._clock.monotonic_ns())
+            self._lose(follower, self._clock.monotonic_ns())
             if connection is not None:
                 connection.close(f"the leader cannot read its log: {error}")
             return b""

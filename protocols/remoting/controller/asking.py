@@ -14,7 +14,7 @@ from domain.controller.health import ReplicaFigures
 from domain.controller.request import ControllerFound, ReplicaHeard
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.controller import change_form, group_form
-from protocols.remoting.controller.heartbeat import FIGURES
+from protocols.remoting.controller.heartbeat import FIGURES, PATHS, paths_text
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
 
@@ -89,7 +89,11 @@ def heartbeat(
     cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None
 ) -> Mapping[str, str]:
     """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each."""
-    measured = {} if figures is None else dict(zip(FIGURES, map(str, figures), strict=True))
+    measured: dict[str, str] = {}
+    if figures is not None:
+        measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
+        if figures.paths:
+            measured[PATHS] = paths_text(figures.paths)
     return {
         **measured,
         "clusterName": cluster,

@@ -23,6 +23,8 @@ from protocols.remoting.bean import Bean
 from protocols.remoting.ticket import RequestError
 
 _HEARD: Final = "heard"
+_FIGURES: Final = 6
+"""Figures of a replica that are told; the paths of a leader are not."""
 
 
 def write(group: StoreGroup, heard: Iterable[ReplicaHeard] = ()) -> dict[str, object]:
@@ -66,7 +68,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "why": heard.standing.why,
         }
         if heard.figures is not None:
-            words["figures"] = list(heard.figures)
+            words["figures"] = list(heard.figures[:_FIGURES])
         found[_HEARD] = words
     return found
 
@@ -138,7 +140,6 @@ def _read_standing(said: Bean) -> Standing:
 def _read_figures(found: object) -> ReplicaFigures | None:
     if not isinstance(found, list):
         return None
-    count = len(ReplicaFigures._fields)
-    if len(found) < count or not all(type(each) is int for each in found):
-        raise RequestError(codes.INVALID_PARAMETER, f"figures are {count} integers")
-    return ReplicaFigures(*found[:count])
+    if len(found) < _FIGURES or not all(type(each) is int for each in found):
+        raise RequestError(codes.INVALID_PARAMETER, f"figures are {_FIGURES} integers")
+    return ReplicaFigures(*found[:_FIGURES])

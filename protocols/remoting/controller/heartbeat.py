@@ -5,9 +5,10 @@ Replicas of Headgate add what they measure (domain/controller/health.py), in the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
+from domain.controller.group import NUMBER_MAX, PRIORITY_LAST, REPLICAS_MAX, TEXT_BYTES_MAX, UNKNOWN, ReplicaReport
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.controller.request import HearReplica
 from domain.event import Event
@@ -19,6 +20,10 @@ from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 
 FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors", "wallMillis", "clockSkewMaxMillis")
 """Ext fields of the figures, in the order of ReplicaFigures."""
+PATHS: Final = "pathMicros"
+"""Ext field of the paths, which only a leader says: `replica:microseconds`, separated by commas."""
+
+_PATH_CHARS_MAX: Final = 40
 
 
 def beat(_client: Client, frame: Frame) -> Outcome:
@@ -43,7 +48,26 @@ def beat(_client: Client, frame: Frame) -> Outcome:
 
 def _figures(args: Arguments) -> ReplicaFigures:
     sync, ack, turn, errors, wall, skew = (_within(args, name, UNMEASURED) for name in FIGURES)
-    return ReplicaFigures(sync, ack, turn, max(errors, 0), wall, skew)
+    return ReplicaFigures(sync, ack, turn, max(errors, 0), wall, skew, _paths(args.text(PATHS, "")))
+
+
+def paths_text(paths: Sequence[tuple[int, int]]) -> str:
+    """The ext field PATHS."""
+    return ",".join(f"{replica}:{micros}" for replica, micros in paths)
+
+
+def _paths(text: str) -> tuple[tuple[int, int], ...]:
+    """What `paths_text` wrote. What is no such text is left out: heartbeats count without their figures, too."""
+    found: list[tuple[int, int]] = []
+    for each in text.split(",", REPLICAS_MAX)[:REPLICAS_MAX] if text else ():
+        replica, _, micros = each.partition(":")
+        if len(each) <= _PATH_CHARS_MAX and _is_number(replica) and _is_number(micros):
+            found.append((min(int(replica), NUMBER_MAX), min(int(micros), NUMBER_MAX)))
+    return tuple(found)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _within(args: Arguments, name: str, absent: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any, cast
 
 from controller.grey.detector import GreyDetector
 from controller.grey.history import PAST_MIN, RECENT
@@ -21,6 +22,7 @@ class ToldGroup:
 
     clocks   how far the wall clock of each replica is ahead, in milliseconds
     delays   how long heartbeats take, by lot, in milliseconds
+    paths    how long the leader's path to each replica takes, in microseconds
     """
 
     def __init__(self, judge: ReplicaJudge | None = None, replicas: int = 3, name: str = "broker-a", seed: int = 1) -> None:
@@ -32,14 +34,16 @@ class ToldGroup:
         self.figures = {each.id: ReplicaFigures(3_000, 4_000, 5_000, 0) for each in known}
         self.clocks = dict.fromkeys(self.figures, 0)
         self.delays: tuple[int, ...] = (0,)
+        self.paths = dict.fromkeys(self.figures, 4_000)
         self.alive = {(name, each.id) for each in known}
         self.now_ms = 0
         self.verdicts: list[Verdict] = []
         self._random = random.Random(seed)
+        self._on_paths = random.Random(seed)
 
     def slow(self, replica: int, **figures: int) -> None:
         """From now on a replica says so."""
-        self.figures[replica] = self.figures[replica]._replace(**figures)
+        self.figures[replica] = self.figures[replica]._replace(**cast(dict[str, Any], figures))
 
     def run(self, seconds: int) -> list[Verdict]:
         """Let time pass, carry moves out. Returns what was decided meanwhile."""
@@ -65,4 +69,9 @@ class ToldGroup:
         figures = self.figures[replica]
         noisy = [value if value <= 0 else int(value * self._random.uniform(0.5, 2.0)) for value in figures[:3]]
         wall_ms = WALL_MS + self.now_ms + self.clocks[replica] - self._random.choice(self.delays)
-        return ReplicaFigures(noisy[0], noisy[1] if leads else -1, noisy[2], figures.errors, wall_ms, 500)
+        return ReplicaFigures(
+            noisy[0], noisy[1] if leads else -1, noisy[2], figures.errors, wall_ms, 500, self._paths(replica) if leads else ()
+        )
+
+    def _paths(self, leader: int) -> list[tuple[int, int]]:
+        return [(each, int(took * self._on_paths.uniform(0.5, 2.0))) for each, took in self.paths.items() if each != leader]

@@ -152,6 +152,51 @@ def test_a_follower_that_is_slow_is_passed_over_and_returns() -> None:
     assert detector.standing("broker-a", 2) == Standing()
 
 
+def test_a_follower_to_which_the_path_is_slow_is_passed_over_and_returns() -> None:
+    detector = GreyDetector()
+    told = ToldGroup(detector)
+    assert told.run(ENOUGH) == []
+    told.paths[3] = 600_000
+    (over,) = told.run(30)
+    assert isinstance(over, PassedOver)
+    assert (over.replica, over.out_ms, [each.name for each in over.excesses]) == (3, FIRST_MS, ["path_us"])
+    assert over.excesses[0].level > over.excesses[0].bound
+    assert "path_us" in detector.standing("broker-a", 3).why
+    told.group = replace(told.group, members=told.group.members[:2])
+    assert told.run(120) == [], "its path is its probe"
+    told.paths[3] = 4_000
+    assert told.run(PROBES + 10) == [Returned("broker-a", 3)]
+
+
+def test_paths_that_are_all_slow_and_the_path_to_the_only_follower_move_nobody() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    told.paths = dict.fromkeys(told.paths, 600_000)
+    assert told.run(60) == []
+    two = ToldGroup(replicas=2)
+    two.run(ENOUGH)
+    two.paths[2] = 600_000
+    assert two.run(60) == []
+
+
+def test_a_path_that_nobody_measures_any_more_says_nothing() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    told.paths[3] = 600_000
+    told.run(3)
+    del told.paths[3]
+    assert told.run(60) == []
+
+
+def test_only_the_leader_says_how_its_paths_are() -> None:
+    told = ToldGroup()
+    told.run(ENOUGH)
+    said = told.figures[2]._replace(paths=((3, 900_000),))
+    for _ in range(30):
+        told.judge.heard("broker-a", 2, False, said, told.now_ms)
+        assert told.run(1) == []
+
+
 def test_a_follower_outside_the_sync_state_set_is_not_judged() -> None:
     told = ToldGroup()
     told.group = replace(told.group, members=told.group.members[:2])

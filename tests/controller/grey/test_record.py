@@ -10,7 +10,7 @@ from controller.grey import record
 from controller.grey.detector import GreyDetector
 from controller.grey.record import FiguresRecord
 from controller.grey.replay import replay
-from controller.grey.verdict import Move, Verdict
+from controller.grey.verdict import Move, PassedOver, Verdict
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures, Standing
 from tests.controller.grey.group import ENOUGH, ToldGroup
@@ -66,6 +66,25 @@ def test_a_replay_decides_what_was_decided() -> None:
     assert [each[1:] for each in compared.recorded] == [(each.group, each.source, each.target) for each in moves]
     assert [verdict for _, verdict in compared.decided] == told.verdicts
     assert moves
+
+
+def test_a_replay_passes_over_who_was_passed_over() -> None:
+    disk = MemoryDisk(VirtualClock())
+    judge = Recorded(disk)
+    told = ToldGroup(judge)
+    told.run(ENOUGH)
+    told.paths[2] = 700_000
+    told.run(20)
+    told.paths[2] = 4_000
+    told.run(100)
+    told.slow(3, sync_us=900_000)
+    told.run(20)
+    judge.record.close()
+    compared = replay(record.read(disk), GreyDetector())
+    assert [verdict for _, verdict in compared.decided] == told.verdicts
+    over = [each for each in told.verdicts if isinstance(each, PassedOver)]
+    assert [each.replica for each in over] == [2, 3]
+    assert [each[1:] for each in compared.passed_over] == [(each.group, each.replica) for each in over]
 
 
 def test_a_record_is_bounded_and_a_torn_line_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

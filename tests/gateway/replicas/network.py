@@ -107,14 +107,17 @@ class Direction:
 
     def _later(self) -> None:
         clock = self._world.clock
-        clock.call_at(clock.monotonic_ns() + self._world.delay_ns(), self._move)
+        slow_ns = self._world.slow_ms.get(self._ends, 0) * MILLISECOND_NS
+        clock.call_at(clock.monotonic_ns() + self._world.delay_ns() + slow_ns, self._move)
 
     def _move(self) -> None:
         if self._ends in self._world.parted:
             self._later()
             return
-        data = self._queue.popleft()
-        self._to.call_soon(lambda: self._take(data))
+        whole = len(self._queue) if self._ends in self._world.slow_ms else 1  # a long way is not a narrow one
+        for _ in range(whole):
+            data = self._queue.popleft()
+            self._to.call_soon(lambda one=data: self._take(one))  # type: ignore[misc]
         self._moving = bool(self._queue)
         if self._moving:
             self._later()

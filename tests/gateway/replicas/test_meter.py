@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.replication.ports import LogWork
 from gateway.replicas.meter import ReplicaMeter
-from store.replication.ack_times import AckTimes
+from store.replication.ack_times import AckTimes, PathTimes
 from tests.store.clock import START_MS, VirtualClock
 
 MS = 1_000_000
@@ -105,3 +105,25 @@ def test_an_answer_that_does_not_come_is_told_while_it_is_waited_for() -> None:
     assert acks.take_us() == 300_000
     acks.forget()
     assert acks.take_us() == UNMEASURED, "nobody follows"
+
+
+def test_the_path_to_each_follower_is_measured_by_itself() -> None:
+    clock = VirtualClock()
+    paths = PathTimes(clock)
+    paths.follows(2)
+    paths.follows(3)
+    paths.written(100)
+    clock.run_for(4)
+    paths.held(2, 100)
+    paths.held(7, 100)
+    clock.run_for(300)
+    assert paths.take() == ((2, 4_000), (3, 304_000)), "it is told while it lasts"
+    clock.run_for(200)
+    assert paths.take() == ((3, 504_000),)
+    paths.held(3, 100)
+    paths.written(200)
+    paths.lost(3)
+    clock.run_for(8)
+    paths.held(2, 200)
+    assert paths.take() == ((2, 8_000),), "who does not follow is not waited for"
+    assert paths.take() == ()

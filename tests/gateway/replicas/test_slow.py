@@ -13,7 +13,7 @@ from controller.grey.detector import BETWEEN_MS, GreyDetector
 from controller.grey.ejections import FIRST_MS
 from controller.grey.record import FiguresRecord
 from controller.grey.replay import replay
-from controller.grey.verdict import Move
+from controller.grey.verdict import Move, PassedOver
 from domain.controller.health import Fitness
 from tests.gateway.replicas.service import GROUP
 from tests.gateway.replicas.world import SimReplica, World
@@ -109,6 +109,31 @@ def test_a_follower_with_a_slow_disk_is_not_waited_for(seed: int) -> None:
     assert watched.leader() is leader
     assert watched.waits_ms(recovered) < 3 * usual_ms + 20
     assert slow.life.own not in watched.members()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_follower_to_which_the_path_is_slow_is_not_waited_for_and_returns(seed: int) -> None:
+    watched = Watched(seed)
+    usual_ms = watched.waits_ms(0)
+    leader = watched.leader()
+    slow = next(each for each in watched.world.replicas.values() if each is not leader)
+    watched.world.slow_ms[frozenset((leader.number, slow.number))] = 500
+    watched.load(MOVED_WITHIN_MS + 2_000)
+    recovered = watched.now_ms
+    watched.load(10_000)
+    assert watched.leader() is leader
+    assert watched.waits_ms(recovered) < 3 * usual_ms + 20
+    assert slow.life.own not in watched.members()
+    assert "path_us" in str([line for line in _lines(watched) if "passed_over" in line])
+    compared = replay(_lines(watched), GreyDetector())
+    over = [(ms, each.group, each.replica) for ms, each in compared.decided if isinstance(each, PassedOver)]
+    assert over == compared.passed_over
+    assert len(over) == 1
+    watched.world.slow_ms.clear()
+    watched.load(FIRST_MS + 15_000, 250)
+    assert watched.standing(slow) is Fitness.FIT
+    assert len(watched.members()) == 3
+    watched.world.heal()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

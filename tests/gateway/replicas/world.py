@@ -145,12 +145,14 @@ class World:
     confirmed      highest position that any leader has confirmed
     waited         (when it was sent, how long it waited for its acknowledgement) of messages, in milliseconds
     parted         pairs of nodes that do not reach each other; 0 stands for the controllers
+    slow_ms        pairs of nodes between which all words take so much longer
     """
 
     def __init__(self, seed: int, count: int = 3) -> None:
         self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.parted: set[frozenset[int]] = set()
+        self.slow_ms: dict[frozenset[int], int] = {}
         self.faulty = False
         self.connections: list[SimConnection] = []
         self.acknowledged: dict[tuple[int, int], bytes] = {}
@@ -331,6 +333,7 @@ class World:
         """The faults end: everything that was acknowledged is served, and all logs become equal."""
         self.faulty = False
         self.parted.clear()
+        self.slow_ms.clear()
         self.service.up = True
         for replica in self.replicas.values():
             replica.clock.resume()

@@ -1,4 +1,7 @@
-"""A proxy on loopback that delays what goes through it, both ways, without holding less back the more there is."""
+"""A proxy on loopback that delays what goes through it, both ways, without holding less back the more there is.
+
+It delays all connections, or only those over which a client has said a certain word: one follower of several.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ class SlowPath:
 
     port       where it listens
     delay_s    how long each byte takes, from now on
+    marked_by  what clients say first over the connections that are delayed; b"": all are
     """
 
     def __init__(self, target: int) -> None:
         self.delay_s = 0.0
+        self.marked_by = b""
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
@@ -44,10 +49,12 @@ class SlowPath:
                     client.close()
                     continue
                 self._sockets += [client, server]
-                self._carry(client, server)
-                self._carry(server, client)
+                said: list[bytes] = []
+                self._carry(client, server, said, True)
+                self._carry(server, client, said, False)
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+    def _carry(self, source: socket.socket, target: socket.socket, said: list[bytes], asks: bool) -> None:
+        """`said`: what the client has said first; `asks`: the source is the client."""
         queue: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
 
         def read() -> None:
@@ -57,7 +64,10 @@ class SlowPath:
                     data = source.recv(65_536)
                 except OSError:
                     data = b""
-                queue.put((time.monotonic() + self.delay_s, data))
+                if asks and not said:
+                    said.append(data)
+                delayed = not self.marked_by or any(self.marked_by in each for each in said)
+                queue.put((time.monotonic() + (self.delay_s if delayed else 0.0), data))
 
         def write() -> None:
             while True:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.errors import ConfigError
 from tests.interop.controller.controllers import until
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes
@@ -41,6 +42,14 @@ def served(group: StoreGroupNodes) -> list[str]:
         return []
 
 
+def in_sync(group: StoreGroupNodes) -> list[int]:
+    """The SyncStateSet; [] while no controller leads. A replica that has just died is in it for a moment."""
+    try:
+        return group.members()
+    except ConfigError:
+        return []
+
+
 def counted(group: StoreGroupNodes, node: Node) -> bool:
     """True when the metrics of a node tell of a repair. A leader that was deposed counts from the beginning."""
     if any("leads in epoch 2" in each.text() for each in group.nodes):
@@ -67,11 +76,13 @@ def test_damage_is_repaired_from_another_replica(tmp_path: Path) -> None:
         deleted.unlink()
         until(lambda: repaired(follower) >= 2, "the follower has repaired two parts")
         until(lambda: repaired(leader) >= 1, "the leader has repaired a part")
+        assert not any("store unreadable" in node.text() for node in group.nodes), "the scrubber finds damage before a reader"
         assert {file: file.read_bytes() for file in originals} == originals
         until(lambda: served(group) == sorted(sent), "all messages are served")
         assert counted(group, leader)
 
         group.kill(follower)
+        until(lambda: len(in_sync(group)) == 1, "nobody waits for the one that is dead")
         flip(log_files(follower)[1], 12_000)
         log_files(follower)[3].unlink()
         group.start(follower)
@@ -79,7 +90,8 @@ def test_damage_is_repaired_from_another_replica(tmp_path: Path) -> None:
         group.send("orders", "after the repair at the start")
         until(lambda: equal(leader, follower), "both logs are equal")
         until(lambda: repaired(follower) >= 4, "the rest was repaired")
-        group.kill(leader)
+        group.await_members(1, 2)
+        group.kill(group.leader())
         until(lambda: served(group) == sorted([*sent, "after the repair at the start"]), "all messages are served")
 
 
@@ -94,6 +106,7 @@ def test_what_was_promised_and_is_damaged_at_the_end_makes_it_another_log(tmp_pa
         follower = next(node for node in group.nodes if node is not leader)
         until(lambda: log_end(follower) == log_end(leader), "the follower has everything")
         group.kill(follower)
+        until(lambda: len(in_sync(group)) == 1, "nobody waits for the one that is dead")
         damaged = log_files(follower)[-2]
         flip(damaged, 5_000)
         kept = damaged.read_bytes()
@@ -104,5 +117,6 @@ def test_what_was_promised_and_is_damaged_at_the_end_makes_it_another_log(tmp_pa
         assert [each.read_bytes() for each in aside] == [kept]
         group.send("orders", "as another log")
         until(lambda: equal(leader, follower), "both logs are equal")
-        group.kill(leader)
+        group.await_members(1, 2)
+        group.kill(group.leader())
         until(lambda: served(group) == sorted([*sent, "as another log"]), "all messages are served")

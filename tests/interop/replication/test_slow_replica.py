@@ -36,6 +36,8 @@ pytestmark = pytest.mark.interop
 MOVED_S = 40.0
 """docs/controllers.md says ten seconds; the machine of the tests has other work."""
 SLOW_MS = 600
+FAR_MS = 400
+"""Each way. A member that says nothing for 1.5 s would be left out by its leader, slow or not."""
 log = logging.getLogger("tests")
 
 
@@ -156,6 +158,41 @@ def test_leadership_leaves_a_slow_path_to_the_followers(tmp_path: Path) -> None:
         source = group_of(group)[0].leader
         paths[group.nodes.index(group.leader())].delay_s = SLOW_MS / 1_000
         await_move(group, source, load, "ack_us")
+
+
+def test_a_follower_to_which_the_path_is_slow_is_not_waited_for(tmp_path: Path) -> None:
+    group = StoreGroupNodes(tmp_path, 3, controllers=1)
+    with ExitStack() as stack:
+        paths: list[SlowPath] = []
+        for node in group.nodes:
+            node.claim()
+            paths.append(stack.enter_context(SlowPath(node.port("replication"))))
+            node.environment["HEADGATE_REPLICATION_ADDRESS"] = f"127.0.0.1:{paths[-1].port}"
+        stack.enter_context(group)
+        load = stack.enter_context(Load(group))
+        await_ordinary(group)
+        found = group_of(group)[0]
+        path = paths[group.nodes.index(group.leader())]
+        number, far = next((at, node) for at, node in enumerate(group.nodes) if paths[at] is not path)
+        (own,) = [each.id for each in found.replicas if each.address.endswith(f":{paths[number].port}")]
+        path.marked_by = f"127.0.0.1:{far.port('readers')}".encode()
+        path.delay_s = FAR_MS / 1_000
+        until(lambda: own not in group_of(group)[0].in_sync, "nobody waits for the far one", MOVED_S)
+        time.sleep(1)
+        since = time.monotonic()
+        time.sleep(4)
+        assert load.percentile_ms(0.5, since) < FAR_MS
+        after, words = group_of(group)
+        assert (after.leader, len(after.in_sync)) == (found.leader, 2)
+        standing = next(each.standing for each in words if each.report.id == own)
+        assert standing.fitness is Fitness.SLOW
+        assert "path_us" in standing.why
+        text = "".join(node.text() for node in group.controllers.nodes)
+        assert f"replica {own}" in text
+        assert "(path_us " in text
+        if SOAK:
+            path.delay_s = 0.0
+            until(lambda: len(group.members()) == 3, "the path is well, and it counts again", 180)
 
 
 class _Stalls:

@@ -20,7 +20,7 @@ from domain.controller.change import (
     RegisterReplica,
     SetMinInSync,
 )
-from domain.controller.group import ReplicaReport, SetMember, StoreGroup, StoreReplica
+from domain.controller.group import REPLICAS_MAX, ReplicaReport, SetMember, StoreGroup, StoreReplica
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import (
     ChangeGroup,
@@ -161,6 +161,30 @@ def test_a_heartbeat_has_all_that_a_replica_says_of_itself() -> None:
     found = command_of(java(codes.BROKER_HEARTBEAT, asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures)))
     assert isinstance(found, HearReplica)
     assert found.figures == figures
+    led = figures._replace(paths=((1, 4_000), (3, 600_000)))
+    fields = asking.heartbeat("main", NAME, "h2:10912", report, 3_000, led)
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
+    assert isinstance(found, HearReplica)
+    assert found.figures == led
+
+
+@pytest.mark.parametrize("text", ["1", "1:", ":2", "a:b", "1:2:3", "-1:5", "1:-5", "1:" + "9" * 60, ",,", "²:3"])
+def test_paths_that_are_none_are_left_out(text: str) -> None:
+    report, figures = ReplicaReport(2, "log-2b", 5, 1 << 41, 9), ReplicaFigures(800)
+    fields = {**asking.heartbeat("main", NAME, "h2:10912", report, 3_000, figures), "pathMicros": f"7:8,{text},9:10"}
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
+    assert isinstance(found, HearReplica)
+    assert found.figures is not None
+    assert found.figures.paths == ((7, 8), (9, 10))
+
+
+def test_paths_are_bounded() -> None:
+    figures = ReplicaFigures(800, paths=[(each, 5) for each in range(1, 10 * REPLICAS_MAX)])
+    fields = asking.heartbeat("main", NAME, "h2:10912", ReplicaReport(2, "log-2b"), 3_000, figures)
+    found = command_of(java(codes.BROKER_HEARTBEAT, fields))
+    assert isinstance(found, HearReplica)
+    assert found.figures is not None
+    assert len(found.figures.paths) == REPLICAS_MAX
 
 
 def test_a_notice_of_a_new_leader_has_the_whole_group() -> None:
