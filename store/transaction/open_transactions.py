@@ -267,17 +267,31 @@ class OpenTransactions:
                 due.append((offset, row))
         return due
 
+    def _readable(self, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, bytes]]:
+        """(offset, record) of the half messages that can be read: one that is damaged holds back no other."""
+        try:
+            records = self._reader.fetch([row for _, row in rows])
+        except (OSError, StoreError):
+            found: list[tuple[int, bytes]] = []
+        else:
+            return [(offset, data) for (offset, _), data in zip(rows, records, strict=True)]
+        for offset, row in rows:
+            try:
+                found.append((offset, self._reader.fetch([row])[0]))
+            except (OSError, StoreError):
+                continue
+        return found
+
     def _check_due(self, now_ms: int) -> None:
         """Check the transactions that are due; give up those that have had `count_max` checks."""
         try:
             due = self._due(now_ms)
-            records = self._reader.fetch([row for _, row in due])
         except (OSError, StoreError):
             return
         messages: list[Message] = []
         changes: list[StateChange] = []
         asked: list[tuple[int, bytes]] = []
-        for (offset, _), data in zip(due, records, strict=True):
+        for offset, data in self._readable(due):
             opened = self._open[offset]
             if opened.checks >= self.check_policy.count_max:
                 messages.append(half.given_up(data))
@@ -308,11 +322,10 @@ class OpenTransactions:
         offsets = [self._by_name[name] for name in names if name in self._by_name]
         try:
             rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
-            records = self._reader.fetch([row for _, row in rows])
         except (OSError, StoreError):
             return
         next_ms = self._clock.wall_ms() + self.check_policy.interval_ms
-        for (offset, _), data in zip(rows, records, strict=True):
+        for offset, data in self._readable(rows):
             self._open[offset].next_ms = next_ms
             heappush(self._heap, (next_ms, offset))
             self._ask(offset, data)

@@ -329,3 +329,34 @@ def test_after_a_start_the_latest_check_is_repeated(driver: Driver) -> None:
     driver.store.transactions.present(GROUP)
     driver.clock.run_for(100)
     assert [name for _, name in asked.times] == ["asked"], "whether it was heard is not on record"
+
+
+def test_halves_on_both_sides_of_the_end_of_a_file_are_checked() -> None:
+    """They are read at once, together with the filler between them."""
+    driver = Driver(StoreConfig(segment_bytes=4_096, cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000))
+    driver.topic("t")
+    before = len(driver.disk.names("log"))
+    number = 0
+    while len(driver.disk.names("log")) == before:
+        prepare(driver, f"half{number}")
+        number += 1
+    driver = driver.restarted()
+    listener = RecordingTransactionListener(driver)
+    driver.clock.stall(3_000)  # they are due at once
+    driver.clock.run_for(4_000)
+    assert sorted(name for _, name in listener.times) == sorted(f"half{each}" for each in range(number))
+    assert driver.store.parts.reader.checked.failed == 0
+
+
+def test_a_damaged_half_holds_back_no_other() -> None:
+    driver = Driver(StoreConfig(cache_bytes=0, transaction_timeout_ms=2_000, transaction_check_ms=60_000))
+    driver.topic("t")
+    for name in ("first", "damaged", "last"):
+        prepare(driver, name)
+    driver = driver.restarted()
+    listener = RecordingTransactionListener(driver)
+    (file,) = [name for name, content in driver.disk.files.items() if b"damaged" in content.data and name[:4] == "log/"]
+    driver.disk.flip(file, bytes(driver.disk.files[file].data).rindex(b"damaged"))
+    driver.clock.stall(3_000)  # they are due at once
+    driver.clock.run_for(4_000)
+    assert {name for _, name in listener.times} == {"first", "last"}

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from controller.groups import registration
+from controller.member import grey_moves
 from gateway.usecase.sessions import snapshot
 from store.log import confirmation
 from store.replica import follower
@@ -26,12 +27,14 @@ class Bug(NamedTuple):
     seeds     within how many seeds it has to be found
     patches   how it is put back
     first     the first of these seeds
+    step      between two of them
     """
 
     about: str
     seeds: int
     patches: tuple[Patch, ...]
     first: int = 0
+    step: int = 1
 
 
 def _parts_by_length(_original: Any) -> Any:
@@ -103,6 +106,10 @@ def _keeps_marks(original: Any) -> Any:
     return lambda client_id, packet_id, known: original(client_id, packet_id, True)
 
 
+def _asks_for_no_clock(_original: Any) -> Any:
+    return lambda self, election: election
+
+
 BUGS: Final = {
     "parts-by-length": Bug(
         "two messages at one offset after a double kill: logs of equal length count as equal", 40,
@@ -129,6 +136,10 @@ BUGS: Final = {
         "the SyncStateSet grows behind a late answer", 200, ((members.SyncStateSet, "counted", _forgets_who_was_asked),)
     ),
     "wiped-disk-wins": Bug("an election is won by a wiped disk", 30, ((registration, "register", _keeps_its_place),), first=30),
+    "late-clock-leads": Bug(
+        "an election is won by a replica whose clock is off", 5, ((grey_moves.GreyMoves, "preferring", _asks_for_no_clock),),
+        first=1, step=10,
+    ),
     "lost-mark": Bug(
         "a packet identifier is reused, and its mark was not removed", 20,
         ((snapshot, "packet_id_change", _keeps_marks),),
@@ -148,7 +159,8 @@ def put_back(name: str) -> Iterator[None]:
 def first_seed(name: str) -> tuple[int, str]:
     """(first seed that finds a bug, what it says); -1 when none does."""
     with put_back(name):
-        for seed in range(BUGS[name].first, BUGS[name].first + BUGS[name].seeds):
+        bug = BUGS[name]
+        for seed in range(bug.first, bug.first + bug.seeds * bug.step, bug.step):
             try:
                 run(seed)
             except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from domain.controller.group import StoreGroup
@@ -17,9 +17,9 @@ from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_group import SimGroup
     from tests.simulation.cluster.store_node import StoreNode
 
-GROUP = "broker-a"
 AGAIN_MS = 50
 """Time until a read that has failed is tried again."""
 
@@ -64,11 +64,14 @@ class Checkers:
     unsynced    True: what was confirmed and not durable may be lost, because machines have lost their power
     serving     leaders that have begun to serve
     due         body of a message -> when it is to be delivered, epoch ms
+    is_void     True for the body of a message that nobody may ever see
+    clocks_known  True: the controllers know whose clock is off, and have somebody else who can lead
     lost_logs   (replica, incarnation) of logs that are gone
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, of: SimGroup) -> None:
         self._cluster = cluster
+        self._of = of
         self.confirmed = bytearray()
         self.durable = 0
         self.epochs: dict[int, int] = {}
@@ -76,6 +79,8 @@ class Checkers:
         self.unsynced = False
         self.serving = 0
         self.due: dict[str, int] = {}
+        self.is_void: Callable[[str], bool] = lambda body: False
+        self.clocks_known = False
         self.lost_logs: set[tuple[int, str]] = set()
 
     def stands_still(self) -> bool:
@@ -104,6 +109,8 @@ class Checkers:
         It may have stood still since its election, and another one leads by now: then it will confirm nothing.
         """
         led = store.replica
+        if node is self._cluster.off and self.clocks_known:
+            raise self.wrong(node, f"leads in epoch {led.epoch} with a clock that is {node.time.offset_ms} ms off")
         if self.epochs.setdefault(led.epoch, node.number) != node.number:
             raise self.wrong(node, f"leads in epoch {led.epoch}, as replica {self.epochs[led.epoch]} has")
         self._cluster.timeline.note(node.name, f"leads in epoch {led.epoch} from {led.begin} on")
@@ -145,7 +152,7 @@ class Checkers:
         if group is None or group.leader_epoch != epoch:
             self.durable = max(self.durable, synced)
             return
-        for other in self._cluster.stores:
+        for other in self._of.stores:
             follows = other.follower is not None and other.led is None and other.life is not None and not other.life.ended
             applied = other.follower.applied if follows and other.follower is not None else 0
             if applied > len(self.confirmed):
@@ -160,7 +167,7 @@ class Checkers:
 
     def _elsewhere(self, epoch: int, own: bytes, begin: int) -> bool:
         """True when the leader of that epoch has other bytes than these."""
-        leader = self._cluster.stores[self.epochs[epoch] - 1]
+        leader = self._of.stores[self.epochs[epoch] - 1]
         return leader.led is not None and leader.log(begin, begin + len(own)) != own
 
     def _is_durable(self, leader: StoreNode, node: StoreNode, synced: int) -> None:
@@ -187,7 +194,7 @@ class Checkers:
             for each in leading
             if each.grey is not None and each.member is not None and each.member.leads and group is not None
             for replica in group.replicas
-            if each.grey.standing(GROUP, replica.id).fitness is Fitness.SLOW
+            if each.grey.standing(group.name, replica.id).fitness is Fitness.SLOW
         }
 
     def group(self) -> StoreGroup | None:
@@ -196,7 +203,7 @@ class Checkers:
             group
             for each in self._cluster.controllers
             if each.controlling is not None and each.controlling.member is not None
-            and (group := each.controlling.member.groups.group(GROUP)) is not None
+            and (group := each.controlling.member.groups.group(self._of.name)) is not None
         ]  # fmt: skip
         return max(found, key=lambda group: (group.leader_epoch, group.set_epoch), default=None)
 
@@ -209,7 +216,10 @@ class Checkers:
         before = self.seen.setdefault(key, body)
         if before != body:
             raise self.wrong(node, f"{topic}/{queue_id}/{record.queue_offset} is {body!r}, and was {before!r}")
-        due = self.due.get(body.decode("utf-8", "replace").rstrip("."), 0)
+        name = body.decode("utf-8", "replace").rstrip(".")
+        if self.is_void(name):
+            raise self.wrong(node, f"{name} is readable, and its transaction was rolled back")
+        due = self.due.get(name, 0)
         now = self._cluster.clock.wall_ms()
         if due and now < due - self._cluster.skew_ms // 2 - 5:
             raise self.wrong(node, f"{body!r} is readable {due - now} ms before its time")

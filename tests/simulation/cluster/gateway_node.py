@@ -29,6 +29,8 @@ from tests.simulation.world import PORTS
 
 if TYPE_CHECKING:
     from gateway.forwarding.forwarder import Forwarder
+    from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_group import SimGroup
 
 ANSWER_NS, SILENCE_NS = 1_000 * MILLISECOND_NS, 2_000 * MILLISECOND_NS
 """gateway.node.remote.store_address.StoreAddress.patience_s of a store with several addresses."""
@@ -153,7 +155,10 @@ class ClusterLink(Link):
 
 
 class GatewayNode(Machine):
-    """One gateway. `side` is None until the store has told what it is."""
+    """One gateway before a store group.
+
+    side   None until the store has told what it is
+    """
 
     side: ClientSide | None = None
     context: ConnectionContext
@@ -161,16 +166,20 @@ class GatewayNode(Machine):
     forwarders: Forwarders
     _port = 20_000
 
+    def __init__(self, cluster: Cluster, group: SimGroup, name: str, host: str) -> None:
+        super().__init__(cluster, name, host)
+        self.group = group
+
     def began(self) -> None:
         """Machine.began."""
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
         self.links = []
         lives = [entropy.token(16) for _ in range(cluster.connections)]
         self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS)
-        self.records = AccessRecords(None, access_of(cluster.config).grants, self.forwarders.state)
+        self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
         self.forwarders.on_store_lost(self._store_lost)
         for each in self.forwarders.each:
-            StoreLink(self, each, cluster.store_endpoints)
+            StoreLink(self, each, self.group.endpoints)
         self._reach()
 
     def _reach(self) -> None:
@@ -181,7 +190,7 @@ class GatewayNode(Machine):
         cluster, clock = self.cluster, self.clock
         counters = CounterRegistry(installed().words, clock.wall_ms)
         side = self.side = compose_gateway(
-            cluster.config, PORTS, self.host, facts, self.forwarders.handler, self.records, clock, self.entropy, installed(),
+            self.group.config, PORTS, self.host, facts, self.forwarders.handler, self.records, clock, self.entropy, installed(),
             counters,
         )  # fmt: skip
         self.context = ConnectionContext(

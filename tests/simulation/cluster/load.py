@@ -11,19 +11,25 @@ from domain.errors import Failure
 from domain.topic import Durability, Topic
 from tests.simulation.cluster.device import RoamingListener
 from tests.simulation.cluster.members import ClusterLedger, ClusterMember, GroupHistory, OrderedMember
+from tests.simulation.cluster.spanning import WIDE, WIDE_QUEUES, Part
+from tests.simulation.cluster.transactions import ClusterTransactor, Deals
 from tests.simulation.device import Sensor
 from tests.simulation.posters import POSTERS, Poster, RemotingPoster
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_group import SimGroup
 
-DEV, ROWS, QUICK, LOCAL = "dev", "rows", "quick", "local"
+DEV, ROWS, QUICK, LOCAL, DEALS = "dev", "rows", "quick", "local", "deals"
 LEVELS: Final = {
     DEV: Durability.REPLICATED_FLUSHED, ROWS: Durability.REPLICATED_FLUSHED, QUICK: Durability.REPLICATED,
-    LOCAL: Durability.FLUSHED,
+    LOCAL: Durability.FLUSHED, DEALS: Durability.REPLICATED_FLUSHED,
+    WIDE: Durability.REPLICATED_FLUSHED,
 }  # fmt: skip
-QUEUES: Final = {DEV: 4, ROWS: 2, QUICK: 1, LOCAL: 1}
-GROUP, ORDERLY = "mixed", "orderly"
+QUEUES: Final = {DEV: 4, ROWS: 2, QUICK: 1, LOCAL: 1, DEALS: 2, WIDE: WIDE_QUEUES}
+GROUP, ORDERLY, DEALERS = "mixed", "orderly", "dealers"
+GROUPS: Final = {DEV: GROUP, ROWS: ORDERLY, DEALS: DEALERS}
+"""Topic -> the consumer group that settles its messages."""
 PAUSE_MS = 3_000
 
 
@@ -50,8 +56,10 @@ class RowPoster(RemotingPoster):
 class Load:
     """All clients of a run.
 
-    ledger    acknowledged sends of all topics, deliveries of the group `mixed`
-    orderly   deliveries of the group in order
+    ledger    acknowledged sends of all topics
+    groups    deliveries of the consumer group of each topic
+    deals     what the producers of transactions have decided
+    parts     of the topic that spans all store groups; none when there is one group
     """
 
     def __init__(self, cluster: Cluster, count: int, leases_survive: bool) -> None:
@@ -68,12 +76,18 @@ class Load:
         for poster in self.posters:
             poster.pause_ms = PAUSE_MS
         self.ledger = cluster.ledger
-        self.groups = {DEV: ClusterLedger(), ROWS: ClusterLedger()}
-        self.history = {DEV: GroupHistory(), ROWS: GroupHistory()}
+        self.deals = Deals()
+        self.transactors = [
+            ClusterTransactor(cluster, f"Deal-{seed}-{at}", random.Random(seed * 500 + at), DEALS, count // 2, self.deals)
+            for at in range(2)
+        ]
+        self.parts = [Part(each, count, leases_survive) for each in cluster.groups] if len(cluster.groups) > 1 else []
+        self.groups = {topic: ClusterLedger() for topic in GROUPS}
+        self.history = {topic: GroupHistory() for topic in GROUPS}
         dial = lambda client: cluster.dial("remoting", client)  # noqa: E731
         self.members: list[ClusterMember] = []
-        for at, kind in enumerate((ClusterMember, ClusterMember, OrderedMember, OrderedMember)):
-            topic, group = (ROWS, ORDERLY) if kind.order else (DEV, GROUP)
+        for at, topic in enumerate((DEV, DEV, ROWS, ROWS, DEALS)):
+            group, kind = GROUPS[topic], OrderedMember if topic == ROWS else ClusterMember
             ledger = self.groups[topic]
             ledger.early_ms = cluster.skew_ms // 2 + 5
             ledger.trace = cluster.ledger.trace
@@ -94,17 +108,18 @@ class Load:
             sensor.window = 2
 
     def topics(self) -> None:
-        """Make the topics at the leader."""
-        for name, level in LEVELS.items():
-            topic = Topic(name, read_queues=QUEUES[name], write_queues=QUEUES[name], durability=level)
-            self._make(topic)
+        """Make the topics at the leaders."""
+        for group in self.cluster.groups:
+            for name, level in LEVELS.items():
+                if self.parts if name == WIDE else group is self.cluster.groups[0]:
+                    self._make(group, Topic(name, read_queues=QUEUES[name], write_queues=QUEUES[name], durability=level))
 
-    def _make(self, topic: Topic) -> None:
+    def _make(self, group: SimGroup, topic: Topic) -> None:
         """Make one topic; again when it is refused, since the leader may not know yet who is in its SyncStateSet."""
-        leader = self.cluster.leader()
-        assert leader is not None
-        assert leader.store is not None
         while True:
+            leader = group.leader()
+            assert leader is not None
+            assert leader.store is not None
             made: list[Failure | None] = []
             leader.store.store.metadata.put_topic(topic, made.append)
             self.cluster.clock.run_until(lambda: bool(made), 10_000)  # noqa: B023 - it is called at once
@@ -118,6 +133,10 @@ class Load:
         self.cluster.clock.run_until(lambda: self.listener.ready, 20_000)
         for poster in self.posters:
             poster.start()
+        for part in self.parts:
+            part.start()
+        for transactor in self.transactors:
+            transactor.start()
         for member in self.members:
             member.start()
         for sensor in self.sensors:
@@ -130,12 +149,19 @@ class Load:
 
     def sending(self) -> list[str]:
         """Who still sends."""
-        posters = [each.name for each in self.posters if not each.done]
-        return posters + [each.name for each in self.sensors if not each.done]
+        posters: list[Poster] = [*self.posters, *[each for part in self.parts for each in part.posters]]
+        names = [each.name for each in posters if not each.done]
+        names += [each.name for each in self.transactors if not each.done]
+        return names + [each.name for each in self.sensors if not each.done]
+
+    def decide(self) -> None:
+        """From now on every question about a transaction is answered."""
+        for transactor in self.transactors:
+            transactor.certain = True
 
     def unheard(self) -> set[str]:
         """Acknowledged messages that the session still lacks."""
-        wanted = {name for name in self.ledger.acknowledged if not name.startswith(("RowPoster", "Quick", "Local"))}
+        wanted = {name for name in self.ledger.acknowledged if not name.startswith(("RowPoster", "Quick", "Local", "Deal"))}
         return wanted - {message_of(body) for body, _ in self.listener.taken}
 
     def check(self, stored: dict[str, list[list[tuple[int, str]]]], keeps_quick: bool) -> list[str]:
@@ -159,6 +185,9 @@ class Load:
         once = {name: count for name, count in names.items() if count > 1 and not name.startswith("sensor1")}
         if once:
             wrong.append(f"messages are stored more than once: {once}")
+        back = sorted(filter(self.deals.is_rolled_back, names))
+        if back:
+            wrong.append(f"messages whose transactions were rolled back: {back}")
         wrong += self._heard(names)
         wrong += self._settled(stored)
         return wrong

@@ -12,7 +12,9 @@ from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from tests.simulation.cluster.checkers import HistoryError
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
-from tests.simulation.cluster.load import DEV, GROUP, LEVELS, ORDERLY, QUEUES, ROWS, Load
+from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
+from tests.simulation.cluster.spanning import READERS, WIDE
+from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.weather import Weather
 
 FAULTS_MS = 20_000
@@ -23,6 +25,10 @@ FIT_MS = FIRST_MS + (PROBES + 2) * LOOK_MS
 """A replica that was passed over once, and is as fast as the others again, is fit within this time."""
 COUNT = 10
 """Messages of each producer."""
+OFF_MS = (-4_000, 1_500, 20_000, -1_500, 4_000)
+"""How far a clock is ahead that is off."""
+OFF_FAULTS_MS = 45_000
+"""Time of the faults in such a run: there is one at a time."""
 STORES = (3, 3, 2, 3, 4, 3, 3, 2, 3, 5)
 """Replicas, by the last digit of the seed."""
 
@@ -34,17 +40,25 @@ class Shape(NamedTuple):
     gateways   gateways
     power      machines lose their power, too
     slow       one replica is slow for so long that it is passed over
+    groups     store groups
+    off_ms     how far the clock of one replica is ahead; 0: all are right
     """
 
     stores: int
     gateways: int
     power: bool
     slow: bool
+    groups: int
+    off_ms: int
 
 
 def shape_of(seed: int) -> Shape:
     """The shape of a run."""
-    return Shape(STORES[seed % 10], 1 + seed % 2, seed % 3 == 0, seed % 10 == 6)
+    is_off = seed % 10 == 1 or seed % 50 in (14, 29)
+    off_ms = OFF_MS[seed // 10 % len(OFF_MS)] if is_off else 0
+    return Shape(
+        STORES[seed % 10], 1 + seed % 2, seed % 3 == 0 and not is_off, seed % 10 == 6, 2 if seed % 10 == 5 else 1, off_ms
+    )
 
 
 @final
@@ -59,7 +73,7 @@ class Scene:
     def __init__(self, seed: int) -> None:
         shape = shape_of(seed)
         self.shape = shape
-        self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS)
+        self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS, shape.groups, shape.off_ms)
         self.weather = Weather(self.cluster, shape.power, shape.slow)
         self.load: Load
 
@@ -69,18 +83,24 @@ class Scene:
         cluster.start()
         load = self.load = Load(cluster, COUNT, leases_survive=not self.shape.power)
         cluster.checkers.due = load.timers.due
+        cluster.checkers.is_void = load.deals.is_rolled_back
         cluster.clock.run_until(self._whole, 20_000)
+        cluster.checkers.clocks_known = True
         load.topics()
         load.start()
         self.weather.begin()
         self._roam()
-        cluster.clock.run_for(FAULTS_MS)
+        cluster.clock.run_for(OFF_FAULTS_MS if self.shape.off_ms else FAULTS_MS)
         self.weather.clear()
+        load.decide()
         if not self._settle():
             cluster.timeline.note("checker", "no log of the SyncStateSet exists any more: the group stands still, as it has to")
             self.stands_still = True
             return self
-        wrong = load.check({topic: self.stored(topic) for topic in LEVELS}, keeps_quick=not self.shape.power)
+        first = cluster.groups[0]
+        wrong = load.check({topic: stored(first, topic) for topic in LEVELS if topic != WIDE}, keeps_quick=not self.shape.power)
+        for part in load.parts:
+            wrong += part.check(stored(part.group, WIDE))
         wrong += self._logs()
         if wrong:
             raise HistoryError("; ".join(wrong))
@@ -91,9 +111,9 @@ class Scene:
         return self.cluster.ledger.digest()
 
     def _whole(self) -> bool:
-        """True when all replicas are in the SyncStateSet, and one of them serves."""
-        group = self.cluster.checkers.group()
-        return group is not None and len(group.members) == len(self.cluster.stores) and self.cluster.leader() is not None
+        """True when all replicas are in their SyncStateSets, and in each group one serves whose clock is right."""
+        cluster = self.cluster
+        return all(each.is_whole() for each in cluster.groups) and cluster.leader() is not cluster.off
 
     def _roam(self) -> None:
         """Now and then the MQTT session comes to another gateway."""
@@ -103,16 +123,16 @@ class Scene:
 
     def _settle(self) -> bool:
         """Wait until all that was accepted is delivered. False: an operator has to decide first."""
-        clock, checkers = self.cluster.clock, self.cluster.checkers
+        clock, groups = self.cluster.clock, self.cluster.groups
         end_ns = clock.monotonic_ns() + SETTLE_MS * 1_000_000
-        slow: dict[int, int] = {}  # replica -> when it was passed over first
+        slow: dict[tuple[str, int], int] = {}  # replica -> when it was passed over first
         while waits := self._waits_for():
-            if checkers.stands_still():
+            if any(each.checkers.stands_still() for each in groups):
                 return False
-            for each in checkers.slow():
-                out_ns = clock.monotonic_ns() - slow.setdefault(each, clock.monotonic_ns())
+            for place in [(group.name, each) for group in groups for each in group.checkers.slow()]:
+                out_ns = clock.monotonic_ns() - slow.setdefault(place, clock.monotonic_ns())
                 if out_ns > FIT_MS * 1_000_000:
-                    raise HistoryError(f"replica {each} is passed over {out_ns // 1_000_000} ms after the end of all faults")
+                    raise HistoryError(f"replica {place} is passed over {out_ns // 1_000_000} ms after the end of all faults")
                 end_ns = clock.monotonic_ns() + SETTLE_MS * 1_000_000
             if clock.monotonic_ns() > end_ns:
                 raise HistoryError(f"{SETTLE_MS} ms after the end of all faults the cluster waits for: {waits}")
@@ -122,65 +142,66 @@ class Scene:
     def _waits_for(self) -> str:
         """What is not as it has to be yet; "": nothing."""
         cluster, load = self.cluster, self.load
-        leader, group = cluster.leader(), cluster.checkers.group()
-        if leader is None or group is None:
-            return "a leader"
         if not load.sent:
             return f"answers to {load.sending()}"
-        if len(group.members) != len(cluster.stores):
-            return f"members of the SyncStateSet: {group.members}"
-        for topic, name in ((DEV, GROUP), (ROWS, ORDERLY)):
+        for group in cluster.groups:
+            if not group.is_whole():
+                return f"members of the SyncStateSet, and a leader: {group.checkers.group()}"
+            if slow := group.checkers.slow():
+                return f"replicas of {group.name} to be fit again: {sorted(slow)}"
+        first = cluster.groups[0]
+        settles = [(first, topic, name) for topic, name in GROUPS.items()]
+        settles += [(part.group, WIDE, READERS) for part in load.parts]
+        for group, topic, name in settles:
             for queue in range(QUEUES[topic]):
-                position, end = self.position(name, topic, queue), self.end(topic, queue)
+                position, end = position_of(group, name, topic, queue), end_of(group, topic, queue)
                 if position != end:
-                    return f"group {name}, which has settled {position} of {end} in {topic}/{queue}"
-        if cluster.checkers.slow():
-            return f"replicas to be fit again: {sorted(cluster.checkers.slow())}"
-        unheard = load.unheard()
-        if unheard:
+                    return f"group {name}, which has settled {position} of {end} in {topic}/{queue} of {group.name}"
+        undecided = first.served.figures()["transactions_open"]
+        if undecided:
+            return f"decisions about {undecided} transactions"
+        if unheard := load.unheard():
             return f"messages that the session lacks: {sorted(unheard)}"
-        ends = {len(each.log(0, 1 << 60)) for each in cluster.stores}
-        return "" if len(ends) == 1 else f"logs of the same length: {sorted(ends)}"
+        for group in cluster.groups:
+            ends = {len(each.log(0, 1 << 60)) for each in group.stores}
+            if len(ends) > 1:
+                return f"logs of {group.name} of the same length: {sorted(ends)}"
+        return ""
 
     def _logs(self) -> list[str]:
-        """All logs are equal."""
-        logs = {each.log(0, 1 << 60) for each in self.cluster.stores}
-        return [] if len(logs) == 1 else ["the logs differ"]
+        """All logs of a group are equal."""
+        return [
+            f"the logs of {group.name} differ"
+            for group in self.cluster.groups
+            if len({each.log(0, 1 << 60) for each in group.stores}) > 1
+        ]
 
-    # What the leader has
 
-    def position(self, group: str, topic: str, queue: int) -> int:
-        """The position of a group."""
-        leader = self.cluster.leader()
-        assert leader is not None
-        assert leader.store is not None
-        found: list[int | Failure] = []
-        leader.store.store.positions.offset(group, topic, queue, found.append)
-        return found[0] if isinstance(found[0], int) else 0
+def position_of(of: SimGroup, group: str, topic: str, queue: int) -> int:
+    """The position of a consumer group."""
+    found: list[int | Failure] = []
+    of.served.positions.offset(group, topic, queue, found.append)
+    return found[0] if isinstance(found[0], int) else 0
 
-    def end(self, topic: str, queue: int) -> int:
-        """The next offset of a queue."""
-        leader = self.cluster.leader()
-        assert leader is not None
-        assert leader.store is not None
-        found: list[tuple[int, int] | Failure] = []
-        leader.store.store.log.bounds(topic, queue, found.append)
-        return found[0][1] if isinstance(found[0], tuple) else 0
 
-    def stored(self, topic: str) -> list[list[tuple[int, str]]]:
-        """(offset, body) of all messages of a topic, by queue."""
-        leader = self.cluster.leader()
-        assert leader is not None
-        assert leader.store is not None
-        queues: list[list[tuple[int, str]]] = []
-        for queue in range(QUEUES[topic]):
-            found: list[ReadResult | Failure] = []
-            leader.store.store.log.read(ReadRequest(topic, queue, 0, 100_000, 1 << 30), found.append)
-            self.cluster.clock.run_turn()
-            result = found[0]
-            records = [] if isinstance(result, Failure) else [Record(each) for each in result.records]
-            queues.append([(each.queue_offset, each.body.decode()) for each in records])
-        return queues
+def end_of(of: SimGroup, topic: str, queue: int) -> int:
+    """The next offset of a queue."""
+    found: list[tuple[int, int] | Failure] = []
+    of.served.log.bounds(topic, queue, found.append)
+    return found[0][1] if isinstance(found[0], tuple) else 0
+
+
+def stored(of: SimGroup, topic: str) -> list[list[tuple[int, str]]]:
+    """(offset, body) of all messages of a topic, by queue."""
+    queues: list[list[tuple[int, str]]] = []
+    for queue in range(QUEUES[topic]):
+        found: list[ReadResult | Failure] = []
+        of.served.log.read(ReadRequest(topic, queue, 0, 100_000, 1 << 30), found.append)
+        of.clock.run_turn()
+        result = found[0]
+        records = [] if isinstance(result, Failure) else [Record(each) for each in result.records]
+        queues.append([(each.queue_offset, each.body.decode()) for each in records])
+    return queues
 
 
 def run(seed: int) -> Scene:

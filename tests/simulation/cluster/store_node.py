@@ -40,13 +40,13 @@ from tests.store.disk import MemoryDisk
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_group import SimGroup
 
 REPLICATION, REMOTING = 10912, 10911
 SETTLE_NS = 5_000 * MILLISECOND_NS
 """How long a store that was elected has to take its first writes; see gateway.node.store_role."""
 AGAIN_MS = 50
 """Time in which a process whose life as a replica has ended starts again."""
-GROUP = "broker-a"
 CONFIG = StoreConfig(
     segment_bytes=64_000, checkpoint_bytes=60_000, checkpoint_ms=4_000, retention_check_ms=1 << 40, cache_bytes=1 << 16,
     scrub_days=0, flush_interval_ms=50, flush_timeout_ms=1_500, durability=Durability.REPLICATED_FLUSHED, free_ratio_min=0.0,
@@ -67,6 +67,8 @@ def log_part(disk: MemoryDisk, begin: int, end: int) -> bytes:
 class StoreNode(Machine):
     """One replica.
 
+    group      its store group
+    number     in that group, from 1 on
     life       its life as a replica; None: it is down
     follower   its log, as long as it has not been promoted
     store      its store once it may serve; None: it does not
@@ -83,8 +85,9 @@ class StoreNode(Machine):
     slow_until_ns = 0
     last_member = (0, "")
 
-    def __init__(self, cluster: Cluster, number: int, host: str) -> None:
-        super().__init__(cluster, f"store {number}", host)
+    def __init__(self, cluster: Cluster, group: SimGroup, name: str, number: int, host: str) -> None:
+        super().__init__(cluster, name, host)
+        self.group = group
         self.number = number
         self.life: ReplicaLife | None = None
         self.follower: Follower | None = None
@@ -97,14 +100,16 @@ class StoreNode(Machine):
     def began(self) -> None:
         """Machine.began."""
         cluster, clock, entropy = self.cluster, self.clock, self.entropy
-        settings = replace(CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60))
+        settings = replace(
+            CONFIG, boot=f"boot {self.boot}", fresh_incarnation=self.chance.randrange(1, 1 << 60), broker=self.group.name
+        )
         try:
             known = ReplicaIdentity(self.disk, entropy)
         except OSError as error:
             self._fail(error)
             return
         controllers = GroupControllers(
-            "DefaultCluster", GROUP, cluster.controller_endpoints, cluster.net.dialer(self), clock, entropy, None
+            "DefaultCluster", self.group.name, cluster.controller_endpoints, cluster.net.dialer(self), clock, entropy, None
         )  # fmt: skip
         self._open(settings, known, controllers)
 
@@ -130,7 +135,7 @@ class StoreNode(Machine):
             fault = error
             damaged = damaged_replica(self.disk, self.clock, fault)
             if not self.damaged or damaged is None or not known.id:
-                self.cluster.checkers.does_not_open(self, fault)
+                self.group.checkers.does_not_open(self, fault)
                 return
             self.note(f"its log is damaged: {fault}")
             sources = PartSources(self.cluster.net.dialer(self), self.clock, self.entropy, None)
@@ -140,7 +145,7 @@ class StoreNode(Machine):
                 if opens:
                     self._open(settings, known, controllers)
                 else:
-                    self.cluster.checkers.does_not_open(self, fault)
+                    self.group.checkers.does_not_open(self, fault)
 
             DamagedStart(damaged, known.id, controllers, sources, self.clock, self.entropy, RepairCounts(), done).start()
             return
@@ -152,7 +157,7 @@ class StoreNode(Machine):
         self.follower = follower
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
-        place = ReplicaPlace("DefaultCluster", GROUP, known, endpoint_text(self.host, REPLICATION), False)
+        place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), False)
         life = self.life = ReplicaLife(
             follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over
         )  # fmt: skip
@@ -227,7 +232,7 @@ class StoreNode(Machine):
         found = bytearray(log_part(self.disk, begin, end))
         for at, (before, after) in self.flips.items():
             if begin <= at < begin + len(found) and found[at - begin] == after:
-                confirmed = self.cluster.checkers.confirmed
+                confirmed = self.group.checkers.confirmed
                 found[at - begin] = confirmed[at] if at < len(confirmed) else before
         return bytes(found)
 
@@ -238,7 +243,7 @@ class StoreNode(Machine):
 
     def _promoted(self, store: LeaderStore) -> LeaderStore:
         self.led = store
-        self.cluster.checkers.promoted(self, store)
+        self.group.checkers.promoted(self, store)
         return store
 
     def _elected(self, store: LeaderStore) -> None:
@@ -246,7 +251,7 @@ class StoreNode(Machine):
         self.store = store
         try:
             parts = compose(
-                self.cluster.config, PORTS, self.host, self.disk, self.clock, self.entropy, 1 << 30, report=self._heard,
+                self.group.config, PORTS, self.host, self.disk, self.clock, self.entropy, 1 << 30, report=self._heard,
                 side=StoreSide(store=store.store),
             )  # fmt: skip
         except GatewayError as error:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.store_node import StoreNode
 
 PAUSE_MS_MAX: Final = 6_000
+WELL_MS: Final = 4_000
+"""Time in which a controller that has just started hears the clocks of all replicas."""
 SLOW_MS: Final = 15_000
 """How long a disk is slow that the controllers are to notice: they take some eight seconds for it."""
 
@@ -52,7 +54,24 @@ class Weather:
         self.storming = True
         if self.slow:
             self.slow_for_long()
-        self._next()
+        if self._cluster.off is not None:
+            self._cluster.net.unsteady = 0.0
+            self._next_alone(self._cluster.clock.monotonic_ns())
+        else:
+            self._next()
+
+    def _next_alone(self, whole_ns: int) -> None:
+        """One fault at a time, once all has been well since `whole_ns` for long enough: somebody else can always lead."""
+        if self._over:
+            return
+        cluster, now = self._cluster, self._cluster.clock.monotonic_ns()
+        is_well = all(each.running and not each.clock.paused for each in cluster.machines) and not cluster.net.blocked
+        if not is_well or not all(each.is_whole() for each in cluster.groups):
+            whole_ns = now
+        elif now - whole_ns > WELL_MS * 1_000_000:
+            whole_ns = now
+            self._chance.choice((self.kill, self.kill, self.pause, self.isolate, self.reset))()
+        cluster.after(250, lambda: self._next_alone(whole_ns))
 
     def _next(self) -> None:
         if self._over:
@@ -81,7 +100,7 @@ class Weather:
     def _machine(self) -> Machine:
         """A machine: mostly one of the stores, and often the leader."""
         cluster, lot = self._cluster, self._chance.random()
-        leader = cluster.leader()
+        leader = self._chance.choice(cluster.groups).leader()
         if leader is not None and leader is not self._spared and lot < 0.35:
             return leader
         found = self._chance.choice(cluster.stores if lot < 0.7 else cluster.machines)
@@ -121,52 +140,57 @@ class Weather:
         machine = self._machine()
         if machine.powered:
             self._count("power")
-            self._cluster.checkers.unsynced = True
+            self._unsynced()
             machine.lose_power()
             self._again(machine, self._chance.uniform(100, 4_000))
 
     def power_off_all(self) -> None:
         """All machines lose their power at once."""
         self._count("power of all")
-        self._cluster.checkers.unsynced = True
+        self._unsynced()
         for machine in self._cluster.machines:
             machine.lose_power()
             self._again(machine, self._chance.uniform(100, 3_000))
 
+    def _unsynced(self) -> None:
+        """From now on what was not durable may be lost."""
+        for group in self._cluster.groups:
+            group.checkers.unsynced = True
+
     def wipe(self) -> None:
         """A replica that does not lead loses all of its log, and comes back under its old name."""
-        cluster = self._cluster
-        group = cluster.checkers.group()
+        cluster, of = self._cluster, self._chance.choice(self._cluster.groups)
+        group = of.checkers.group()
         stores = [
-            each for each in cluster.stores
+            each for each in of.stores
             if each is not self._spared and each.store is None and each.life is not None and each.life.own
         ]  # fmt: skip
         if group is None or not group.leader or not stores:
             return
         members = {(each.id, each.incarnation) for each in group.members}
         store = self._chance.choice(stores)
-        holders = [each for each in cluster.stores if each is not store and each.member in members]
+        holders = [each for each in of.stores if each is not store and each.member in members]
         if not holders or store.life is None or store.life.own == group.leader:
             return
         self._count("wipe")
-        cluster.checkers.lost_logs.add(store.member)
+        of.checkers.lost_logs.add(store.member)
         store.end("killed, and its log is gone")
         store.wipe()
         away_ms = self._chance.uniform(20, 500)
         self._again(store, away_ms)
-        leader = cluster.leader()
+        leader = of.leader()
         if leader is not None and self._chance.random() < 0.6:
-            self._cluster.after(away_ms + self._chance.uniform(0, 30), lambda: self._kill_one(leader))
+            cluster.after(away_ms + self._chance.uniform(0, 30), lambda: self._kill_one(leader))
 
     def flip(self) -> None:
         """A bit of one replica's log is flipped, once in a run, while two others have it all."""
-        cluster = self._cluster
-        group = cluster.checkers.group()
+        cluster, of = self._cluster, self._chance.choice(self._cluster.groups)
+        group = of.checkers.group()
         if group is None or any(each.damaged for each in cluster.stores):
             return
         members = {(each.id, each.incarnation) for each in group.members}
-        store = self._chance.choice(cluster.stores)
-        if sum(each is not store and each.member in members for each in cluster.stores) >= 2 and store.flip():
+        store = self._chance.choice(of.stores)
+        if sum(each is not store and each.member in members for each in of.stores) >= 2 and store.flip():
             self._count("flip")
 
     def _kill_one(self, store: StoreNode) -> None:
@@ -177,14 +201,14 @@ class Weather:
     def _tempt(self, leader: StoreNode, change: AlterSet) -> None:
         """The SyncStateSet grows, and the answer is late: the newcomers are parted from the leader, which goes on for a moment
         and dies with the others of the set."""
-        group = self._cluster.checkers.group()
-        if self._over or group is None or not self.storming or self._chance.random() < 0.6:
+        group = leader.group.checkers.group()
+        if self._over or group is None or not self.storming or self._cluster.off or self._chance.random() < 0.6:
             return
         before = {each.id for each in group.members}
         newcomers = [
-            each for each in self._cluster.stores if each.life is not None and each.life.own in self._ids(change) - before
+            each for each in leader.group.stores if each.life is not None and each.life.own in self._ids(change) - before
         ]
-        old = [each for each in self._cluster.stores if each.life is not None and each.life.own in before]
+        old = [each for each in leader.group.stores if each.life is not None and each.life.own in before]
         if not newcomers or leader not in old:
             return
         pairs: list[tuple[Machine, Machine]]

@@ -1,103 +1,87 @@
-"""EXACTLY_ONCE messages whose store is slow: nothing is acknowledged before its promise holds, retransmissions included."""
+"""EXACTLY_ONCE messages whose disk is slow: nothing is acknowledged before its promise holds, retransmissions included."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
-import pytest
-
-from domain.errors import ErrorCode, Failure
+from domain.command import Command
+from domain.errors import ErrorCode
 from domain.event import Done, Refused
 from domain.message import Message
-from domain.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
-from domain.store_ports import StateChange
-from gateway.usecase.sessions import inbound, snapshot
-from gateway.usecase.sessions.inbound import InboundDeduplication
-from gateway.usecase.sessions.mqtt_session import MqttSession
+from domain.mqtt_session import Attach, PacketIdsReleased, ReleasePacketIds, SendOnce
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.simulation.world import World
 
-pytestmark = pytest.mark.skipif(
-    not str(inbound.__file__).endswith(".py"), reason="compiled modules take no stand-in for a store: HEADGATE_PURE=1 runs this"
-)
-LATE = Failure(ErrorCode.FLUSH_TIMEOUT, "stored, not durable yet")
-
-
-class SlowStore:
-    """State and sending: what is written is durable when the test says so, in its order.
-
-    durable   keys that are
-    """
-
-    def __init__(self) -> None:
-        self.durable: set[bytes] = set()
-        self._written: list[Sequence[StateChange]] = []
-
-    def submit(self, _messages: list[Message], done: Callable[[Any], None], changes: Sequence[StateChange], user: str) -> None:
-        self._written.append(changes)
-        done(LATE)
-
-    def put(self, changes: Sequence[StateChange], done: Callable[[Failure | None], None]) -> None:
-        self._written.append(changes)
-        done(LATE)
-
-    def get(self, space: str, key: bytes, done: Callable[[bytes | None], None]) -> None:
-        assert space == snapshot.SPACE
-        done(b"\x01" if key in self.durable else None)
-
-    def flush(self) -> None:
-        """Everything written becomes durable."""
-        written, self._written = self._written, []
-        for change in (each for changes in written for each in changes):
-            if change.value is None:
-                self.durable.discard(change.key)
-            else:
-                self.durable.add(change.key)
+TOPIC, QUEUES = "sim", 8
+ANSWER_MS = 6_000
+"""The store answers within this time, FLUSH_TIMEOUT when nothing is durable by then."""
 
 
 class Publisher(EventRecorder):
-    """A client with a durable session."""
+    """A client with a durable session, and the node that it is connected to."""
 
     def __init__(self) -> None:
         super().__init__("mqtt")
-        self.store = SlowStore()
-        self.session = MqttSession("c")
-        self.session.expiry_s = 60
-        self._inbound = InboundDeduplication(cast(Any, self.store), cast(Any, self.store))
+        self.world = World(1, gateways=0)
+        self.world.start()
+        self.world.clock.run_for(100)
+        self.ask(Attach(0, "c", False, 60, 10))
+        self.publish(1)
+        self.release(1)
+        self.world.disk.hold_syncs = True
+
+    def ask(self, command: Command) -> Any:
+        """The answer to a command."""
+        parts = self.world.parts
+        assert parts is not None
+        parts.handler.handle(self.connection, command)
+        self.world.clock.run_for(ANSWER_MS)
+        (answer,) = self.take()
+        return answer
 
     def publish(self, packet_id: int) -> Any:
         """The answer to a PUBLISH."""
-        command = SendOnce(1, [Message("t", b"x", b"")], [packet_id])
-        self._inbound.send_once(self.session, self.connection, command)
-        return self.take()[-1]
+        return self.ask(SendOnce(1, [Message(TOPIC, b"x", b"")], [packet_id]))
 
     def release(self, packet_id: int) -> Any:
         """The answer to a PUBREL."""
-        self._inbound.release(self.session, self.connection, ReleasePacketIds(2, [packet_id]))
-        return self.take()[-1]
+        return self.ask(ReleasePacketIds(2, [packet_id]))
+
+    def flush(self) -> None:
+        """Everything written becomes durable, and what is written from now on does not."""
+        self.world.disk.release()
+        self.world.clock.run_for(1_000)
+        self.world.disk.hold_syncs = True
+
+    def stored(self) -> int:
+        """Messages that consumers can read."""
+        return sum(map(len, self.world.stored(TOPIC, QUEUES)))
+
+
+def is_late(answer: object) -> bool:
+    """True when the store has not kept its promise yet."""
+    return isinstance(answer, Refused) and answer.failure.code is ErrorCode.FLUSH_TIMEOUT
 
 
 def test_a_retransmission_is_not_acknowledged_before_the_first_copy_is_durable() -> None:
     client = Publisher()
-    assert client.publish(7) == Refused(1, LATE)
-    again = client.publish(7)
-    assert isinstance(again, Refused)
-    assert again.failure.code is ErrorCode.FLUSH_TIMEOUT
-    client.store.flush()
+    assert is_late(client.publish(7))
+    assert is_late(client.publish(7))
+    assert client.stored() == 1
+    client.flush()
     assert client.publish(7) == Done(1)
-    assert len(client.store.durable) == 1, "it was stored once"
+    assert client.stored() == 2, "it was stored once"
 
 
 def test_a_packet_identifier_is_not_free_before_its_mark_is_durably_gone() -> None:
     client = Publisher()
     client.publish(7)
-    client.store.flush()
-    assert client.release(7) == Refused(2, LATE)
-    assert client.release(7) == Refused(2, LATE), "the mark is still there for a leader that comes next"
-    client.store.flush()
+    client.flush()
+    assert is_late(client.release(7))
+    assert is_late(client.release(7)), "the mark is still there for a leader that comes next"
+    client.flush()
     assert client.release(7) == PacketIdsReleased(2, [False])
 
 
 def test_a_packet_identifier_that_was_never_there_is_told_so() -> None:
-    client = Publisher()
-    assert client.release(9) == PacketIdsReleased(2, [False])
+    assert Publisher().release(9) == PacketIdsReleased(2, [False])
