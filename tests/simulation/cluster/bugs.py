@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -10,10 +10,12 @@ from unittest import mock
 
 from controller.groups import registration
 from controller.member import grey_moves
-from gateway.usecase.sessions import snapshot
+from domain.store_ports import StateChange
+from gateway.usecase.sessions.snapshot import SPACE
 from store.log import confirmation
 from store.replica import follower
 from store.replication import leading, members
+from tests.simulation.cluster import store_node
 from tests.simulation.cluster.scene import run
 
 Patch = tuple[Any, str, Callable[[Any], Any]]
@@ -102,8 +104,37 @@ def _keeps_its_place(original: Any) -> Any:
     return register
 
 
+class _MarkedState:
+    """A `State` in which no packet identifier is forgotten."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def put(self, changes: Sequence[StateChange], done: Any) -> None:
+        """State.put."""
+        kept = [
+            replace(each, value=b"\x01") if each.value is None and each.space == SPACE and each.key[-3:-2] == b"m" else each
+            for each in changes
+        ]
+        self._state.put(kept, done)
+
+
+class _MarkedStore:
+    """A `MessageStore` with such a state."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.state = _MarkedState(store.state)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 def _keeps_marks(original: Any) -> Any:
-    return lambda client_id, packet_id, known: original(client_id, packet_id, True)
+    return lambda self, store: _MarkedStore(original(self, store))
 
 
 def _asks_for_no_clock(_original: Any) -> Any:
@@ -142,7 +173,7 @@ BUGS: Final = {
     ),
     "lost-mark": Bug(
         "a packet identifier is reused, and its mark was not removed", 20,
-        ((snapshot, "packet_id_change", _keeps_marks),),
+        ((store_node.StoreNode, "ports_of", _keeps_marks),),
     ),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet
 from domain.errors import GatewayError, StoreError
 from domain.limits import MILLISECOND_NS
+from domain.message_store import MessageStore
 from domain.replication.ports import LeaderStore
 from domain.store_event import StoreEvent, StoreEventKind
 from domain.topic import Durability
@@ -252,12 +253,16 @@ class StoreNode(Machine):
         try:
             parts = compose(
                 self.group.config, PORTS, self.host, self.disk, self.clock, self.entropy, 1 << 30, report=self._heard,
-                side=StoreSide(store=store.store),
+                side=StoreSide(store=self.ports_of(store)),
             )  # fmt: skip
         except GatewayError as error:
             self._over(str(error))
             return
         self._prepare(parts, self.clock.monotonic_ns() + SETTLE_NS)
+
+    def ports_of(self, store: LeaderStore) -> MessageStore:
+        """What the node is composed over."""
+        return store.store
 
     def _prepare(self, parts: Parts, end_ns: int) -> None:
         now = self.clock.monotonic_ns()

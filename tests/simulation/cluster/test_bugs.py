@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.usecase.sessions import snapshot
 from tests.simulation.cluster.bugs import BUGS, first_seed
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_known_bug_is_found(name: str) -> None:
-    if name == "lost-mark" and not str(snapshot.__file__).endswith(".py"):
-        pytest.skip("nothing can be put in the place of a compiled function: HEADGATE_PURE=1 runs this")
     seed, said = first_seed(name)
     assert seed >= 0, f"not found within {BUGS[name].seeds} seeds: {BUGS[name].about}"
     assert said.startswith("HistoryError"), said
