@@ -55,7 +55,7 @@ class Page:
     def commands(self, program: str) -> list[str]:
         """All lines of blocks, and all code in lines, that begin with `program`, in their order; comments are left out."""
         lines = [line.removeprefix("$ ") for each in self.blocks if not each.language for line in each.text.splitlines()]
-        lines += [code for code in _CODE.findall(self._prose)]
+        lines += _CODE.findall(self._prose)
         return [typed for line in lines if line.startswith(program + " ") and (typed := _without_comment(line))]
 
 

@@ -25,7 +25,7 @@ SECTION: Final = "A store group of three nodes"
 PORTS: Final = {9878: "controller", 10911: "remoting", 10912: "replication"}
 STATUS: Final = "headgate cluster status --controller 10.0.0.1:9878"
 GATEWAY: Final = (
-    "headgate run --roles gateway --store 10.0.0.1:10911,10.0.0.2:10911,10.0.0.3:10911 --data ./gateway"
+    "HEADGATE_CLUSTER=main headgate run --roles gateway --store 10.0.0.1:10911,10.0.0.2:10911,10.0.0.3:10911 --data ./gateway"
 )  # fmt: skip
 ADD: Final = "headgate cluster add broker-a --address 10.0.0.4:10912 --controller 10.0.0.1:9878 > node.toml"
 AWAIT: Final = "headgate cluster repair broker-a --seconds 600 --controller 10.0.0.2:9878"
@@ -199,7 +199,7 @@ def test_the_page_about_three_nodes_does_what_it_says(tmp_path: Path) -> None:
 
 def _gateway(machines: Machines, folder: Path) -> Node:
     """The gateway of the page."""
-    assert GATEWAY in machines.page.commands("headgate")
-    words = arguments(machines.here(GATEWAY))
+    assert GATEWAY in machines.page.commands("HEADGATE_CLUSTER=main")
+    variable, *words = arguments(machines.here(GATEWAY))
     assert (words[:2], words[-2:]) == (["headgate", "run"], ["--data", "./gateway"])
-    return Node(folder / "gateway", *words[2:-2], verb="run")
+    return Node(folder / "gateway", *words[2:-2], verb="run", environment=dict([variable.split("=")]))
