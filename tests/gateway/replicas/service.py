@@ -15,7 +15,8 @@ from domain.controller.answer import GroupAnswer
 from domain.controller.change import AlterSet, ElectLeader, GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
-from tests.gateway.replicas.network import MILLISECOND_NS, NodeClock
+from domain.limits import MILLISECOND_NS
+from tests.simulation.cluster.clock import ProcessClock
 
 if TYPE_CHECKING:
     from tests.gateway.replicas.world import World
@@ -102,7 +103,7 @@ class Service:
 class SimControllers:
     """`gateway.replicas.controllers.GroupControllers` of one life of a replica."""
 
-    def __init__(self, world: World, clock: NodeClock, number: int) -> None:
+    def __init__(self, world: World, clock: ProcessClock, number: int) -> None:
         self.heard: Callable[[StoreGroup], None] = lambda group: None
         self.slow: Callable[[frozenset[int]], None] = lambda slow: None
         self.measure: Callable[[], ReplicaFigures | None] = lambda: None

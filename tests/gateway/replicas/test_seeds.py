@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gateway.replicas.bugs import BUGS, first_seed
+from tests.gateway.replicas.bugs import BUGS
 from tests.gateway.replicas.world import run
+from tests.simulation.bug import first_seed
 from tests.store.faults.soak import SOAK
 
 BLOCK = 20
@@ -27,6 +28,6 @@ def test_nothing_acknowledged_is_lost_by_other_numbers_of_replicas(count: int, r
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_known_bug_is_found(name: str) -> None:
-    seed, said = first_seed(name)
+    seed, said = first_seed(BUGS[name], run)
     assert seed >= 0, f"not found within {BUGS[name].seeds} seeds"
-    assert said
+    assert said.startswith("HistoryError"), said

@@ -117,7 +117,7 @@ def test_a_follower_to_which_the_path_is_slow_is_not_waited_for_and_returns(seed
     usual_ms = watched.waits_ms(0)
     leader = watched.leader()
     slow = next(each for each in watched.world.replicas.values() if each is not leader)
-    watched.world.slow_ms[frozenset((leader.number, slow.number))] = 500
+    watched.world.part_far(leader, slow, 500)
     watched.load(MOVED_WITHIN_MS + 2_000)
     recovered = watched.now_ms
     watched.load(10_000)
@@ -129,7 +129,7 @@ def test_a_follower_to_which_the_path_is_slow_is_not_waited_for_and_returns(seed
     over = [(ms, each.group, each.replica) for ms, each in compared.decided if isinstance(each, PassedOver)]
     assert over == compared.passed_over
     assert len(over) == 1
-    watched.world.slow_ms.clear()
+    watched.world.join()
     watched.load(FIRST_MS + 15_000, 250)
     assert watched.standing(slow) is Fitness.FIT
     assert len(watched.members()) == 3
@@ -195,7 +195,7 @@ def test_leadership_leaves_a_loop_that_stalls(seed: int) -> None:
 def test_leadership_leaves_a_clock_that_runs_away(seed: int) -> None:
     watched = Watched(seed)
     fast = watched.leader()
-    fast.drift = fast.clock.drift = 0.05
+    fast.time.rate = 1.05
     watched.load(25_000)
     assert watched.leader() is not fast
     assert watched.standing(fast) is Fitness.CLOCK_OFF

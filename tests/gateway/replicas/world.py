@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from domain.controller.change import AlterSet
 from domain.errors import Failure, StoreError
+from domain.limits import MILLISECOND_NS
 from domain.message import Message, Placed
 from domain.record import Record
 from domain.replication.ports import LeaderStore
@@ -15,13 +16,16 @@ from domain.store_event import StoreEvent, StoreEventKind
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from domain.topic import Durability, Topic
+from gateway.node.nameserver.alone import OnlyVerbs
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
 from gateway.replicas.replica import ReplicaLife
 from store.config import StoreConfig
 from store.replica.follower import Follower, open_follower
-from tests.gateway.replicas.network import MILLISECOND_NS, NodeClock, SimConnection, SimDialer
 from tests.gateway.replicas.service import GROUP, Service, SimControllers
+from tests.simulation.cluster.clock import MachineTime, ProcessClock
+from tests.simulation.cluster.remoting import REPLICATION, replica_port
+from tests.simulation.cluster.wires import Network
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.replica.pair import log_bytes
@@ -60,25 +64,23 @@ class SimEntropy:
 
 
 class SimReplica:
-    """One node: its disk outlives its lives."""
+    """One node: its disk and its clock outlive its lives. It is a `tests.simulation.cluster.wires.Host`."""
+
+    powered = True
 
     def __init__(self, world: World, number: int) -> None:
         self.number = number
-        self.port = number
+        self.host = f"10.0.0.{number}"
         self.running = False
         self.world = world
-        self.ahead_ms = self.drift = 0.0
-        self.clock = self._life()
+        self.time = MachineTime(f"replica {number}", world.clock, 1.0, 0)
+        self.clock = ProcessClock(self.time)
         self.disk = MemoryDisk(self.clock, 2.0)
         self.controllers: SimControllers
         self.life: ReplicaLife
         self.follower: Follower
         self.store: LeaderStore | None = None
         self._boot = 0
-
-    def _life(self) -> NodeClock:
-        """The clock of the next life."""
-        return NodeClock(self.world.clock, self.ahead_ms, self.drift)
 
     def start(self) -> None:
         """Begin a life."""
@@ -88,13 +90,16 @@ class SimReplica:
         follower = self.follower = open_follower(self.disk, self.clock, config, _report)
         promote = follower.promote
         follower.promote = lambda epoch: world.watched(promote(epoch))  # type: ignore[method-assign]
-        place = ReplicaPlace("cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"10.0.0.1:{self.port}", False)
+        place = ReplicaPlace(
+            "cluster", GROUP, ReplicaIdentity(self.disk, cast(Any, entropy)), f"{self.host}:{REPLICATION}", False
+        )
         self.controllers = SimControllers(world, self.clock, self.number)
         self.life = ReplicaLife(
-            follower, place, cast(Any, self.controllers), SimDialer(world, self, world.chance), None, self.clock,
+            follower, place, cast(Any, self.controllers), world.net.dialer(self), None, self.clock,
             cast(Any, entropy), self._elected, self._over,
         )  # fmt: skip
         self.running = True
+        world.net.listen(replica_port(self, OnlyVerbs("a replica", self.life), cast(Any, entropy)))
         self.life.start()
 
     def _elected(self, store: LeaderStore) -> None:
@@ -108,7 +113,7 @@ class SimReplica:
 
         def again() -> None:
             self.end()
-            self.clock = self._life()
+            self.clock = ProcessClock(self.time)
             self.disk = self.disk.killed(self.clock)
             self.start()
 
@@ -124,11 +129,11 @@ class SimReplica:
         self.store = None
         self.clock.dead = True
         self.world.service.closed(self.controllers)
-        self.world.cut(self.number)
+        self.world.net.ended(self, True)
 
     def revive(self, power: bool) -> None:
         """Begin a life on what the end of the last one has left."""
-        self.clock = self._life()
+        self.clock = ProcessClock(self.time)
         if power:
             self._boot += 1
             self.disk = self.disk.powered_off(self.clock, chance=self.world.chance)
@@ -144,17 +149,16 @@ class World:
     seen           the same of what a leader has shown
     confirmed      highest position that any leader has confirmed
     waited         (when it was sent, how long it waited for its acknowledgement) of messages, in milliseconds
+    net            what is between the replicas
     parted         pairs of nodes that do not reach each other; 0 stands for the controllers
-    slow_ms        pairs of nodes between which all words take so much longer
     """
 
     def __init__(self, seed: int, count: int = 3) -> None:
         self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.parted: set[frozenset[int]] = set()
-        self.slow_ms: dict[frozenset[int], int] = {}
         self.faulty = False
-        self.connections: list[SimConnection] = []
+        self.net = Network(self.clock, self.chance)
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.seen: dict[tuple[int, int], bytes] = {}
         self.elections = 0
@@ -165,6 +169,7 @@ class World:
         self.service = Service(self)
         for number in range(1, count + 1):
             self.replicas[number] = SimReplica(self, number)
+            self.net.add(self.replicas[number])
             self.replicas[number].start()
 
     def delay_ns(self) -> int:
@@ -179,10 +184,23 @@ class World:
 
     def cut(self, number: int) -> None:
         """The connections of a node break."""
-        for each in self.connections:
-            if number in each.ends:
-                each.cut()
-        self.connections = [each for each in self.connections if number not in each.ends]
+        self.net.reset(self.replicas[number].host, 1.0)
+
+    def part(self, pair: frozenset[int]) -> None:
+        """Nothing passes between two nodes."""
+        self.parted.add(pair)
+        for origin in pair - {0}:
+            for to in pair - {0, origin}:
+                self.net.block(self.replicas[origin].host, self.replicas[to].host)
+
+    def part_far(self, one: SimReplica, other: SimReplica, late_ms: int) -> None:
+        """Everything between two replicas takes so much longer."""
+        self.net.far[one.host, other.host] = self.net.far[other.host, one.host] = late_ms
+
+    def join(self) -> None:
+        """Everything passes again, and in time."""
+        self.parted.clear()
+        self.net.heal()
 
     def watched(self, store: LeaderStore) -> LeaderStore:
         """A store whose confirmed position is noted."""
@@ -206,7 +224,7 @@ class World:
             return
         for one in old:
             for number in newcomers & set(by_id):
-                self.parted.add(frozenset((one.number, by_id[number].number)))
+                self.part(frozenset((one.number, by_id[number].number)))
 
         def kill() -> None:
             for one in old:
@@ -297,9 +315,9 @@ class World:
             )  # fmt: skip
         elif kind == 3:
             pair = frozenset(chance.sample(range(len(self.replicas) + 1), 2))
-            self.parted.add(pair)
+            self.part(pair)
         elif kind == 4:
-            self.parted.clear()
+            self.join()
         elif kind == 5:
             self.cut(replica.number)
         elif kind == 6:
@@ -319,6 +337,7 @@ class World:
         """Faults and sends for a while; then the faults end, and within a bounded time everything is there."""
         self.clock.run_for(5_000)
         self.faulty = True
+        self.net.unsteady = 0.02
         for _ in range(faults):
             for _ in range(self.chance.randrange(1, 30)):
                 self.send()
@@ -332,8 +351,8 @@ class World:
     def heal(self) -> None:
         """The faults end: everything that was acknowledged is served, and all logs become equal."""
         self.faulty = False
-        self.parted.clear()
-        self.slow_ms.clear()
+        self.net.unsteady = 0.0
+        self.join()
         self.service.up = True
         for replica in self.replicas.values():
             replica.clock.resume()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
-from unittest import mock
+from typing import Any, Final
 
 from controller.groups import registration
 from controller.member import grey_moves
@@ -15,28 +13,8 @@ from gateway.usecase.sessions.snapshot import SPACE
 from store.log import confirmation
 from store.replica import follower
 from store.replication import leading, members
+from tests.simulation.bug import Bug, applies_at_once, counts_the_connected, forgets_who_was_asked, shrinks_early
 from tests.simulation.cluster import store_node
-from tests.simulation.cluster.scene import run
-
-Patch = tuple[Any, str, Callable[[Any], Any]]
-"""(class or module, name of what is replaced, original -> what stands in its place)."""
-
-
-class Bug(NamedTuple):
-    """A bug.
-
-    about     what is wrong
-    seeds     within how many seeds it has to be found
-    patches   how it is put back
-    first     the first of these seeds
-    step      between two of them
-    """
-
-    about: str
-    seeds: int
-    patches: tuple[Patch, ...]
-    first: int = 0
-    step: int = 1
 
 
 def _parts_by_length(_original: Any) -> Any:
@@ -45,17 +23,6 @@ def _parts_by_length(_original: Any) -> Any:
 
 def _serves_what_is_written(original: Any) -> Any:
     return lambda self, written, synced: original(self, written, written)
-
-
-def _confirms_with_who_is_there(_original: Any) -> Any:
-    def confirm(self: Any) -> None:
-        positions = [(self._log.written, self._log.synced)]
-        positions += [(each.written, each.synced) for each in self.followers.values() if each.connection is not None]
-        self.written = max(self.written, min(each for each, _ in positions))
-        self.synced = max(self.synced, min(each for _, each in positions))
-        self._log.confirm(self.written, self.synced)
-
-    return confirm
 
 
 def _notes_each_word(original: Any) -> Any:
@@ -77,18 +44,6 @@ def _counts_words(_original: Any) -> Any:
         self._log.confirm(self.written, self.synced)
 
     return confirm
-
-
-def _applies_at_once(original: Any) -> Any:
-    return lambda self, position: original(self, self.written)
-
-
-def _shrinks_early(_original: Any) -> Any:
-    return lambda self: set(self.asked or self.group.members)
-
-
-def _forgets_who_was_asked(_original: Any) -> Any:
-    return lambda self: set(self.group.members)
 
 
 def _keeps_its_place(original: Any) -> Any:
@@ -151,20 +106,20 @@ BUGS: Final = {
     ),
     "confirms-alone": Bug(
         "an acknowledgement above `flushed`, under an old epoch after a pause, of a record that the new epoch lacks", 20,
-        ((leading.Leading, "_confirm", _confirms_with_who_is_there),),
+        ((leading.Leading, "_confirm", counts_the_connected),),
     ),
     "counts-words": Bug(
         "a retried response raises the count", 20,
         ((leading.Leading, "held", _notes_each_word), (leading.Leading, "_confirm", _counts_words)),
     ),
     "applies-at-once": Bug(
-        "a truncation leaves timers and leases past the cut", 40, ((follower.Follower, "confirm", _applies_at_once),)
+        "a truncation leaves timers and leases past the cut", 40, ((follower.Follower, "confirm", applies_at_once),)
     ),
     "shrinks-early": Bug(
-        "the SyncStateSet shrinks after the acknowledgement", 60, ((members.SyncStateSet, "counted", _shrinks_early),)
+        "the SyncStateSet shrinks after the acknowledgement", 60, ((members.SyncStateSet, "counted", shrinks_early),)
     ),
     "forgets-the-asked": Bug(
-        "the SyncStateSet grows behind a late answer", 200, ((members.SyncStateSet, "counted", _forgets_who_was_asked),)
+        "the SyncStateSet grows behind a late answer", 200, ((members.SyncStateSet, "counted", forgets_who_was_asked),)
     ),
     "wiped-disk-wins": Bug("an election is won by a wiped disk", 30, ((registration, "register", _keeps_its_place),), first=30),
     "late-clock-leads": Bug(
@@ -176,24 +131,3 @@ BUGS: Final = {
         ((store_node.StoreNode, "ports_of", _keeps_marks),),
     ),
 }  # fmt: skip
-
-
-@contextmanager
-def put_back(name: str) -> Iterator[None]:
-    """Run with a bug."""
-    with ExitStack() as stack:
-        for owner, attribute, patch in BUGS[name].patches:
-            stack.enter_context(mock.patch.object(owner, attribute, patch(getattr(owner, attribute))))
-        yield
-
-
-def first_seed(name: str) -> tuple[int, str]:
-    """(first seed that finds a bug, what it says); -1 when none does."""
-    with put_back(name):
-        bug = BUGS[name]
-        for seed in range(bug.first, bug.first + bug.seeds * bug.step, bug.step):
-            try:
-                run(seed)
-            except Exception as error:
-                return seed, f"{type(error).__name__}: {error}"
-    return -1, ""

@@ -17,7 +17,6 @@ from domain.store_event import StoreEvent, StoreEventKind
 from domain.topic import Durability
 from gateway.connection.context import ConnectionContext
 from gateway.node.composition import Parts, StoreSide, compose
-from gateway.node.config import Config
 from gateway.node.nameserver.alone import OnlyVerbs
 from gateway.observe.counters import CounterRegistry
 from gateway.replicas import identity
@@ -33,7 +32,7 @@ from store.replica.damaged import damaged_replica
 from store.replica.follower import Follower, open_follower
 from store.replication.repairing import RepairCounts
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.cluster.remoting import remoting_of
+from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.cluster.wires import Listener
 from tests.simulation.lifetime import Traced
 from tests.simulation.world import PORTS
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
     from tests.simulation.cluster.store_group import SimGroup
 
-REPLICATION, REMOTING = 10912, 10911
+REMOTING = 10911
 SETTLE_NS = 5_000 * MILLISECOND_NS
 """How long a store that was elected has to take its first writes; see gateway.node.store_role."""
 AGAIN_MS = 50
@@ -169,12 +168,8 @@ class StoreNode(Machine):
             self.altering(change)
 
         life.alter = altering  # type: ignore[method-assign]
-        handler = OnlyVerbs("a replica", life)
-        context = ConnectionContext(
-            Traced(cluster.clock, cluster.ledger, handler), clock, CounterRegistry(), 10_000, output_bytes_max=1 << 26
-        )
-        adapter = remoting_of(Config(), self.host, REPLICATION, entropy, clock, is_replica=True)
-        cluster.net.listen(Listener(self, REPLICATION, context, adapter))
+        handler = Traced(cluster.clock, cluster.ledger, OnlyVerbs("a replica", life))
+        cluster.net.listen(replica_port(self, handler, entropy))
         life.start()
 
     def gone(self) -> None:

@@ -21,6 +21,10 @@ def test_nothing_is_lost_and_everything_goes_on(block: int) -> None:
     assert sum(len(each.cluster.ledger.acknowledged) for each in scenes) > 40 * BLOCK
     assert sum(each.cluster.checkers.serving for each in scenes) > 2 * BLOCK, "leaders are lost, and followed by others"
     assert len({kind for each in scenes for kind in each.weather.counts}) > 10, "faults of all kinds"
+    assert sum(each.load.deals.followed for each in scenes) > 2, "questions about half messages go on at the next leader"
+    if block == 0:
+        counted = [each for scene in scenes for each in scene.cluster.controllers]
+        assert sum(each.passed_over for each in counted) > 0, "a slow replica is passed over, and comes back"
 
 
 def test_a_seed_repeats_exactly() -> None:

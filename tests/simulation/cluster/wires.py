@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from domain.errors import GatewayError
 from domain.limits import MILLISECOND_NS, SECOND_NS
@@ -19,19 +19,30 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.rocketmq.dialer import WireUser
 from protocols.adapter import Adapter
+from tests.simulation.cluster.clock import ProcessClock
 from tests.store.clock import VirtualClock
-
-if TYPE_CHECKING:
-    from tests.simulation.cluster.machine import Machine
 
 CONNECT_NS = 3 * SECOND_NS
 """When a connection is given up that nobody answers, as in gateway.runtime.outgoing.dialer."""
 
 
+class Host(Protocol):
+    """A machine, as the network knows it.
+
+    host      its address
+    clock     of its present process, or of the last one
+    powered   False: nothing of it answers
+    """
+
+    host: str
+    clock: ProcessClock
+    powered: bool
+
+
 class Listener:
     """A port that a process has open."""
 
-    def __init__(self, machine: Machine, port: int, context: ConnectionContext, adapter: Adapter) -> None:
+    def __init__(self, machine: Host, port: int, context: ConnectionContext, adapter: Adapter) -> None:
         self.machine = machine
         self.port = port
         self.context = context
@@ -92,7 +103,7 @@ class Pipe:
 class Connection:
     """One connection: a `WireUser` at the machine that has made it, a pump at the other one."""
 
-    def __init__(self, net: Network, client: Machine, listener: Listener, user: WireUser) -> None:
+    def __init__(self, net: Network, client: Host, listener: Listener, user: WireUser) -> None:
         self.net = net
         self.client = client
         self.server = listener.machine
@@ -168,12 +179,12 @@ class Connection:
         else:
             self._pump.data_received(data)
 
-    def _answer_reset(self, back: Pipe, machine: Machine, data: bytes | None) -> None:
+    def _answer_reset(self, back: Pipe, machine: Host, data: bytes | None) -> None:
         """Bytes for a process that is gone: its machine says so, unless it has no power."""
         if data is not None and machine.powered:
             back.say(None)
 
-    def died(self, machine: Machine, said: bool) -> None:
+    def died(self, machine: Host, said: bool) -> None:
         """A process is gone. `said`: its machine ends the connection for it."""
         if said:
             if machine is self.client:
@@ -261,6 +272,7 @@ class Network:
     blocked      (from, to) between which nothing passes
     waiting      directions that wait for that to end
     slow         host -> milliseconds that everything from and to it takes longer
+    far          (from, to) -> milliseconds that everything between them takes longer
     unsteady     share of what is said that takes up to 300 ms longer
     connections  those that some side still has
     """
@@ -270,13 +282,14 @@ class Network:
         self.blocked: set[tuple[str, str]] = set()
         self.waiting: list[Pipe] = []
         self.slow: dict[str, int] = {}
+        self.far: dict[tuple[str, str], int] = {}
         self.unsteady = 0.0
         self.connections: list[Connection] = []
         self._chance = chance
         self._listeners: dict[tuple[str, int], Listener] = {}
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, Host] = {}
 
-    def add(self, machine: Machine) -> None:
+    def add(self, machine: Host) -> None:
         """Add a machine."""
         self._machines[machine.host] = machine
 
@@ -287,13 +300,13 @@ class Network:
             own += self._chance.randrange(300) * MILLISECOND_NS
         if self.slow:
             own += (self.slow.get(origin, 0) + self.slow.get(to, 0)) * MILLISECOND_NS
-        return own
+        return own + self.far.get((origin, to), 0) * MILLISECOND_NS
 
     def listen(self, listener: Listener) -> None:
         """A process opens a port."""
         self._listeners[listener.machine.host, listener.port] = listener
 
-    def ended(self, machine: Machine, said: bool) -> None:
+    def ended(self, machine: Host, said: bool) -> None:
         """The process of a machine is gone. `said`: the machine has power, and ends its connections."""
         self._listeners = {key: each for key, each in self._listeners.items() if each.machine is not machine}
         for each in self.connections:
@@ -309,6 +322,7 @@ class Network:
         """Everything passes again."""
         self.blocked.clear()
         self.slow.clear()
+        self.far.clear()
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each.move()
@@ -320,11 +334,11 @@ class Network:
             if each.touches(host) and self._chance.random() < share:
                 each.reset(self._chance)
 
-    def dialer(self, machine: Machine) -> NetDialer:
+    def dialer(self, machine: Host) -> NetDialer:
         """What the present process of a machine connects with."""
         return NetDialer(self, machine)
 
-    def connect(self, client: Machine, host: str, port: int, user: WireUser, wire: ClientWire) -> None:
+    def connect(self, client: Host, host: str, port: int, user: WireUser, wire: ClientWire) -> None:
         """A first packet arrives, or does not."""
         clock, machine = client.clock, self._machines.get(host)
 
@@ -346,7 +360,7 @@ class Network:
 class NetDialer:
     """`gateway.rocketmq.dialer.Dialer` of one life of a process."""
 
-    def __init__(self, net: Network, machine: Machine) -> None:
+    def __init__(self, net: Network, machine: Host) -> None:
         self._net = net
         self._machine = machine
         self._clock = machine.clock
