@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from domain.access import Credentials
 from domain.command import Command
 from domain.event import Event
 
@@ -31,6 +32,8 @@ class Peer(NamedTuple):
     local_port   the port of this end
     tls          True: the connection is inside TLS
     principal    the name in its verified client certificate, "" without one
+    credentials  what its session has proven, None: nothing
+    source       names its session, b"": its address does
     """
 
     host: str
@@ -40,6 +43,8 @@ class Peer(NamedTuple):
     local_port: int = 0
     tls: bool = False
     principal: str = ""
+    credentials: Credentials | None = None
+    source: bytes = b""
 
 
 class Connection(Protocol):
@@ -127,6 +132,14 @@ class Endpoint(Protocol):
 
     def expire(self, now: int) -> Sequence[Command]:
         """As for Connection."""
+
+
+@runtime_checkable
+class SecuredEndpoint(Endpoint, Protocol):
+    """An endpoint that can be inside DTLS. Its peers then have a `source`, and the number of their session as `port`."""
+
+    def forget(self, peer: Peer, now: int) -> Sequence[Command]:
+        """The session of this peer has ended: forget it. Answers to its requests are discarded."""
 
 
 class DatagramAdapter(Protocol):

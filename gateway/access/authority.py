@@ -81,6 +81,11 @@ class Access:
             return self._by_token(text, host, credentials.user)
         return self._by_token(credentials.text, host, "")
 
+    def shared_key(self, identity: str) -> bytes | None:
+        """The pre-shared key of a user (RFC 4279): the password. None: there is no such user, or it is disabled."""
+        user = self.records.users.get(identity)
+        return user.password.encode() if user is not None and user.enabled and user.password else None
+
     def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
         """See `domain.access.Authority`."""
         begin = self._methods.get(method)

@@ -61,7 +61,9 @@ OPTIONS: Final[Mapping[str, object]] = {
     "key": Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")],
     "admin": Annotated[str | None, typer.Option(metavar="NAME:PASSWORD", help="Control access; this is a first Super user.")],
     "admin_file": Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD, as for --admin.")],
-    "tls_only": Annotated[bool | None, typer.Option("--tls-only", help="Take no connection without TLS, and no datagrams.")],
+    "tls_only": Annotated[
+        bool | None, typer.Option("--tls-only", help="Take no connection without TLS, and no datagrams without DTLS.")
+    ],
     "client_ca": Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")],
     "config": Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")],
 }

@@ -73,7 +73,7 @@ class Config:
     insecure          true: a host other than loopback is accepted without access control
     admin             `NAME:PASSWORD` of a Super user; when set, access is controlled
     admin_file        file whose first line is `NAME:PASSWORD`, as for `admin`
-    tls_only          true: every stream port but `admin` takes TLS only, and no datagram port is opened: there is no DTLS
+    tls_only          true: every stream port but `admin` takes TLS only, and of datagram ports only those of DTLS are opened
     client_ca         PEM file of the authorities that sign client certificates; "": no client certificate is requested
     connections_max   connections open at once, over all stream ports
     certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder

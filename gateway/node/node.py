@@ -52,6 +52,8 @@ from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.outgoing.courier import HttpCourier
 from gateway.runtime.reload import Reload, ReloadSource
+from gateway.runtime.security import openssl
+from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.stream import StreamListener, half_close, in_order, reset_when_killed
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
@@ -59,7 +61,7 @@ from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
 from gateway.runtime.waiting.standby_page import StandbyPage
 from gateway.webhooks.deliverers import Deliverers
 from gateway.webhooks.settings import WebhookSettings
-from protocols.adapter import Peer
+from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
 from protocols.http.config import HttpConfig
@@ -278,7 +280,7 @@ class Node:
             listener = self.protocols.listeners[name]
             if name in self.ports or (listener is ADMIN and self._part):
                 continue
-            if listener.datagrams and self.config.tls_only:
+            if listener.datagrams and not listener.secure and self.config.tls_only:
                 log.warning("port %s is not opened: its datagrams have no encryption, and tls_only is set", name)
                 continue
             if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
@@ -309,7 +311,14 @@ class Node:
         elif listener.name == READERS:
             self._serve_readers(listener, bound, tls)
         elif listener.datagrams:
-            endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
+            if listener.secure and openssl.library() is None:
+                log.warning("port %s is not opened: there is no libssl.so.3 on this system, and DTLS needs it", listener.name)
+                bound.close()
+                del self.ports[listener.name]
+                return
+            endpoint: Endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
+            if listener.secure:
+                endpoint = self._inside_dtls(endpoint, tls)
             pump = DatagramPump(
                 self._connection_context, share_by_host(bound), endpoint, listener.name, asyncio.get_running_loop()
             )
@@ -322,6 +331,14 @@ class Node:
         else:
             bound.close()
             del self.ports[listener.name]
+
+    def _inside_dtls(self, endpoint: Endpoint, tls: TlsContexts) -> DtlsEndpoint:
+        """The endpoint with DTLS around it; users prove themselves by certificates, or by their passwords as keys."""
+        assert isinstance(endpoint, SecuredEndpoint)
+        access = self.side.access
+        entropy = SystemEntropy()
+        context = tls.for_datagrams(_nobody if access is None else access.shared_key, entropy.token)
+        return DtlsEndpoint(endpoint, context, entropy.token(16))
 
     @property
     def _storing(self) -> Role:
@@ -525,3 +542,7 @@ def _reloaded(name: str, part: Reload) -> ReloadSource:
 
 def _names(*hosts: str) -> list[str]:
     return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]
+
+
+def _nobody(_identity: str) -> None:
+    """The key of a user where access is not controlled: there are no users."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -11,7 +11,8 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
-from gateway.runtime.certificate import kept_pair
+from gateway.runtime.security.certificate import kept_pair
+from gateway.runtime.security.dtls_context import DtlsContext, KeyOf
 from protocols.adapter import Adapter, Peer
 from protocols.registry import Opening, Recogniser
 
@@ -45,6 +46,7 @@ class TlsContexts:
         self._folder = folder
         self._names = names
         self._contexts: dict[tuple[str, ...], ssl.SSLContext] = {}
+        self._version = 0
 
     def check(self) -> None:
         """Load the configured files. Raises ConfigError when that fails. Does not create a self-signed pair."""
@@ -68,6 +70,7 @@ class TlsContexts:
                 fresh.context(protocols)
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self._contexts = fresh._contexts
+        self._version += 1
 
     def details(self) -> dict[str, object]:
         """Subject, serial number and expiry of the server's certificate, for the admin port."""
@@ -108,6 +111,17 @@ class TlsContexts:
                 context.set_alpn_protocols(names)
             self._contexts[protocols] = context
         return context
+
+    def for_datagrams(self, key_of: KeyOf, random: Callable[[int], bytes]) -> Callable[[], DtlsContext]:
+        """What gives the context of DTLS handshakes: another one after `renew`."""
+        made: list[tuple[int, DtlsContext]] = []
+
+        def current() -> DtlsContext:
+            if not made or made[0][0] != self._version:
+                made[:] = [(self._version, DtlsContext(self._pair(), self._client_ca, key_of, random))]
+            return made[0][1]
+
+        return current
 
     def secure(self, adapters: Mapping[str, Adapter]) -> TlsConnectionFactory:
         """What makes TLS ends that let `adapters` speak inside."""

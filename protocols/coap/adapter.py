@@ -11,6 +11,7 @@ from protocols.coap.endpoint import CoapEndpoint
 from protocols.coap.frame import StreamFraming, WebSocketFraming
 from protocols.coap.reasons import WORDS
 from protocols.coap.refusal import refusal
+from protocols.coap.replier import duplicate_tables
 from protocols.coap.streams import Streams
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
@@ -18,7 +19,7 @@ from protocols.setting import Setting
 
 @final
 class CoapAdapter:
-    """The datagram adapter of CoAP over UDP.
+    """The datagram adapter of CoAP over UDP and DTLS.
 
     setting   facts about the node
     config    the settings of CoAP
@@ -29,10 +30,11 @@ class CoapAdapter:
     def __init__(self, setting: Setting, config: CoapConfig) -> None:
         self.setting = setting
         self.config = config
+        self._recent = duplicate_tables(config)
 
     def bind(self, now: int) -> CoapEndpoint:
-        """State for one bound socket."""
-        return CoapEndpoint(self.setting, self.config, now)
+        """State for one bound socket, of UDP or of DTLS. All have one table of duplicates."""
+        return CoapEndpoint(self.setting, self.config, now, self._recent)
 
 
 @final
@@ -80,6 +82,7 @@ PROTOCOL: Final = Declaration(
     datagram=CoapAdapter,
     listeners=(
         Listener("coap", 5683, "CoAP (UDP)", datagrams=True, place=90),
+        Listener("coaps", 5684, "CoAP over DTLS (UDP)", datagrams=True, secure=True, place=93),
         Listener("coap-tcp", 5683, "CoAP over TCP", ("coap",), place=91),
         Listener("coaps-tcp", 5684, "CoAP over TLS", ("coap",), secure=True, place=92),
     ),

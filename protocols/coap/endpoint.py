@@ -73,7 +73,8 @@ class CoapEndpoint:
         "transmitter",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
+    def __init__(self, setting: Setting, config: CoapConfig, now: int, recent: tuple[RecentRequests, RecentRequests]) -> None:
+        """`recent`: the duplicate tables, which endpoints of one node share."""
         self.config = config
         self.authority = setting.authority
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
@@ -82,7 +83,7 @@ class CoapEndpoint:
         self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
         self.pinned = Pinned(config.pinned_bytes_max)
         self.observations = Observations(config, self.pinned, setting.wall_ms)
-        self.replier = Replier(config, setting.entropy)
+        self.replier = Replier(config, setting.entropy, recent)
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes, self._identity)
@@ -98,7 +99,7 @@ class CoapEndpoint:
         if size < 4 or data[0] >> 6 != 1 or not peer.port:
             self.replier.count("malformed")
             return ()
-        remote = self.remotes.young.get(peer.born_host)
+        remote = self.remotes.young.get(peer.source or peer.born_host)
         if remote is None:
             remote = self.remotes.add(peer, now)
         remote.credit = min(remote.credit + size * self.config.amplification, CREDIT_BYTES_MAX)
@@ -138,7 +139,7 @@ class CoapEndpoint:
         """Set the principal for clients without credentials on commands. Without one the gateway refuses them with 4.01."""
         if self.authority is None:
             return
-        principal = self.authority.authenticate(None, remote.address[0])
+        principal = self.authority.authenticate(remote.credentials, remote.address[0], remote.certified)
         if isinstance(principal, Principal):
             for command in commands:
                 command.principal = principal
@@ -147,8 +148,25 @@ class CoapEndpoint:
         """The name of the principal that commands of this remote have; "" when they have none."""
         if self.authority is None:
             return ""
-        principal = self.authority.authenticate(None, remote.address[0])
+        principal = self.authority.authenticate(remote.credentials, remote.address[0], remote.certified)
         return principal.user if isinstance(principal, Principal) else ""
+
+    def forget(self, peer: Peer, now: int) -> Sequence[Command]:
+        """The session of this peer has ended: its observations end, and what waits for it is dropped."""
+        remote = self.remotes.remove(peer)
+        if remote is None:
+            return ()
+        outstanding = remote.outstanding
+        self.transmitter.drop(remote)
+        commands: list[Command] = []
+        for gone in self.observations.all_of(remote):
+            commands.extend(self.outcomes.cancel(gone, now))
+        if outstanding is not None and isinstance(outstanding.owner, Exchange):
+            self.outcomes.undelivered(outstanding.owner, now)
+        self.assemblies.leave(remote.key)
+        for command in commands:
+            command.principal = GATEWAY
+        return commands
 
     @property
     def counts(self) -> Mapping[str, int]:

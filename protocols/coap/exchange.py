@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, final
 
+from domain.access import Credentials
 from protocols.coap.dedup import network_of
 from protocols.coap.option import Options
 
@@ -20,6 +21,8 @@ MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
 NON_TIMEOUT_NS: Final = 145_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
+ALWAYS_NS: Final = 1 << 62
+"""Until when the address of a connection or a session counts as verified: as long as that lasts."""
 CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
 STRAY_ACKS_MAX: Final = 3
 REPEATED_ACKS: Final = 16
@@ -43,7 +46,7 @@ class Outbound(Protocol):
 class Remote:
     """One remote address.
 
-    address        (host, port)
+    address        (host, port); of a session, its number in the place of the port
     born_host      the address in the form that records store
     key            the address as a number whose low 16 bits are free for a message id
     mid            message id of the last message to it
@@ -56,13 +59,15 @@ class Remote:
     executing      number of its requests in execution
     observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
+    certified      the name in its verified certificate, "" without one
+    credentials    what its session has proven, None: nothing
     whole_bytes    largest payload of one message of a stream; 0: what has more than `block_bytes` is sent in blocks
     bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
 
     __slots__ = (
-        "address", "bert", "born_host", "credit", "executing", "key", "laps", "mid", "network", "observers", "outstanding",
-        "stray", "verified_ns", "waiting", "whole_bytes",
+        "address", "bert", "born_host", "certified", "credentials", "credit", "executing", "key", "laps", "mid", "network",
+        "observers", "outstanding", "stray", "verified_ns", "waiting", "whole_bytes",
     )  # fmt: skip
 
     def __init__(self, address: tuple[str, int], born_host: bytes, mid: int) -> None:
@@ -79,8 +84,14 @@ class Remote:
         self.waiting: dict[Outbound, None] = {}
         self.observers = 0
         self.laps: list[int] = []
+        self.certified = ""
+        self.credentials: Credentials | None = None
         self.whole_bytes = 0
         self.bert = False
+
+    def name(self, source: bytes) -> None:
+        """Tell it from other remotes by `source`, in place of its address."""
+        self.key = int.from_bytes(source, "big") << 16
 
     @property
     def idle(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.ports import Entropy
 from protocols.adapter import Peer
-from protocols.coap.exchange import Remote
+from protocols.coap.exchange import ALWAYS_NS, Remote
 
 LAP_NS: Final = 247_000_000_000
 ECHO_WINDOW_NS: Final = 120_000_000_000
@@ -20,7 +20,7 @@ class Remotes:
 
     A generation ends after 247 s, or when it has half of `peers_max` addresses.
 
-    young      born host -> remote, for addresses that sent something in this generation
+    young      born host, or source of a session -> remote, for addresses that sent something in this generation
     old        the same for the generation before, and for older remotes that are not idle
     half       the most addresses of one generation
     since_ns   monotonic ns at which this generation began
@@ -39,11 +39,22 @@ class Remotes:
         """The remote of an address that is not in `young`: moved from `old`, or made."""
         if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
             self._next_generation(now)
-        remote = self.old.pop(peer.born_host, None)
+        source = peer.source or peer.born_host
+        remote = self.old.pop(source, None)
         if remote is None:
             remote = Remote((peer.host, peer.port), peer.born_host, int.from_bytes(self.entropy.token(2), "big"))
-        self.young[peer.born_host] = remote
+            remote.certified = peer.principal
+            remote.credentials = peer.credentials
+            if peer.source:
+                remote.name(source)
+                remote.verified_ns = ALWAYS_NS
+        self.young[source] = remote
         return remote
+
+    def remove(self, peer: Peer) -> Remote | None:
+        """Forget the remote of an address; None when there is none."""
+        source = peer.source or peer.born_host
+        return self.young.pop(source, None) or self.old.pop(source, None)
 
     def _next_generation(self, now: int) -> None:
         kept = {born_host: remote for born_host, remote in self.old.items() if not remote.idle}

@@ -37,6 +37,10 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "no-csm": Ending.PROTOCOL_ERROR,
     "signal-option": Ending.PROTOCOL_ERROR,
     "aborted-by-peer": Ending.GOODBYE,
+    # Sessions of DTLS.
+    "dtls-cookie": None,
+    "dtls-stray": None,
+    "dtls-evicted": Ending.TAKEN_OVER,
     # Dropped datagrams that are not refusals of a request.
     "duplicate": None,
     "stray": None,

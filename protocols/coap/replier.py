@@ -21,6 +21,12 @@ NON_SHARE: Final = 8
 """One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
 
 
+def duplicate_tables(config: CoapConfig) -> tuple[RecentRequests, RecentRequests]:
+    """The duplicate tables of confirmable and of other requests: one bound for all endpoints of a node."""
+    of_non = config.answers_bytes_max // NON_SHARE
+    return RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non), RecentRequests(NON_LIFETIME_S, of_non)
+
+
 @final
 class Replier:
     """Sends the responses of an endpoint, and keeps its duplicate tables.
@@ -31,15 +37,14 @@ class Replier:
 
     __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
-    def __init__(self, config: CoapConfig, entropy: Entropy) -> None:
+    def __init__(self, config: CoapConfig, entropy: Entropy, recent: tuple[RecentRequests, RecentRequests]) -> None:
+        """`recent`: the duplicate tables (`duplicate_tables`)."""
         self.config = config
         self.counts: dict[str, int] = {}
         self.executing = 0
         self.echoes = Echoes(entropy.token(16))
         self.transmitter = Transmitter(entropy, config.amplification > 0)
-        of_non = config.answers_bytes_max // NON_SHARE
-        self.recent_con = RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non)
-        self.recent_non = RecentRequests(NON_LIFETIME_S, of_non)
+        self.recent_con, self.recent_non = recent
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""

@@ -7,15 +7,13 @@ from typing import Final, final
 from protocols.adapter import Peer
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
-from protocols.coap.exchange import Remote
+from protocols.coap.exchange import ALWAYS_NS, Remote
 from protocols.coap.known_options import KnownOptions
 from protocols.coap.observe import Observations
 from protocols.setting import Setting
 
 KEY_BITS: Final = 16
 SWEEP_NS: Final = 10_000_000_000
-ALWAYS_NS: Final = 1 << 62
-"""Until when the address of a connection counts as verified: as long as it lasts."""
 
 
 @final

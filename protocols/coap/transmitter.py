@@ -77,6 +77,11 @@ class Transmitter:
             remote.outstanding = None
             self._next(remote, now)
 
+    def drop(self, remote: Remote) -> None:
+        """Drop everything that waits for a remote that is gone."""
+        remote.waiting.clear()
+        remote.outstanding = None
+
     def deadline(self) -> int | None:
         """Monotonic ns of the earliest heap entry; None without entries."""
         return self.heap[0][0] if self.heap else None

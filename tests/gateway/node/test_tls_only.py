@@ -13,18 +13,20 @@ from gateway.client.answer import TlsError
 from gateway.client.client import Client
 from gateway.client.security import Tls
 from gateway.node.node import Node
+from gateway.runtime.security import openssl
 from tests.gateway.node.running import served
 
 LONG_S = 1000.0
 
 
-def test_streams_take_tls_only_and_datagrams_are_not_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_streams_take_tls_only_and_no_datagrams_without_dtls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
 
     async def scene(node: Node) -> None:
         certificate = tmp_path / "data" / "tls" / "certificate.pem"
         assert certificate.exists()
         assert "coap" not in node.ports
+        assert ("coaps" in node.ports) is (openssl.library() is not None)
         assert {"nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "admin"} <= set(
             node.ports
         )

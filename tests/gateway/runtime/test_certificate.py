@@ -6,7 +6,7 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gateway.runtime.certificate import kept_pair
+from gateway.runtime.security.certificate import kept_pair
 
 NODES = 8
 

@@ -11,7 +11,7 @@ from domain import limits
 from domain.command import Disconnected
 from domain.errors import ConfigError
 from domain.event import Done
-from gateway.runtime.certificate import self_signed
+from gateway.runtime.security.certificate import self_signed
 from gateway.runtime.tls import TlsConnection, TlsContexts
 from protocols.adapter import Peer
 from protocols.registry import Opening
