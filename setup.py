@@ -44,9 +44,9 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "batch", "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem",
-        "pull", "reader", "receive", "request", "response", "router", "send", "settle", "site", "status",
-        "topics",
+        "batch", "chunks", "connection", "content", "events", "exchange", "find", "groups", "handler", "latest", "openapi",
+        "options", "path", "problem", "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle",
+        "site", "status", "subscriptions", "topics", "transactions", "users",
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (

@@ -14,6 +14,7 @@ from protocols.http.handler import Handler, Outcome, Route
 from protocols.http.operation import OPERATIONS, Operation
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+from protocols.http.summaries import SUMMARIES
 
 _NAMED: Final = re.compile(r"\{(\w+)(…?)\}")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -40,9 +41,9 @@ _PROBLEM: Final = {
 }
 
 
-def _lines(kind: type) -> tuple[str, str]:
-    """(first sentence, whole text) of a docstring, lines joined."""
-    text = re.sub(r"[ \n]+", " ", (kind.__doc__ or "").strip())
+def _lines(name: str) -> tuple[str, str]:
+    """(first sentence, whole text) of what a handler does."""
+    text = SUMMARIES[name]
     first = re.split(r"(?<=[.;:]) ", text, maxsplit=1)[0].rstrip(".;:")
     return first, text
 
@@ -80,7 +81,7 @@ def _answers(found: Operation) -> dict[str, Any]:
 
 def _operation(kind: type, route: Route) -> dict[str, Any]:
     found = OPERATIONS[kind.__name__]
-    summary, text = _lines(kind)
+    summary, text = _lines(kind.__name__)
     given: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "description": _ABOUT[name], "schema": {"type": "string"}}
         for name, _ in _NAMED.findall(route.pattern)

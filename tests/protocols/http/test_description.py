@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from typing import Any
 
@@ -11,9 +10,11 @@ import orjson
 import pytest
 
 from protocols.http.handler import Handler
-from protocols.http.openapi import GetPage, description
+from protocols.http.openapi import description
 from protocols.http.operation import OPERATIONS
 from protocols.http.routes import ROUTES
+from protocols.http.summaries import SUMMARIES
+from tests.tidy.source import ROOT
 
 HANDLERS = sorted(
     {make for route in ROUTES for method, make in route.methods.items() if method != b"OPTIONS" and isinstance(make, type)},
@@ -27,7 +28,7 @@ def asked(kind: type) -> set[str]:
         if "start" not in vars(each):
             continue
         names: set[str] = set()
-        tree = ast.parse(inspect.getsource(inspect.getmodule(each)))  # type: ignore[arg-type]  # every class has a module
+        tree = ast.parse((ROOT / f"{each.__module__.replace('.', '/')}.py").read_text("utf-8"))
         found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == each.__name__)
         for node in ast.walk(found):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "parameters":
@@ -48,6 +49,15 @@ def test_every_route_is_there_once_and_nothing_else() -> None:
     identities = [found["operationId"] for methods in description()["paths"].values() for found in methods.values()]
     assert len(identities) == len(set(identities)) >= len(HANDLERS)
     assert len(description()["paths"]) == len(ROUTES)
+
+
+def test_summaries_are_the_docstrings() -> None:
+    said: dict[str, str] = {}
+    for file in (ROOT / "protocols" / "http").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name in OPERATIONS:
+                said[node.name] = re.sub(r"[ \n]+", " ", (ast.get_docstring(node) or "").strip())
+    assert said == SUMMARIES
 
 
 def test_names_in_a_path_are_parameters() -> None:
@@ -83,4 +93,3 @@ def test_the_page_has_every_path_and_no_script() -> None:
     assert "<script" not in text
     for path in description()["paths"]:
         assert path in text
-    assert GetPage.__doc__ is not None
