@@ -123,6 +123,60 @@ class Pull(Command):
 
 
 @dataclass(slots=True)
+class FollowTopic(Command):
+    """Read a topic without a group, from a position in each of its queues, and wait for messages -> TopicFollowed.
+
+    offsets      queue id -> offset to go on at. With `start` "": a queue that is not named begins at its first message
+    start        "first" or "last": begin there, `offsets` is not used; "resume": check that each queue still has its offset;
+                 "": go on from what `TopicFollowed` said
+    queue_id     one queue; -1: all queues of the topic, at most FOLLOWED_QUEUES_MAX
+    first_queue  the queue that is read first, so that a reader far behind in one of them is given the others too
+    limit        messages at most
+    max_bytes    bytes of records after which no more are read, but at least one message
+    wait_ms      hold the request until a message matches, at most this long; 0: answer at once
+    filter       only messages that match it; None: all
+    pattern      only messages whose path matches this filter over paths (MQTT 5, 4.7); "": all
+    epoch        the topic's epoch (domain.topic) when the reader learnt the offsets; -1: not known, and not compared
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, ARGUMENT_ILLEGAL (too many queues), POLLING_FULL.
+    """
+
+    ticket: object
+    topic: str
+    offsets: Mapping[int, int]
+    start: str
+    queue_id: int
+    first_queue: int
+    limit: int
+    max_bytes: int
+    wait_ms: int = 0
+    filter: Filter | None = None
+    pattern: str = ""
+    epoch: int = -1
+
+
+@dataclass(slots=True)
+class AwaitSettled(Command):
+    """Learn which leases have ended -> LeasesEnded, when some have or `wait_ms` has passed.
+
+    holder     name for the leases of one reader, on its connection; what ends between two commands is told by the next one
+    topic      the topic that was received from
+    receipts   leases to watch from now on, besides those of earlier commands; may be empty
+    wait_ms    hold the request at most this long; 0: answer at once
+
+    A lease has ended when it is settled or released at this node, whoever did it, or when its time is over. One that is
+    extended goes on. Errors: QUOTA (too many leases of one connection), GROUP_ILLEGAL, NOT_ALLOWED.
+    """
+
+    ticket: object
+    holder: str
+    group: str
+    topic: str
+    receipts: list[Receipt]
+    wait_ms: int = 0
+
+
+@dataclass(slots=True)
 class HoldQueues(Command):
     """Keep messages from retention by age for a reader by offset -> Done (request code 30001 of Headgate).
 

@@ -66,6 +66,37 @@ class Pulled(Event):
 
 
 @dataclass(slots=True)
+class TopicFollowed(Event):
+    """The answer to FollowTopic.
+
+    status      FOUND; EMPTY: no message yet; TOO_SMALL, TOO_LARGE: an offset is below or above what its queue has; OTHER_EPOCH:
+                the topic was deleted and made again
+    records     of several queues, those of each in offset order
+    offsets     queue id -> offset to go on at, of every queue that is followed
+    epoch       epoch of the topic that the offsets belong to
+    next_queue  a queue that may have more messages now, to be read first by the next FollowTopic; -1: none has
+    """
+
+    ticket: object
+    status: str
+    records: list[bytes]
+    offsets: dict[int, int]
+    epoch: int
+    next_queue: int = -1
+
+
+@dataclass(slots=True)
+class LeasesEnded(Event):
+    """The answer to AwaitSettled.
+
+    ended   how many leases that were watched have ended since the last answer
+    """
+
+    ticket: object
+    ended: int
+
+
+@dataclass(slots=True)
 class Leased:
     """One leased message.
 

@@ -58,6 +58,8 @@ LEASES_PER_QUEUE_MAX: Final = 10_000
 """Leases of one group on one queue."""
 TRANSACTIONS_OPEN_MAX: Final = 500_000
 """Half messages that are undecided."""
+FOLLOWED_QUEUES_MAX: Final = 256
+"""Queues of one topic that one FollowTopic reads: their offsets are in the id of every event."""
 QUEUE_ID_MAX: Final = (1 << 31) - 1
 """The highest queue id that a record can hold."""
 QUEUES_PER_TOPIC_MAX: Final = 65_536

@@ -111,6 +111,10 @@ def _nothing(_: Any) -> Sequence[Need]:
     return ()
 
 
+def _followed(found: command.FollowTopic) -> Sequence[Need | PathNeed]:
+    return (listen(found.pattern) if found.pattern else of_topic(found.topic, SUBSCRIBE),)
+
+
 def _moved(found: command.CommitOffsets) -> Iterable[Need]:
     yield Need(GROUP, found.group, MOVE)
     for topic in dict.fromkeys(topic for topic, _, _ in found.offsets):
@@ -182,6 +186,8 @@ def _one_consumed(found: client_admin.ConsumeDirectly) -> Iterable[Need]:
 
 TABLE: Final[dict[type[Command], Needs]] = {
     command.Pull: _both(SUB),
+    command.FollowTopic: _followed,
+    command.AwaitSettled: _both(SUB),
     command.HoldQueues: _topic(SUB),
     command.Receive: _both(SUB),
     command.Acknowledge: _both(SUB),

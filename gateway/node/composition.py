@@ -277,6 +277,7 @@ def _added(
     watches.interest = side.interest
     sessions.follow_interest(side.interest)
     handler.pulling.follow_waits(side.waits, side.interest)
+    handler.following.follow_waits(side.waits, side.interest)
     side.follow_lost(sessions.went_back)
     if side.heard:
         handler.registry.inherit(side.heard)

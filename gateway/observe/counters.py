@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from domain.errors import ErrorCode
-from domain.event import Event, Pulled, Received, Refused, WatchedMessages
+from domain.event import Event, Pulled, Received, Refused, TopicFollowed, WatchedMessages
 from domain.histogram import Histogram
 from domain.mqtt_session import Deliveries
 from domain.record import Record
@@ -93,7 +93,7 @@ class ProtocolCounters:
             self.messages_out += len(event.items)
             if event.items and self.ages.due():
                 self.ages.add(event.items[0].routed.record.store_ms)
-        elif isinstance(event, Pulled | WatchedMessages):
+        elif isinstance(event, Pulled | WatchedMessages | TopicFollowed):
             self.messages_out += len(event.records)
             if event.records and self.ages.due():
                 self.ages.add(Record(event.records[0]).store_ms)

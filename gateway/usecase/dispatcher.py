@@ -18,6 +18,8 @@ from gateway.usecase.catalog.system_topics import SystemTopics
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.attempt_limit import AttemptLimit
 from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.consume.follow import TopicFollowing
+from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
@@ -55,6 +57,8 @@ class Dispatcher:
     receiving      message-level consumption (POP)
     registry       connected members and producers
     pulling        queue-level consumption
+    following      reading whole topics without a group
+    lease_watches  tell readers which of their leases have ended
     reads          shares the turns between reads of messages
     reviews        the `review` functions of use cases with parked calls, to be called when rights have changed
     """
@@ -93,6 +97,9 @@ class Dispatcher:
         pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters, self.reads)
         self.pulling = Pulling(pull_context, self.topics)
         log.listen(self.pulling)
+        self.following = TopicFollowing(log, self.topics, clock, self.reads)
+        log.listen(self.following)
+        self.lease_watches = LeaseWatches(clock)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []
@@ -104,7 +111,9 @@ class Dispatcher:
             self.dead_letters,
             self.pulling,
             self.receiving,
-            Settling(log, leases, self.groups, self.sending, locks, policy),
+            self.following,
+            self.lease_watches,
+            Settling(log, leases, self.groups, self.sending, locks, policy, self.lease_watches),
             Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets),
             self.registry,
             Relaying(self.registry, self.topics, log, self.sending, clock),

@@ -12,9 +12,15 @@ from protocols.http.problem import RefusalError, of_failure, problem
 from protocols.http.request import Request
 
 
-def identify(authority: Authority, request: Request) -> Principal:
-    """The principal of a request. Raises RefusalError: 401 with WWW-Authenticate, 400 for a malformed field."""
-    found = authority.authenticate(_credentials(request), request.peer.host, request.peer.principal)
+def identify(authority: Authority, request: Request, token: str = "") -> Principal:
+    """The principal of a request. Raises RefusalError: 401 with WWW-Authenticate, 400 for a malformed field.
+
+    `token` is that of the query (RFC 6750, 2.3), where it may be: a request without Authorization is judged by it.
+    """
+    credentials = _credentials(request)
+    if credentials is None and token:
+        credentials = BearerToken(token)
+    found = authority.authenticate(credentials, request.peer.host, request.peer.principal)
     if isinstance(found, Failure):
         raise RefusalError(of_failure(found))
     return found

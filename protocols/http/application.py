@@ -13,6 +13,7 @@ from domain.principal import GATEWAY
 from protocols.adapter import Peer, ignore_refusal
 from protocols.host_shares import HostShare
 from protocols.http.connection import CONTENT_BYTES_PER_S
+from protocols.http.flow_streams import FlowStreams
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
@@ -41,12 +42,13 @@ class _Stream:
     origin         origin of another site whose page may read the response; b"" for none
     shared         bytes that its work in slices holds, its content included
     reset          True: the peer has reset the stream while its command was in progress
+    uploads        True: its content is passed on as it arrives
     linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
 
     __slots__ = (
         "began", "body", "handler", "head_only", "limit", "linger_until", "origin", "refusal", "request", "reset",
-        "shared", "size",
+        "shared", "size", "uploads",
     )  # fmt: skip
 
     def __init__(self, request: Request, now: int) -> None:
@@ -61,6 +63,7 @@ class _Stream:
         self.body: bytes | bytearray = b""
         self.size = 0
         self.shared = 0
+        self.uploads = False
         self.origin = b""
 
     def deadline(self) -> int:
@@ -82,12 +85,13 @@ class HttpApplication:
     _handled         stream id -> a request whose command is in progress
     _sliced          stream id -> the work on a large request, one of the handled ones
     _share           bytes that large requests hold
+    _flows           responses that are written in parts
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     """
 
     __slots__ = (
-        "_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced", "_undo_commands",
-        "_wall_ms",
+        "_arriving", "_date", "_flows", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced",
+        "_undo_commands", "_wall_ms",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +114,7 @@ class HttpApplication:
         self._undo_commands: list[Command] = []
         self._sliced: dict[int, SlicedRequest] = {}
         self._share = HostShare(router.uploads, peer.host)
+        self._flows = FlowStreams(reply, refused)
 
     def accepts(self, headers: Headers) -> bool:
         """True for every request that is not gRPC."""
@@ -131,29 +136,54 @@ class HttpApplication:
             elif name == b":authority":
                 fields.append((b"host", value))
         request = Request(method, target, fields, self._peer)
+        if method == b"CONNECT" and (b":protocol", b"websocket") in headers:
+            # Its answer is that to a GET with Upgrade: the handler sees the same request in both versions.
+            request.method = b"GET"
+            request.tunnel = True
+            request.fields.append((b"upgrade", b"websocket"))
+            request.know(b"upgrade", b"websocket")
         stream = self._arriving[stream_id] = _Stream(request, now)
         try:
             if size > HEAD_BYTES_MAX:
                 raise RefusalError(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
-            if method == b"CONNECT":
+            if request.method == b"CONNECT":
                 raise RefusalError(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
             stream.origin = self._router.site.judge(request)
             handler = self._router.find(request)
             limit = handler.content_limit(request)
             stream.refusal = head_fault(request, limit)
+            stream.uploads = handler.uploads
             if stream.refusal is None:
                 handler.admit(request)
                 stream.handler = handler
                 stream.limit = limit
+                if handler.uploads or request.tunnel:
+                    return self._begin(stream_id, stream)
         except RefusalError as refusal:
+            stream.handler = None
             stream.refusal = refusal.response
         early = request.has(b"expect") or request.length < 0 or request.length > DISCARDED_BYTES_MAX
+        early = early or request.tunnel or stream.uploads
         if stream.refusal is not None and early:
             self._refuse_early(stream_id, stream, stream.refusal, now)
         return ()
 
+    def _begin(self, stream_id: int, stream: _Stream) -> Sequence[Command]:
+        """Start a handler with the head of its request, whose content comes later. May raise RefusalError."""
+        handler = stream.handler
+        assert handler is not None
+        command, response = handler.carry_out(stream.request, (self, stream_id))
+        del self._arriving[stream_id]
+        if response is not None:
+            self._respond(stream_id, response, stream)
+        else:
+            self._handled[stream_id] = stream
+        return () if command is None else (command,)
+
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
         """A part of the content, up to the handler's limit."""
+        if len(self._flows) and self._flows.has(stream_id):
+            return self._flows.feed(stream_id, data, now)
         stream = self._arriving.get(stream_id)
         if stream is None or stream.linger_until or not data:
             return ()
@@ -175,7 +205,7 @@ class HttpApplication:
         """The request is complete: start its handler."""
         stream = self._arriving.pop(stream_id, None)
         if stream is None:
-            return ()
+            return self._flows.ended(stream_id, now)
         if stream.linger_until:
             self._reply.send(stream_id, b"", True)
             return ()
@@ -220,6 +250,8 @@ class HttpApplication:
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """The peer has reset the stream. A command in progress continues; its answer is discarded or undone."""
         self._arriving.pop(stream_id, None)
+        if self._flows.has(stream_id):
+            return self._flows.cancelled(stream_id, now)
         stream = self._handled.get(stream_id)
         if self._sliced.pop(stream_id, None) is not None and stream is not None:
             self._share.give(stream.shared)
@@ -236,6 +268,9 @@ class HttpApplication:
             return
         if len(ticket) == 3:
             self._collect(event, ticket[1])
+            return
+        if self._flows.has(ticket[1]):
+            self._undo_commands += self._flows.answer(ticket[1], event, now)
             return
         stream = self._finished(ticket[1])
         if stream is None or stream.handler is None:
@@ -288,10 +323,17 @@ class HttpApplication:
         if response.refusal:
             self._refused("http", response.refusal)
         headers = [(b":status", b"%d" % response.status), (b"date", self._date.at(self._wall_ms())), *response.fields]
-        if response.status != 204:
+        flow = response.flow
+        if response.status != 204 and flow is None:
             headers.append((b"content-length", b"%d" % len(response.body)))
         if stream.origin:
             headers += readable_by(stream.origin)
+        if flow is not None and not stream.head_only:
+            self._reply.respond(stream_id, headers, False)
+            self._flows.add(stream_id, flow)
+            return
+        if flow is not None:
+            self._undo_commands += flow.gone(0)
         if stream.head_only or not response.body:
             self._reply.respond(stream_id, headers, end)
             return
@@ -305,15 +347,18 @@ class HttpApplication:
                 stopping = problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node")
                 self._respond(stream_id, stream.refusal or stopping, stream)
         self._arriving.clear()
+        self._flows.drain()
         return ()
 
     def deadline(self) -> int | None:
         """The earliest deadline of incomplete requests; 0 while an undo command is queued; None for never."""
         if self._undo_commands:
             return 0
+        flows = self._flows.deadline() if len(self._flows) else None
         if not self._arriving and not self._sliced:
-            return None
-        return min([stream.deadline() for stream in self._arriving.values()] + [slices.due for slices in self._sliced.values()])
+            return flows
+        due = [stream.deadline() for stream in self._arriving.values()] + [slices.due for slices in self._sliced.values()]
+        return min(due if flows is None else [*due, flows])
 
     def expire(self, now: int) -> Sequence[Command]:
         """Answer late requests with 408, end streams that have lingered, return the undo commands."""
@@ -325,6 +370,8 @@ class HttpApplication:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
                 self._respond(stream_id, stream.refusal or late, stream)
         commands, self._undo_commands = self._undo_commands, []
+        if len(self._flows):
+            commands += self._flows.expire(now)
         if self._sliced:
             # One slice in a turn, however late it is: what it leaves over is due at once, in the next turn.
             stream_id, slices = min(self._sliced.items(), key=_due)

@@ -107,11 +107,7 @@ class PostBatch(Handler):
         messages: list[Message] = []
         colons = size = 0
         for element in found:
-            try:
-                item: object = orjson.loads(element) if len(element) <= AT_ONCE_BYTES else _large(element)
-            except (orjson.JSONDecodeError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                raise _not_json() from None
-            self._append(messages, item, request)
+            self._append(messages, item_of(element), request)
             colons += 2 + min(SLICE_MEMBERS, element.count(b":"))
             size += len(element)
             if colons >= SLICE_MEMBERS or size >= SLICE_BYTES:
@@ -129,7 +125,7 @@ class PostBatch(Handler):
 
     def _append(self, messages: list[Message], item: object, request: Request) -> None:
         try:
-            message = self._message(item, request)
+            message = message_of(self._match, item, request)
         except RefusalError as refusal:
             document = orjson.loads(refusal.response.body)
             document["index"] = len(messages)
@@ -138,40 +134,50 @@ class PostBatch(Handler):
         self._due_ms.append(due_of(message))
         messages.append(message)
 
-    def _message(self, item: object, request: Request) -> Message:
-        if not isinstance(item, dict):
-            raise refuse(ErrorCode.MESSAGE_ILLEGAL, "a message is a JSON object")
-        for name in item:
-            if name not in _KNOWN:
-                raise refuse(ErrorCode.MESSAGE_ILLEGAL, f"member {name} is unknown", member=name)
-        draft = Draft(self._match.context.wall_ms, self._match.path)
-        texts = (
-            ("key", draft.key),
-            ("tag", draft.tag),
-            ("messageGroup", draft.message_group),
-            ("contentType", lambda value: draft.put(properties.HG_CONTENT_TYPE, value)),
-            ("deliverAt", lambda value: draft.deliver_at(instant_ms(value.encode()))),
-            ("expiresAt", lambda value: draft.expires_at(instant_ms(value.encode()))),
-        )
-        for name, put in texts:
-            if name in item:
-                put(_text(item, name))
-        for name, spend in (("delay_ms", draft.delay), ("ttl_ms", draft.ttl)):
-            if name in item:
-                spend(number(name, str(item[name]), 0, limits.DELAY_MS_MAX, 0))
-        if "properties" in item:
-            draft.user_all(item["properties"])
-        draft.trace(request.trace())
-        retain = draft.retain(item.get("retain", False) is True)
-        body = _body(item)
-        return Message(self._match.topic, body, draft.stored(), born_host=request.peer.born_host, retain=retain)
-
     def finish(self, event: Event) -> Response:
         """Sent or Refused."""
         if not isinstance(event, Sent):
             return super().finish(event)
         results = [place(placed, due_ms) for placed, due_ms in zip(event.placed, self._due_ms, strict=True)]
         return Response(200, [JSON], orjson.dumps({"topic": self._match.topic, "results": results}))
+
+
+def message_of(match: Match, item: object, request: Request) -> Message:
+    """One element of a batch, or one record of a stream. Raises RefusalError."""
+    if not isinstance(item, dict):
+        raise refuse(ErrorCode.MESSAGE_ILLEGAL, "a message is a JSON object")
+    for name in item:
+        if name not in _KNOWN:
+            raise refuse(ErrorCode.MESSAGE_ILLEGAL, f"member {name} is unknown", member=name)
+    draft = Draft(match.context.wall_ms, match.path)
+    texts = (
+        ("key", draft.key),
+        ("tag", draft.tag),
+        ("messageGroup", draft.message_group),
+        ("contentType", lambda value: draft.put(properties.HG_CONTENT_TYPE, value)),
+        ("deliverAt", lambda value: draft.deliver_at(instant_ms(value.encode()))),
+        ("expiresAt", lambda value: draft.expires_at(instant_ms(value.encode()))),
+    )
+    for name, put in texts:
+        if name in item:
+            put(_text(item, name))
+    for name, spend in (("delay_ms", draft.delay), ("ttl_ms", draft.ttl)):
+        if name in item:
+            spend(number(name, str(item[name]), 0, limits.DELAY_MS_MAX, 0))
+    if "properties" in item:
+        draft.user_all(item["properties"])
+    draft.trace(request.trace())
+    retain = draft.retain(item.get("retain", False) is True)
+    body = _body(item)
+    return Message(match.topic, body, draft.stored(), born_host=request.peer.born_host, retain=retain)
+
+
+def item_of(element: bytes) -> object:
+    """The members of one message from its JSON. Raises RefusalError."""
+    try:
+        return orjson.loads(element) if len(element) <= AT_ONCE_BYTES else _large(element)
+    except (orjson.JSONDecodeError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        raise _not_json() from None
 
 
 def _lines(data: bytes, found: list[bytes]) -> None:

@@ -4,6 +4,7 @@ waiting   no byte of a request has arrived   10 s for the first request, then 60
 head      part of a head has arrived         10 s from its first byte, else 408
 content   the head is complete               10 s, and 1 s more for each 32 KiB received, else 408
 handled   the command is in progress         no deadline; further requests may be read
+stream    a response is written in parts      as its flow says (protocols/http/flow.py); responses behind it wait
 
 In one turn of the loop a connection handles REQUESTS_PER_TURN_MAX requests; the rest of a segment waits for the next turns.
 """
@@ -23,6 +24,8 @@ from domain.refusal import Ending
 from protocols.adapter import Peer, ignore_refusal
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
 from protocols.http.exchange import Exchange
+from protocols.http.flow import Flow
+from protocols.http.flow_output import FlowOutput
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import Reader
 from protocols.http.request import Request
@@ -59,13 +62,14 @@ class HttpConnection:
     _sliced          the request that is handled in slices
     _waiting         complete requests behind it
     _held            bytes of content of unanswered requests
+    _stream          the response that is written in parts; None: there is none
     _reason          the reason in the event of the closed connection
     _now             monotonic ns of the last call
     """
 
     __slots__ = (
         "_answers", "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
-        "_refused", "_silent", "_sliced", "_undo_commands", "_unsent", "_waiting", "_wall_ms", "closed",
+        "_refused", "_silent", "_sliced", "_stream", "_undo_commands", "_unsent", "_waiting", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +98,7 @@ class HttpConnection:
         self._held = 0
         self._sliced: Exchange | None = None
         self._waiting: list[Exchange] = []
+        self._stream: FlowOutput | None = None
         self._reason = "closed"
         self._now = now
         self.closed = False
@@ -105,6 +110,11 @@ class HttpConnection:
 
     @property
     def _may_parse(self) -> bool:
+        current = self._reader.current
+        if current is not None and current.feeds and current.pieces:
+            return False
+        if self._stream is not None and not self._stream.flow.reading:
+            return False
         return self._sliced is None and len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
@@ -118,6 +128,9 @@ class HttpConnection:
             return ()
         if not data:
             return self._end_of_stream()
+        if self._stream is not None and self._stream.raw:
+            self._stream.flow.feed(data, now)
+            return self._stream.flow.expire(now)
         return self._parse(data)
 
     def _parse(self, data: bytes) -> list[Command]:
@@ -136,6 +149,8 @@ class HttpConnection:
         if reader.begun and (not begun or reader.current is not current):
             self._began = now
         self._flush()
+        if self._stream is not None and self._stream.exchange.feeds:
+            commands += self._stream.pass_on(now)
         if self.closed:
             commands.append(Disconnected(self._reason, self._reason == "closed"))
         return commands
@@ -202,7 +217,12 @@ class HttpConnection:
         date = self._date.at(self._wall_ms())
         if exchange.origin:
             response.fields = [*response.fields, *readable_by(exchange.origin)]
-        exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.http10)
+        keep_alive = exchange.keep_alive and not (exchange.http10 and response.flow is not None)
+        exchange.output = http1(response, date, exchange.head_only, keep_alive, exchange.http10)
+        if response.flow is not None:
+            self._open(exchange, response.flow)
+        elif exchange.feeds:
+            exchange.keep_alive = False  # the content is not read
         exchange.handler = None
         self._held -= exchange.held
         self._unsent += len(exchange.output)
@@ -211,11 +231,26 @@ class HttpConnection:
         if response.refusal:
             self._refused("http", response.refusal)
 
+    def _open(self, exchange: Exchange, flow: Flow) -> None:
+        """The response comes in parts. A client that waits for 100 before it sends gets that first."""
+        if exchange.head_only:
+            self._undo_commands += flow.gone(self._now)
+            return
+        exchange.flow = flow
+        if exchange.feeds and self._reader.expects:
+            self._reader.expects = False
+            exchange.output = CONTINUE + exchange.output
+
     def answer(self, event: Event, now: int) -> None:
         """The event of a command. Events without a request of this connection are discarded."""
         ticket = getattr(event, "ticket", None)
         part = isinstance(ticket, tuple) and len(ticket) > 0
         exchange = ticket[0] if isinstance(ticket, tuple) and part else ticket
+        if isinstance(exchange, Exchange) and exchange.flow is not None:
+            exchange.flow.answer(event, now)
+            if exchange.flow.over:
+                self._undo_commands += exchange.flow.expire(now)
+            return
         if isinstance(exchange, Exchange) and exchange.handler is not None:
             self._now = now
             handler = exchange.handler
@@ -251,8 +286,13 @@ class HttpConnection:
         """Move responses to the output, up to the first unanswered request."""
         exchanges = self._exchanges
         while exchanges and exchanges[0].output:
-            exchange = exchanges.popleft()
+            exchange = exchanges[0]
             self._out.append(exchange.output)
+            if exchange.flow is not None:
+                exchange.output = b""
+                self._stream = FlowOutput(exchange, exchange.flow, exchange.flow.uploads and not exchange.feeds)
+                return
+            exchanges.popleft()
             if not exchange.keep_alive:
                 if exchange.refusal is not None:
                     self._reason = f"refused-{exchange.refusal.status}"
@@ -276,10 +316,15 @@ class HttpConnection:
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
         waiting = any(one.handler is not None and one.handler.long_poll for one in self._exchanges)
+        waiting = waiting or any(one.flow is not None and not one.fed for one in self._exchanges)
         if (self._exchanges or self._reader.behind) and not waiting:
             return ()
+        undone = [command for one in self._exchanges if one.flow is not None for command in one.flow.gone(self._now)]
         self._close()
-        return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
+        return (
+            *undone,
+            Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),
+        )
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: requests in progress are answered, an incomplete one with 503, with Connection: close; no others."""
@@ -291,6 +336,9 @@ class HttpConnection:
         self._start_all(commands)
         for last in [*self._exchanges, *self._waiting][-1:]:
             last.keep_alive = False
+        for one in self._exchanges:
+            if one.flow is not None:
+                one.flow.drain()
         self._flush()
         if not self._exchanges and not self.closed:
             self._reason = Ending.SHUTTING_DOWN.value
@@ -302,6 +350,18 @@ class HttpConnection:
     def outgoing(self) -> Sequence[bytes]:
         """Responses to write, in order."""
         out, self._out = self._out, []
+        stream = self._stream
+        if stream is not None:
+            part = stream.take()
+            if part:
+                out.append(part)
+                self._unsent += len(part)
+            held = stream.flow.held
+            if self._answers.held or held > UNCOUNTED_BYTES_MAX:
+                self._answers.hold(self._unsent + held)
+            if out:
+                self._unsent -= sum(map(len, out))
+            return out
         if out:
             self._unsent = 0 if self.closed else self._unsent - sum(map(len, out))
             if self._answers.held:
@@ -317,7 +377,15 @@ class HttpConnection:
             return 0
         if self._sliced is not None and self._sliced.slices is not None:
             return self._sliced.slices.due
-        if reader.behind:
+        if self._stream is None:
+            return self._request_due()
+        due, late = self._stream.deadline(), self._request_due()
+        return due if late is None or (due is not None and due < late) else late
+
+    def _request_due(self) -> int | None:
+        """The deadline of an incomplete request, or of an idle connection."""
+        reader = self._reader
+        if reader.behind or (reader.current is not None and reader.current.feeds):
             return None
         if reader.current is not None:
             return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
@@ -344,6 +412,10 @@ class HttpConnection:
             return slices
         if self._reader.behind and self._may_parse:
             return self._parse(b"")
+        if self._stream is not None:
+            late = self._request_due()
+            if late is None or now < late:
+                return self._run_stream(self._stream, now)
         if self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
             commands: list[Command] = []
@@ -352,3 +424,21 @@ class HttpConnection:
             return (Disconnected(self._reason),) if self.closed else ()
         self._close()
         return (Disconnected("silent" if self._silent else "idle", not self._silent),)
+
+    def _run_stream(self, stream: FlowOutput, now: int) -> Sequence[Command]:
+        """Do what the flow asks for, or go on behind the end of its response."""
+        if not stream.ended:
+            return stream.expire(now)
+        self._stream = None
+        exchange = self._exchanges.popleft()
+        commands = [*stream.flow.expire(now)]
+        if stream.flow.refusal:
+            self._refused("http", stream.flow.refusal)
+        if exchange.keep_alive and (exchange.fed or not exchange.feeds):
+            self._flush()
+        else:
+            self._exchanges.clear()
+            self._close()
+        if self.closed:
+            commands.append(Disconnected(self._reason, self._reason == "closed"))
+        return commands

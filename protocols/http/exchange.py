@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from protocols.http.flow import Flow
 from protocols.http.handler import Handler
 from protocols.http.request import Request
 from protocols.http.response import Response
@@ -26,10 +27,19 @@ class Exchange:
     origin       origin of another site whose page may read the response; b"" for none
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
     keep_alive   False: the connection is closed after this response
+    flow         what makes the content of a response in parts; None: there is none
+    feeds        True: the content of the request is passed on as it arrives
+    pieces       content that was not passed on yet
+    fed          True: that content is complete
+    fault        the refusal of invalid content that was passed on in part
     """
 
     __slots__ = (
         "content_max",
+        "fault",
+        "fed",
+        "feeds",
+        "flow",
         "handler",
         "head_only",
         "held",
@@ -37,6 +47,7 @@ class Exchange:
         "keep_alive",
         "origin",
         "output",
+        "pieces",
         "refusal",
         "request",
         "shared",
@@ -56,3 +67,7 @@ class Exchange:
         self.slices: SlicedRequest | None = None
         self.origin = b""
         self.output = b""
+        self.flow: Flow | None = None
+        self.feeds = self.fed = False
+        self.pieces: list[bytes] = []
+        self.fault: Response | None = None

@@ -77,6 +77,7 @@ class Handler(ABC):
     body_max     most bytes of content, as sent and as decoded; `content_limit` may differ for one request
     long_poll    True: the answer may take long, and is discarded when the client hangs up
     repeatable   True: the response may be large, and the client can repeat the request after `undo`
+    uploads      True: `start` is called with the head of a request, and its response has a flow that the content belongs to
     sliced       True: the work may take longer than a turn of the loop: `steps` carries it out
     principal    who sends the request; None: access is not controlled
     """
@@ -84,6 +85,7 @@ class Handler(ABC):
     __slots__ = ("_match", "long_poll", "principal", "sliced")
     body_max: int = 0
     repeatable: bool = False
+    uploads: bool = False
 
     def __init__(self, match: Match) -> None:
         self._match = match
@@ -166,7 +168,8 @@ Make = Callable[[Match], Handler]
 class Route:
     """A pattern of segments, and the handlers of its methods.
 
-    A part of the pattern is a word; `{name}`, with or without a word after it; or `{path…}`, which matches one segment or more.
+    A part of the pattern is a word; `{name}`, or `{path…}`, which matches one segment or more; either with
+    or without a word after it.
     """
 
     pattern: str

@@ -29,6 +29,13 @@ class Operation:
     answers: Mapping[int, tuple[str, Any]] = field(default_factory=dict)
 
 
+_LINES: Final = "application/x-ndjson"
+_STREAMING: Final = {
+    "format": ("string", "ndjson or sse, instead of Accept"),
+    "text": ("boolean", "bodies that are UTF-8 as text instead of body"),
+    "credit": ("integer", "WebSocket: messages to send at first, to 100000"),
+    "access_token": ("string", "instead of Authorization, for pages"),
+}
 _EMPTY: Final[Mapping[int, tuple[str, Any]]] = {204: ("", None)}
 _MESSAGE: Final = {
     "id": "0A000001…", "topic": "orders", "path": "orders", "queue": 1, "offset": 7, "storedMs": 1795661973000,
@@ -194,6 +201,36 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             200: (JSON, {"messages": [{"receipt": _RECEIPTS["receipts"][0], "attempt": 1, **_MESSAGE}]}),
             204: ("", None),
         },
+    ),
+    "ConsumeTopic": Operation(
+        "Streams",
+        {
+            "from": ("string", "first, last, a cursor, or with queue an offset"),
+            "queue": ("integer", "one queue"),
+            "path": ("string", "a filter over paths, with + and #"),
+            **_FILTERS,
+            **_STREAMING,
+        },
+        {"last-event-id": "go on behind this event; before `from`"},
+        answers={200: (_LINES, '{"id": "0A000001…", "queue": 1, "offset": 7, "text": "one", "cursor": "cLaRSdK7p…"}\n')},
+    ),
+    "ConsumeGroup": Operation(
+        "Streams",
+        {
+            "max": ("integer", "messages that are leased and not settled, 1 to 1024"),
+            "invisible_ms": ("integer", "length of the leases, 10 to 43200000"),
+            **_FILTERS,
+            "queue": ("integer", "one queue"),
+            "from": ("string", "where a new group begins: first or last"),
+            "ordered": ("boolean", "keep the order of each ordering key"),
+            **_STREAMING,
+        },
+        answers={200: (_LINES, '{"receipt": "7 1795661973000 30000 0 0 broker-a 1 7", "attempt": 1, "text": "one"}\n')},
+    ),
+    "PostStream": Operation(
+        "Streams",
+        content={_LINES: '{"text": "one"}\n{"body": "dHdv", "key": "k"}\n'},
+        answers={200: (_LINES, '{"seq": 0, "topic": "orders", "id": "0A000001…", "queue": 1, "offset": 7}\n')},
     ),
     "AckReceipts": Operation("Messages", content={JSON: _RECEIPTS}, answers=_json(_RESULTS)),
     "NackReceipts": Operation("Messages", content={JSON: {**_RECEIPTS, "delay_ms": 1000}}, answers=_json(_RESULTS)),

@@ -47,6 +47,8 @@ class _StopError(Exception):
 class Reader:
     """Reads the requests of one connection. `feed` appends to `done`; after a refusal nothing more is parsed.
 
+    A request whose content is passed on as it arrives (`Exchange.feeds`) is appended with its head.
+
     done              requests that are complete or refused; the connection takes them out
     stopped           True: the last of `done` is refused (syntax, size, unwanted content); nothing more is parsed
     begun             True: a part of the next request has arrived
@@ -216,6 +218,8 @@ class Reader:
         llhttp passes over content that has a length, which is cheaper than a new parser. It is not given chunks.
         """
         self._empty_lines = 0
+        if exchange.feeds:
+            self.done.append(exchange)
         if self._chunks is not None:
             self._parser = HttpRequestParser(self)
         elif not self._length:
@@ -239,15 +243,19 @@ class Reader:
         if self._ended or self.stopped:
             return
         exchange = self.current or Exchange(None, False, False)
-        exchange.handler = None
-        exchange.refusal = response
         exchange.keep_alive = False
+        if exchange.feeds:
+            exchange.fault = response
+        else:
+            exchange.handler = None
+            exchange.refusal = response
         self.current = None
         self._chunks = None
         self._body = b""
         self.begun = self.expects = False
         self.stopped = True
-        self.done.append(exchange)
+        if not exchange.feeds:
+            self.done.append(exchange)
 
     def stop(self, response: Response) -> None:
         """Parse nothing more, and refuse a request that is incomplete."""
@@ -316,6 +324,7 @@ class Reader:
             refused = refusal.response
         if refused is None:
             exchange.handler = handler
+            exchange.feeds = handler.uploads
             exchange.content_max = self._content_max = limit
             self.expects = not http10 and request.has(b"expect")
         else:
@@ -334,7 +343,9 @@ class Reader:
         before = self.size
         self.size += len(data)
         whole = self._chunks is None and self.size == self._length
-        if exchange.handler is not None:
+        if exchange.feeds:
+            exchange.pieces.append(data)
+        elif exchange.handler is not None:
             if before or not whole:
                 if not self.share.take(len(data)):
                     self.refuse(no_room().response)
@@ -357,6 +368,9 @@ class Reader:
         self._chunks = None
         if not exchange.keep_alive:
             self._ended = True
+        if exchange.feeds:
+            exchange.fed = True
+            return
         if exchange.handler is not None and exchange.request is not None:
             exchange.request.body = bytes(self._body) if self.size else b""
         self._body = b""

@@ -23,5 +23,10 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "origin-refused": ErrorCode.NOT_ALLOWED,
     "uploads-full": ErrorCode.OVERLOADED,
     "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
+    "event-id-invalid": ErrorCode.ARGUMENT_ILLEGAL,
+    "event-id-expired": ErrorCode.OFFSET_NOT_FOUND,
+    "websocket-version": ErrorCode.NOT_SUPPORTED,
+    "websocket-message": ErrorCode.ARGUMENT_ILLEGAL,
+    "websocket-frame-too-large": ErrorCode.MESSAGE_TOO_LARGE,
     **{f"refused-{status}": Ending.REQUEST_REFUSED for status in range(400, 600)},
 }

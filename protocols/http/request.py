@@ -24,6 +24,9 @@ _ONCE: Final = frozenset(
         b"idempotency-key",
         b"origin",
         b"sec-fetch-site",
+        b"last-event-id",
+        b"sec-websocket-key",
+        b"sec-websocket-version",
     )
 )
 TRACEPARENT: Final = properties.TRACEPARENT.encode()
@@ -58,11 +61,12 @@ class Request:
     peer       address and certificate of the client
     body       the content; complete, and decoded by `content`, when `Handler.start` is called
     length     bytes of content by Content-Length; 0: it is absent or empty, -1: it is no number of at most 12 digits
+    tunnel     True: an extended CONNECT of HTTP/2 for a WebSocket (RFC 8441), with the method GET
     repeated   name of a field that occurs twice and must not; b"" when none does
     _known     values of the fields that handlers read, by name
     """
 
-    __slots__ = ("_known", "body", "fields", "length", "method", "peer", "repeated", "target")
+    __slots__ = ("_known", "body", "fields", "length", "method", "peer", "repeated", "target", "tunnel")
 
     def __init__(self, method: bytes, target: bytes, fields: Fields, peer: Peer) -> None:
         self.method = method
@@ -71,6 +75,7 @@ class Request:
         self.peer = peer
         self.body = b""
         self.repeated = b""
+        self.tunnel = False
         known: dict[bytes, bytes] = {}
         for name, value in fields:
             if name in _KNOWN:
@@ -87,6 +92,10 @@ class Request:
     def field(self, name: bytes) -> bytes:
         """The value of a field that handlers read; b"" when it is absent."""
         return self._known.get(name, b"")
+
+    def know(self, name: bytes, value: bytes) -> None:
+        """Set the value of a field."""
+        self._known[name] = value
 
     def prefers(self, preference: bytes) -> bool:
         """True when Prefer (RFC 7240) contains `preference`."""

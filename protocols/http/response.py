@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
+from protocols.http.flow import Flow
 from protocols.http.status import PHRASE
 
 Fields = list[tuple[bytes, bytes]]
@@ -22,13 +23,15 @@ _UNSAFE: Final = re.compile(rb"[^!-$&-~ ]|^ | $")
 class Response:
     """Status, header fields (names in lower case, without Content-Length and Date) and the whole body.
 
-    `refusal` is the name under which a refusal by the adapter is counted; "" for other responses.
+    `refusal` is the name under which a refusal by the adapter is counted; "" for other responses. `flow` is what makes the
+    content of a response that comes in parts; None: the content is `body`.
     """
 
-    __slots__ = ("body", "fields", "refusal", "status")
+    __slots__ = ("body", "fields", "flow", "refusal", "status")
 
     def __init__(self, status: int, fields: Fields, body: bytes = b"") -> None:
         self.refusal = ""
+        self.flow: Flow | None = None
         self.status = status
         self.fields = fields
         self.body = body
@@ -86,7 +89,13 @@ def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, ht
     parts = [_LINES[status], b"date: ", date]
     for name, value in response.fields:
         parts += (b"\r\n", name, b": ", value)
-    if status != 204:
+    if status == 101:
+        parts.append(b"\r\nconnection: upgrade\r\n\r\n")
+        return b"".join(parts)
+    if response.flow is not None:
+        if not http10:
+            parts.append(b"\r\ntransfer-encoding: chunked")
+    elif status != 204:
         parts.append(b"\r\ncontent-length: %d" % len(body))
     if not keep_alive:
         parts.append(b"\r\nconnection: close")

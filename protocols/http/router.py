@@ -16,6 +16,8 @@ from protocols.http.site import Site
 REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
 
+_PATH: Final = "{path…}".encode()
+
 
 @final
 class Router:
@@ -85,13 +87,17 @@ def _allow(route: Route) -> bytes:
 
 def _fit(parts: list[bytes], segments: list[bytes]) -> tuple[list[tuple[str, bytes]], list[bytes]] | None:
     """Raw values of the named segments and raw levels of a path; None when the pattern does not match."""
-    many = next((at for at, part in enumerate(parts) if part == b"{path\xe2\x80\xa6}"), -1)
+    many = next((at for at, part in enumerate(parts) if part.startswith(_PATH)), -1)
     levels: list[bytes] = []
     if many >= 0:
         extra = len(segments) - len(parts)
         if extra < 0:
             return None
         levels = segments[many : many + extra + 1]
+        tail = parts[many][len(_PATH) :]
+        if not levels[-1].endswith(tail):
+            return None
+        levels[-1] = levels[-1][: len(levels[-1]) - len(tail)]
         segments = [*segments[:many], b"", *segments[many + extra + 1 :]]
     elif len(segments) != len(parts):
         return None

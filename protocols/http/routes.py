@@ -21,9 +21,13 @@ from protocols.http import (
     users,
 )
 from protocols.http.handler import Route
+from protocols.http.streams import follow, lease, produce
 
 ROUTES: Final = (
     Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": events.WebhookHandshake}),
+    Route("v1/topics/{path…}:consume", {b"GET": follow.ConsumeTopic}),
+    Route("v1/groups/{group}/topics/{topic}:consume", {b"GET": lease.ConsumeGroup}),
+    Route("v1/topics/{path…}/messages:stream", {b"POST": produce.PostStream}),
     Route("v1/openapi.json", {b"GET": openapi.GetDescription}),
     Route("v1/docs", {b"GET": openapi.GetPage}),
     Route("v1/topics", {b"GET": topics.GetTopics}),

@@ -46,6 +46,16 @@ class Site:
             self._check_browser(request)
         return b""
 
+    def check_reader(self, request: Request) -> None:
+        """Raise RefusalError, 403, for a request of a page that may not read the answer: streams are not sent to it at all.
+
+        A WebSocket is not kept from it by the browser.
+        """
+        origin = request.field(b"origin").decode("latin-1").lower()
+        same = origin_host(origin) == request.field(b"host").decode("latin-1").lower() != ""
+        if origin and not same and origin not in self._origins and "*" not in self._origins:
+            raise _refused("read")
+
     def _cross_origin(self, request: Request, origin: bytes, host: bytes) -> bytes:
         text = origin.decode("latin-1").lower()
         if origin_host(text) == host.decode("latin-1").lower() != "":
@@ -85,5 +95,5 @@ def readable_by(origin: bytes) -> Fields:
     return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", b"*"), (b"vary", b"origin")]
 
 
-def _refused() -> RefusalError:
-    return RefusalError(problem(403, "origin-refused", "pages of this origin may not send: add it to [http] origins"))
+def _refused(what: str = "send") -> RefusalError:
+    return RefusalError(problem(403, "origin-refused", f"pages of this origin may not {what}: add it to [http] origins"))

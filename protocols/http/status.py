@@ -49,6 +49,7 @@ RETRY_AFTER_S: Final[Mapping[int, int]] = {429: 1, 503: 1}
 """Status -> seconds in Retry-After."""
 
 PHRASE: Final[Mapping[int, str]] = {
+    101: "Switching Protocols",
     200: "OK",
     201: "Created",
     202: "Accepted",
@@ -69,6 +70,7 @@ PHRASE: Final[Mapping[int, str]] = {
     417: "Expectation Failed",
     421: "Misdirected Request",
     422: "Unprocessable Content",
+    426: "Upgrade Required",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",

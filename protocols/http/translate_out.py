@@ -47,13 +47,14 @@ def documents(records: Iterable[Record]) -> list[dict[str, object]]:
     return out
 
 
-def document(record: Record) -> tuple[dict[str, object], int]:
+def document(record: Record, as_text: bool = False) -> tuple[dict[str, object], int]:
     """(one message as a JSON object for orjson, bytes of its body).
 
     `id topic path queue offset storedMs key tag messageGroup contentType deliverAt expiresAt properties body`.
 
     A CloudEvent also has its `attributes` by their own names.
-    `body` is base64; `compressed` is present when the body could not be decompressed.
+    `body` is base64; with `as_text` a body that is UTF-8 is `text` instead. `compressed` is present when the body could not be
+    decompressed.
     """
     stored = record.properties
     found = properties.decode(stored)
@@ -89,6 +90,13 @@ def document(record: Record) -> tuple[dict[str, object], int]:
     if body is None:
         out["compressed"] = True
         body = record.body
+    if as_text:
+        try:
+            out["text"] = body.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            return out, len(body)
     out["body"] = orjson.Fragment(_ENCODER.encode(body))
     return out, len(body)
 

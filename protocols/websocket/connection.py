@@ -34,9 +34,9 @@ from domain.refusal import Ending
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
 from protocols.websocket.config import WebSocketConfig
-from protocols.websocket.frame import FrameOutline
 from protocols.websocket.handshake import HEAD_BYTES_MAX, HEAD_END, head_fault, refusal
 from protocols.websocket.message import InMessages, WholeMessages
+from protocols.websocket_frame import FrameOutline
 
 NORMAL: Final = 1000
 TOO_LARGE: Final = 1009

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import binascii
 import re
 from typing import Final
+
+from protocols.websocket_frame import is_key
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 FIELDS_MAX: Final = 100
 HEAD_END: Final = b"\r\n\r\n"
 
 _BARE = re.compile(rb"(?<!\r)\n|\r(?!\n)")
-_KEY_BYTES: Final = 16
 
 
 def head_fault(head: bytes) -> int:
@@ -31,14 +31,6 @@ def head_fault(head: bytes) -> int:
         if name.lower() == b"sec-websocket-key" and not is_key(value.strip()):
             return 400
     return 0
-
-
-def is_key(value: bytes) -> bool:
-    """True for a Sec-WebSocket-Key: 16 bytes in base64."""
-    try:
-        return len(binascii.a2b_base64(value, strict_mode=True)) == _KEY_BYTES
-    except binascii.Error:
-        return False
 
 
 def refusal(status: int) -> bytes:

@@ -26,9 +26,11 @@ from protocols.hosts import Hosts
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
-from protocols.websocket.frame import FrameOutline
 from protocols.websocket.message import InMessages, WholeMessages
+from protocols.websocket_frame import FrameOutline
 
+API: Final = b"/v1/"
+"""Paths at which HTTP itself serves WebSockets."""
 HELD_BYTES_PER_TURN: Final = 64 * 1024
 """Bytes of one stream, held back before, that are decoded in one turn of the loop."""
 
@@ -103,8 +105,10 @@ class WebSocketStreams:
         self._streams: dict[int, _Stream] = {}
 
     def accepts(self, headers: Headers) -> bool:
-        """True for an extended CONNECT for WebSocket (4); pseudo-header fields may be in any order."""
-        return (b":protocol", b"websocket") in headers and (b":method", b"CONNECT") in headers
+        """True for an extended CONNECT for WebSocket (4) that is not for the HTTP API; pseudo-header fields in any order."""
+        if (b":protocol", b"websocket") not in headers or (b":method", b"CONNECT") not in headers:
+            return False
+        return not any(name == b":path" and value.startswith(API) for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
         """Handle the opening handshake (5), which over HTTP/2 has no Sec-WebSocket-Key and no Sec-WebSocket-Accept."""

@@ -10,7 +10,9 @@ SHELL = (
     "protocols.adapter", "protocols.setting", "protocols.declaration", "protocols.host_shares", "protocols.hosts",
     "protocols.upload",
 )  # fmt: skip
-BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks")
+BINDINGS = (
+    "protocols.http2", "protocols.cloudevents", "protocols.compression", "protocols.marks", "protocols.websocket_frame",
+)  # fmt: skip
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
 
@@ -181,6 +183,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
+    ("protocols.websocket_frame", ()),
     ("protocols.marks", ("domain", "protocols.cloudevents")),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),

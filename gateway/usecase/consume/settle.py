@@ -20,6 +20,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import copy_of, leased_topic, make_dead_letter
+from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
@@ -33,8 +34,10 @@ class Settling:
     """The verbs Acknowledge, Extend, SendBack and SendRetry."""
 
     def __init__(
-        self, log: MessageLog, leases: Leases, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy
-    ) -> None:
+        self, log: MessageLog, leases: Leases, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy,
+        watches: LeaseWatches,
+    ) -> None:  # fmt: skip
+        self._watches = watches
         self._policy = policy
         self._locks = locks
         self._log = log
@@ -56,6 +59,9 @@ class Settling:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             else:
+                if self._watches.watched:
+                    for receipt in command.receipts:
+                        self._watches.settled(command.group, command.topic, receipt)
                 connection.answer(Settled(command.ticket, result))
 
         if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
@@ -86,9 +92,18 @@ class Settling:
             for old, new in zip(command.receipts, result, strict=True):
                 if isinstance(new, Receipt) and old.retry != RETRY_NONE:
                     new.retry = old.retry
+                if self._watches.watched:
+                    self._tell(command, old, new)
             connection.answer(Extended(command.ticket, result))
 
         _by_topic(extend, command, extended)
+
+    def _tell(self, command: Extend, old: Receipt, new: Receipt | Failure) -> None:
+        """Tell who watches a lease: a nack ends it, an extension goes on under the new receipt."""
+        if isinstance(new, Receipt) and command.invisible_ms:
+            self._watches.extended(command.group, command.topic, old, new)
+        else:
+            self._watches.settled(command.group, command.topic, old)
 
     def _withdraw(self, command: Extend) -> None:
         parts: dict[str, list[Receipt]] = {}

@@ -47,7 +47,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     route.RegisterPage, replica_admin.QueryReplica, subscription_admin.PutSubscription, subscription_admin.QuerySubscriptions,
     subscription_admin.DeleteSubscription, subscription_admin.ChangeStatus, subscription_admin.ClaimSubscriptions,
     subscription_admin.RecordAttempts, subscription_admin.QueryAttempts, subscription_admin.TestSubscription,
-    subscription_admin.Redrive, subscription_admin.ResetSubscription,
+    subscription_admin.Redrive, subscription_admin.ResetSubscription, command.FollowTopic, command.AwaitSettled,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -67,7 +67,7 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     lite_admin.LiteTopic, lite_admin.LiteClient, lite_admin.LiteGroup, user.UserList, user.GrantList,
     route.PageRegistered, replica_admin.ReplicaFound, subscription_admin.SubscriptionFound,
     subscription_admin.SubscriptionList, subscription_admin.SubscriptionsClaimed, subscription_admin.AttemptList,
-    subscription_admin.Redriven,
+    subscription_admin.Redriven, event.TopicFollowed, event.LeasesEnded,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 

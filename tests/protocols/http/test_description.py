@@ -32,7 +32,10 @@ def asked(kind: type) -> set[str]:
         found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == each.__name__)
         for node in ast.walk(found):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "parameters":
-                names |= {str(each.value) for each in node.args[1:] if isinstance(each, ast.Constant)}
+                names |= {str(part.value) for part in node.args[1:] if isinstance(part, ast.Constant)}
+                for part in node.args[1:]:
+                    if isinstance(part, ast.Starred) and isinstance(part.value, ast.Name):
+                        names |= set(getattr(inspect.getmodule(each), part.value.id))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "start":
                 names |= asked(kind.__mro__[1])
         return names

@@ -30,7 +30,7 @@ from protocols.adapter import Peer
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
-from protocols.websocket.frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
+from protocols.websocket_frame import FRAME_BYTES_MAX, FRAMES_PER_TURN_MAX, FrameOutline
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"

@@ -1,10 +1,12 @@
-"""Frame boundaries of a WebSocket byte stream (RFC 6455, section 5.2): lengths, and how much one turn handles.
+"""WebSocket for all protocols that speak it: frame boundaries (RFC 6455, 5.2), and the key of the handshake (4.2.2).
 
 Bytes pass through here before they are decoded, so that a length that is too large is refused when it arrives.
 """
 
 from __future__ import annotations
 
+import binascii
+from hashlib import sha1
 from typing import Final, final
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -12,6 +14,8 @@ FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 FRAMES_PER_TURN_MAX: Final = 128
 """Frames of one client that are handled in one turn of the loop."""
 _HEAD_BYTES_MAX: Final = 14
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_KEY_BYTES: Final = 16
 
 
 @final
@@ -61,3 +65,16 @@ class FrameOutline:
             self._skip = at - size
         pieces.append(data[start:])
         return pieces
+
+
+def is_key(value: bytes) -> bool:
+    """True for a Sec-WebSocket-Key: 16 bytes in base64."""
+    try:
+        return len(binascii.a2b_base64(value, strict_mode=True)) == _KEY_BYTES
+    except binascii.Error:
+        return False
+
+
+def accept(key: bytes) -> bytes:
+    """The value of Sec-WebSocket-Accept for a Sec-WebSocket-Key."""
+    return binascii.b2a_base64(sha1(key + _GUID, usedforsecurity=False).digest(), newline=False)

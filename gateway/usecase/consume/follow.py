@@ -1,0 +1,120 @@
+"""Following: reading a whole topic from a position in each queue, for streams. Commands at the end of all queues wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Final, final
+
+from domain import limits
+from domain.command import Command, FollowTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, TopicFollowed
+from domain.filter.path import is_filter
+from domain.ports import Clock
+from domain.store_ports import MessageLog
+from domain.topic import PERM_READ, Topic
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.follow_call import FollowCall, FollowContext
+from gateway.usecase.consume.long_polls import RightsCheck
+from gateway.usecase.consume.read_turns import ReadTurns
+from gateway.usecase.handler import Verb
+
+SERVED_PER_TURN: Final = 128
+"""Commands that are served in one turn of the loop; one message may be for thousands."""
+
+
+@final
+class TopicFollowing:
+    """The verb FollowTopic. As a StoreListener it serves the commands that wait.
+
+    _woken   commands that want to be served, in the order in which they were woken
+    """
+
+    def __init__(self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns) -> None:
+        self._context = FollowContext(log, clock, reads)
+        self._topics = topics
+        self._clock = clock
+        self._woken: dict[FollowCall, None] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """FollowTopic."""
+        return {FollowTopic: self._follow}
+
+    @property
+    def expired(self) -> int:
+        """Messages that readers were not given, since their expiry was over."""
+        return self._context.expired
+
+    def waiting(self) -> int:
+        """Commands that wait for messages."""
+        return self._context.waiting
+
+    def follow_waits(self, waits: Callable[[str], bool], interest: Callable[[str, bool], None]) -> None:
+        """Tell of topics that are waited for, as `Pulling.follow_waits`. For stores that tell who has asked."""
+        self._context.waits = waits
+        self._context.interest = interest
+
+    def review(self, check: RightsCheck) -> None:
+        """Refuse the waiting commands that `check` forbids: rights have changed."""
+        for calls in list(self._context.parked.values()):
+            for call in list(calls):
+                failure = check(call.connection, call.command)
+                if failure is not None:
+                    call.refuse(failure)
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """Wake the commands that wait for the topic."""
+        calls = self._context.parked.get(topic)
+        if calls is None:
+            return
+        begins = not self._woken
+        for call in calls:
+            if call.told(queue_id, records):
+                self._woken[call] = None
+        if begins and self._woken:
+            self._clock.call_soon(self._serve)
+
+    def freed(self, group: str, topic: str) -> None:
+        """Do nothing: readers by offset lease nothing."""
+
+    def _serve(self) -> None:
+        for call in list(islice(self._woken, SERVED_PER_TURN)):
+            del self._woken[call]
+            call.serve()
+        if self._woken:
+            self._clock.call_at(self._clock.monotonic_ns(), self._serve)
+
+    def _follow(self, connection: ClientConnection, command: FollowTopic) -> None:
+        topic = self._topics.to_read(command.topic)
+        failure = _illegal(topic, command)
+        if failure is not None:
+            connection.answer(Refused(command.ticket, failure))
+            return
+        assert topic is not None
+        if command.epoch not in (-1, topic.created_ms):
+            connection.answer(TopicFollowed(command.ticket, "OTHER_EPOCH", [], dict(command.offsets), topic.created_ms))
+            return
+        command.limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
+        command.max_bytes = max(1, min(command.max_bytes, limits.PULL_BYTES_MAX))
+        queues = range(max(topic.read_queues, 1)) if command.queue_id < 0 else [command.queue_id]
+        FollowCall(self._context, connection, command, topic.created_ms).begin(queues)
+
+
+def _illegal(topic: Topic | None, command: FollowTopic) -> Failure | None:
+    name = command.topic
+    if topic is None:
+        return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
+    if not topic.perm & PERM_READ:
+        return Failure(ErrorCode.NOT_ALLOWED, f"topic {name} cannot be read")
+    if command.queue_id >= max(topic.read_queues, 1):
+        return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {name} has no queue {command.queue_id}")
+    if command.queue_id < 0 and topic.read_queues > limits.FOLLOWED_QUEUES_MAX:
+        text = (
+            f"topic {name} has {topic.read_queues} queues: one stream follows {limits.FOLLOWED_QUEUES_MAX}, so name one queue"
+        )
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
+    if command.pattern and not is_filter(command.pattern):
+        return Failure(ErrorCode.FILTER_ILLEGAL, f"{command.pattern!r} is no filter over paths")
+    return None

@@ -1,0 +1,80 @@
+"""A flow as the content of a response of HTTP/1.1: chunks (RFC 9112, 7.1), or bare bytes behind 101 and for HTTP/1.0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain.command import Command
+from domain.event import Event
+from protocols.http.exchange import Exchange
+from protocols.http.flow import Flow
+
+LAST_CHUNK: Final = b"0\r\n\r\n"
+
+
+@final
+class FlowOutput:
+    """The response that is being written in parts; the responses of later requests wait behind it.
+
+    exchange   its request
+    flow       makes the parts
+    raw        True: what the client sends from now on belongs to the flow (a WebSocket)
+    ended      True: the last part is written
+    _bare      True: parts are not chunks, and the end of the connection is that of the content
+    _again     True: a part was written, and there may be another one. The connection is asked for output only while the client
+               reads, so a client that does not read leaves this False
+    """
+
+    __slots__ = ("_again", "_bare", "ended", "exchange", "flow", "raw")
+
+    def __init__(self, exchange: Exchange, flow: Flow, raw: bool) -> None:
+        self.exchange = exchange
+        self.flow = flow
+        self.raw = raw
+        self.ended = False
+        self._bare = raw or exchange.http10
+        self._again = False
+        if self._bare:
+            exchange.keep_alive = False
+
+    def take(self) -> bytes:
+        """The next part, as it is written; b"" when there is none."""
+        if self.ended:
+            return b""
+        part = self.flow.take()
+        self._again = part != b""
+        if part:
+            return part if self._bare else b"%x\r\n%b\r\n" % (len(part), part)
+        if not self.flow.over:
+            return b""
+        self.ended = True
+        return b"" if self._bare else LAST_CHUNK
+
+    def pass_on(self, now: int) -> Sequence[Command]:
+        """Pass content of the request to the flow."""
+        exchange, flow = self.exchange, self.flow
+        if exchange.pieces:
+            data = b"".join(exchange.pieces)
+            exchange.pieces.clear()
+            flow.feed(data, now)
+        if exchange.fault is not None:
+            flow.cut(exchange.fault.body)
+        elif exchange.fed and not self.raw:
+            flow.fed_all(now)
+        return flow.expire(now)
+
+    def answer(self, event: Event, now: int) -> Sequence[Command]:
+        """Pass on the event of a command. After the end: the commands that undo it."""
+        self.flow.answer(event, now)
+        return self.flow.expire(now) if self.ended else ()
+
+    def deadline(self) -> int | None:
+        """0 for another part or the end; else as of the flow."""
+        return 0 if self._again or self.ended else self.flow.deadline()
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """As of the flow, when it is due; the connection is asked for output behind it."""
+        self._again = False
+        due = self.flow.deadline()
+        return self.flow.expire(now) if due is not None and due <= now else ()

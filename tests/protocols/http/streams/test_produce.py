@@ -1,0 +1,233 @@
+"""`POST /v1/topics/{path…}/messages:stream`: records up, results down."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.command import FollowTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, TopicFollowed
+from domain.record import Record
+from tests.gateway.usecase.bench import Bench
+from tests.protocols.http.streams.visit import VERSIONS, Reply, Visit, furnished
+
+both = pytest.mark.parametrize("version", VERSIONS)
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def line(text: str, **more: object) -> bytes:
+    return json.dumps({"text": text, **more}).encode() + b"\n"
+
+
+def open_stream(bench: Bench, version: str, fields: dict[str, str] | None = None) -> Reply:
+    reply = Visit(bench, version).ask("POST", "/v1/topics/T/messages:stream", {**NDJSON, **(fields or {})}, None)
+    assert reply.status == 200
+    return reply
+
+
+def stored(bench: Bench) -> list[str]:
+    (event,) = bench.ask(FollowTopic(1, "T", {}, "first", -1, 0, 16_000, 4 << 20))
+    assert isinstance(event, TopicFollowed)
+    return [Record(data).body.decode() for data in event.records]
+
+
+@both
+def test_results_come_in_order_while_the_request_goes_on(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    reply.upload(line("a") + line("b"))
+    results = reply.lines()
+    assert [(one["seq"], one["queue"], one["offset"]) for one in results] == [(0, 0, 0), (1, 0, 1)]
+    assert not reply.over
+    reply.upload(line("c"))
+    assert [one["seq"] for one in reply.lines()] == [2]
+    reply.upload(b"", ends=True)
+    assert reply.lines() == []
+    assert reply.over
+    assert stored(bench) == ["a", "b", "c"]
+
+
+@both
+def test_any_split_of_the_bytes_gives_the_same_records(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    for byte in line("a") + b"\r\n\n" + line("b") + b'{"text":"c"}':
+        reply.upload(bytes((byte,)))
+    reply.upload(b"", ends=True)
+    assert [one["seq"] for one in reply.lines()] == [0, 1, 2]
+    assert stored(bench) == ["a", "b", "c"]
+
+
+@both
+def test_thousands_of_records_in_one_request(version: str) -> None:
+    bench = furnished(4)
+    reply = open_stream(bench, version)
+    results = []
+    for at in range(0, 3_000, 500):
+        reply.upload(b"".join(line(f"m{at + n}") for n in range(500)))
+        results += reply.lines(100)
+    assert [one["seq"] for one in results] == list(range(3_000))
+    assert len(set(stored(bench))) == 3_000
+
+
+@both
+def test_a_bad_record_is_refused_in_its_place_and_the_stream_goes_on(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    bad = [
+        b"no json\n",
+        b"[]\n",
+        b'{"text":"x","body":"eA=="}\n',
+        b'{"text":"x","nope":1}\n',
+        b'{"text":"x","properties":{"UNIQ_KEY":"a"}}\n',
+    ]
+    reply.upload(line("a") + b"".join(bad) + line("b"), ends=True)
+    results = reply.lines()
+    assert [one["seq"] for one in results] == list(range(7))
+    assert [one.get("error", {}).get("status", 201) for one in results] == [201, 400, 400, 400, 400, 400, 201]
+    assert all(one["error"]["code"] and one["error"]["detail"] for one in results[1:6])
+    assert stored(bench) == ["a", "b"]
+
+
+@both
+def test_a_record_that_the_store_refuses_does_not_take_the_others_with_it(version: str) -> None:
+    bench = furnished(1)
+    handle = bench.handler.handle
+
+    def refusing(connection, command):  # type: ignore[no-untyped-def]
+        if any(message.body == b"bad" for message in getattr(command, "messages", ())):
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.TYPE_CONFLICT, "no")))
+        else:
+            handle(connection, command)
+
+    bench.handler.handle = refusing  # type: ignore[method-assign]
+    reply = open_stream(bench, version)
+    reply.upload(line("a") + line("bad") + line("b"), ends=True)
+    results = reply.lines(100)
+    assert [(one["seq"], one.get("error", {}).get("code", "")) for one in results] == [(0, ""), (1, "type-conflict"), (2, "")]
+    assert stored(bench) == ["a", "b"]
+
+
+@both
+def test_a_record_above_the_bound_ends_the_stream_behind_the_results_before_it(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    reply.upload(line("a"))
+    assert [one["seq"] for one in reply.lines()] == [0]
+    piece = b"x" * 16_000
+    for _ in range(500):
+        reply.visit.run(1)
+        if reply.visit.lost or reply.over:
+            break
+        try:
+            reply.upload(piece)
+        except Exception:
+            break
+    (result,) = reply.lines()
+    assert (result["seq"], result["error"]["status"], result["error"]["code"]) == (1, 413, "message-too-large")
+    assert "message-too-large" in reply.visit.refused
+
+
+@both
+def test_slow_and_silent_uploads_end_with_408(version: str) -> None:
+    reply = open_stream(furnished(1), version)
+    reply.upload(b'{"text":')
+    (result,) = reply.lines(11_000)
+    assert result["error"]["status"] == 408
+    reply.visit.run()
+    assert "request-timeout" in reply.visit.refused
+    if version == "1.1":
+        silent = open_stream(furnished(1), version)
+        silent.upload(line("a"))
+        assert [one.get("seq") for one in silent.lines(119_000)] == [0]
+        silent.upload(b"\n")
+        assert silent.lines(100_000) == [], "an empty line keeps it open"
+        (result,) = silent.lines(25_000)
+        assert result["error"]["status"] == 408
+
+
+@both
+def test_reading_stops_while_the_store_has_not_answered(version: str) -> None:
+    bench = furnished(1)
+    handle = bench.handler.handle
+    held = []
+    bench.handler.handle = lambda connection, command: held.append((connection, command))  # type: ignore[method-assign]
+    reply = open_stream(bench, version)
+    for _ in range(100):
+        reply.upload(line("x" * 1_000) * 16)
+        if version == "1.1" and not reply.visit.server.reading:
+            break
+        if version == "2" and reply.visit.server._applications[0]._flows._paused:  # type: ignore[attr-defined]
+            break
+    else:
+        raise AssertionError("it reads on and on")
+    assert len(held) == 1, "one command is in flight"
+    bench.handler.handle = handle  # type: ignore[method-assign]
+    handle(*held[0])
+    sent = len(reply.lines(300))
+    assert sent > 900
+    assert reply.visit.server.reading
+
+
+@both
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        ({"Content-Type": "application/json"}, 415, "media-type"),
+        ({"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}, 415, "media-type"),
+    ],
+)
+def test_other_content_is_refused(version: str, fields: dict[str, str], status: int, code: str) -> None:
+    reply = Visit(furnished(1), version).ask("POST", "/v1/topics/T/messages:stream", fields, None)
+    assert (reply.status, json.loads(reply.more())["code"]) == (status, code)
+
+
+@both
+def test_an_upload_that_is_cut_short_stores_what_was_complete(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    reply.upload(line("a") + b'{"text":"half')
+    reply.hang_up()
+    reply.visit.run(100)
+    assert stored(bench) == ["a"]
+
+
+def test_a_bad_chunk_ends_the_stream_and_the_connection() -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, "1.1")
+    reply.upload(line("a"))
+    reply.visit.send(b"zz\r\n")
+    results = reply.lines()
+    assert [one.get("error", {}).get("code", "") for one in results] == ["", "request-syntax"]
+    reply.visit.run()
+    assert reply.visit.server.closed
+
+
+def test_a_client_that_waits_for_100_gets_it_before_the_response() -> None:
+    visit = Visit(furnished(1))
+    visit.ask("POST", "/v1/topics/T/messages:stream", {**NDJSON, "Expect": "100-continue"}, None)
+    assert visit.raw.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+
+
+def test_a_content_length_and_a_request_behind_it() -> None:
+    bench = furnished(1)
+    visit = Visit(bench)
+    body = line("a") + line("b")
+    reply = visit.ask("POST", "/v1/topics/T/messages:stream", NDJSON, body)
+    assert [one["seq"] for one in reply.lines()] == [0, 1]
+    assert visit.ask("GET", "/v1/topics").status == 200
+
+
+@both
+def test_a_node_that_stops_answers_what_it_has_read(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    reply.upload(line("a") + b'{"text"')
+    visit = reply.visit
+    visit.server.drain(bench.clock.monotonic_ns())  # type: ignore[attr-defined]
+    results = reply.lines(50)
+    assert [one.get("error", {}).get("code", "") for one in results] == ["", "draining"]
+    visit.run()
+    assert visit.server.closed
