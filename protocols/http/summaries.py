@@ -12,6 +12,18 @@ SUMMARIES: Final[Mapping[str, str]] = {
         "answered 200 with one result for each event, 207 when some were refused, an error when all were. Each event is "
         "stored on its own; a batch is decoded in slices, and stored in parts of PART_EVENTS."
     ),
+    "ConsumeTopic": (
+        "A stream of every message of a topic, or of one path in it. Parameters: `from` (`first`, `last`, a "
+        "cursor, or with `queue` an offset; last), `queue` (all), `path` (a filter with `+` and `#`), `tag` or "
+        "`filter`, and those of `ConsumeHandler`. The field Last-Event-ID, a cursor, comes before `from`."
+    ),
+    "ConsumeGroup": (
+        "A stream of leased messages. One that is not acknowledged when its lease ends is redelivered, to any "
+        "member of the group. Parameters: `max` (1 to 1024, 32: messages in flight), `invisible_ms`, `tag` or "
+        "`filter`, `queue`, `from` (`first` or `last`; first), `ordered`, as of `:receive`, and those of "
+        "`ConsumeHandler`."
+    ),
+    "PostStream": ("200 with results, while messages arrive."),
     "GetDescription": "The API as an OpenAPI document, for generators of clients.",
     "GetPage": "The API as a page, with a line for curl for each call.",
     "GetTopics": (

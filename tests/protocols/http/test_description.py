@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import Any
 
 import orjson
@@ -35,7 +36,7 @@ def asked(kind: type) -> set[str]:
                 names |= {str(part.value) for part in node.args[1:] if isinstance(part, ast.Constant)}
                 for part in node.args[1:]:
                     if isinstance(part, ast.Starred) and isinstance(part.value, ast.Name):
-                        names |= set(getattr(inspect.getmodule(each), part.value.id))
+                        names |= set(getattr(sys.modules[each.__module__], part.value.id))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "start":
                 names |= asked(kind.__mro__[1])
         return names
@@ -56,7 +57,7 @@ def test_every_route_is_there_once_and_nothing_else() -> None:
 
 def test_summaries_are_the_docstrings() -> None:
     said: dict[str, str] = {}
-    for file in (ROOT / "protocols" / "http").glob("*.py"):
+    for file in (ROOT / "protocols" / "http").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name in OPERATIONS:
                 said[node.name] = re.sub(r"[ \n]+", " ", (ast.get_docstring(node) or "").strip())
