@@ -30,8 +30,8 @@ SLICE_S = 0.1
 LEADERS, FOLLOWERS = 0, 1
 """Processors."""
 HEAD = (
-    "| Level | Load | Server | MB behind | Catch-up MB/s | Until in sync s | Sends/s before | while behind | Loss % | "
-    "Leader us before | while | p99 ms before | while |\n" + "|---" * 13 + "|"
+    "| Level | Load | Server | MB behind | Catch-up MB/s | Until in sync s | Sends/s alone | while behind | in sync | Loss % | "
+    "of in sync % | Leader us alone | while | in sync | p99 ms alone | while | in sync |\n" + "|---" * 17 + "|"
 )
 _GET_RUNTIME_INFO = 28
 
@@ -107,16 +107,23 @@ def catch_up(group: ReplicaGroup, shape: Shape, megabytes: int, rate: int) -> Fi
         follower.start(FOLLOWERS)
         looks = _watch(group, leader.process, follower)
         joined = time.time()
+        time.sleep(1)
+        after = [_look(group.side, leader.process, follower)]
+        time.sleep(CALM_S)
+        after.append(_look(group.side, leader.process, follower))
         time.sleep(0.5)
     moved = _moving(looks)
     calm, calm_p99 = timeline.between(before[0].at, before[1].at)
     busy, busy_p99 = timeline.between(moved[0].at, moved[-1].at)
+    settled, settled_p99 = timeline.between(after[0].at, after[1].at)
     lasted = moved[-1].at - moved[0].at
     return {
         "behind_mb": float(megabytes), "mb_s": (moved[-1].bytes - moved[0].bytes) / 1e6 / lasted, "in_sync_s": joined - began,
         "calm": calm, "busy": busy, "loss": 100 * (1 - busy / calm), "calm_p99": calm_p99, "busy_p99": busy_p99,
         "calm_us": (before[1].cpu_s - before[0].cpu_s) * 1e6 / (calm * (before[1].at - before[0].at)),
         "busy_us": (moved[-1].cpu_s - moved[0].cpu_s) * 1e6 / (busy * lasted), "seconds": lasted,
+        "settled": settled, "settled_p99": settled_p99, "over_settled": 100 * (1 - busy / settled),
+        "settled_us": (after[1].cpu_s - after[0].cpu_s) * 1e6 / (settled * (after[1].at - after[0].at)),
     }  # fmt: skip
 
 
@@ -168,6 +175,7 @@ def row(level: str, rate: int, side: str, rounds: list[Figures]) -> str:
     load = f"{rate:,}/s" if rate else "full"
     return (
         f"| `{level}` | {load} | {side} | {middle('behind_mb'):.0f} | {middle('mb_s'):.0f} | {middle('in_sync_s'):.1f} | "
-        f"{middle('calm'):,.0f} | {middle('busy'):,.0f} | {middle('loss'):.0f} | {middle('calm_us'):.1f} | "
-        f"{middle('busy_us'):.1f} | {middle('calm_p99'):.1f} | {middle('busy_p99'):.1f} |"
+        f"{middle('calm'):,.0f} | {middle('busy'):,.0f} | {middle('settled'):,.0f} | {middle('loss'):.0f} | "
+        f"{middle('over_settled'):.0f} | {middle('calm_us'):.1f} | {middle('busy_us'):.1f} | {middle('settled_us'):.1f} | "
+        f"{middle('calm_p99'):.1f} | {middle('busy_p99'):.1f} | {middle('settled_p99'):.1f} |"
     )
