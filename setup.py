@@ -36,8 +36,9 @@ FOLDERS = {
     "protocols": ("hosts", "marks", "upload"),
     "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),
     "protocols/coap": (
-        "blockwise", "dedup", "endpoint", "exchange", "known_options", "media", "message", "mid_page", "observe", "option",
-        "outcome", "peers", "replier", "resource", "responder", "status", "translate", "transmitter", "upload", "wellknown",
+        "blockwise", "dedup", "endpoint", "exchange", "known_options", "media", "member", "message", "mid_page", "observe",
+        "option", "outcome", "peers", "replier", "resource", "responder", "status", "translate", "transmitter", "upload",
+        "wellknown",
     ),
     "protocols/grpc": (
         "application", "backlog", "call", "framing", "open_calls", "receive", "send", "settle", "translate_in", "translate_out",

@@ -33,6 +33,7 @@ class CoapConfig:
     backlogs_bytes_max      bytes of the values of all paths that wait for observers; the largest lose their oldest first
     requests_max            requests in execution; more are answered 5.03
     requests_peer_max       requests of one peer in execution; more are answered 5.03
+    requests_peer_per_s     requests of one peer a second, over UDP and DTLS; above it 4.29, then silence; 0: any number
     requests_stream_max     requests of one connection (TCP, TLS, WebSocket) in execution; it is not read meanwhile
     message_bytes_max       Max-Message-Size: largest message over a connection; a larger one ends it
     idle_seconds            a connection that is silent for so long is asked by a Ping; it has 30 s to answer
@@ -47,7 +48,7 @@ class CoapConfig:
     block1_total_bytes_max: Count = 8 * 1024 * 1024
     pinned_bytes_max: Count = 4 * 1024 * 1024
     answers_bytes_max: Count = 64 * 1024 * 1024
-    peers_max: Count = 16_384
+    peers_max: Count = 16_000
     observers_max: Count = 100_000
     observers_network_max: Count = 5_000
     observers_peer_max: Count = 1_024
@@ -57,6 +58,7 @@ class CoapConfig:
     backlogs_bytes_max: Count = 8 * 1024 * 1024
     requests_max: Count = 65_536
     requests_peer_max: Count = 4_096
+    requests_peer_per_s: Annotated[int, Meta(ge=0)] = 20_000
     requests_stream_max: Count = 256
     message_bytes_max: Annotated[int, Meta(ge=1_152, le=limits.BODY_BYTES_MAX + 65_536)] = 1024 * 1024 + 65_536
     idle_seconds: Count = 300

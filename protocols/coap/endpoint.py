@@ -6,19 +6,30 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from domain.command import Command, DeleteLatest, QueryLatest, Send
+from domain.access import Authority
+from domain.command import Command, DeleteLatest, QueryLatest, Receive, Send
+from domain.errors import Failure
 from domain.event import Event
-from domain.limits import MILLISECOND_NS
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
 from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import RecentRequests
-from protocols.coap.exchange import CREDIT_BYTES_MAX, REPEATED_ACKS, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
+from protocols.coap.exchange import (
+    CREDIT_BYTES_MAX,
+    PAID,
+    REPEATED_ACKS,
+    STRAY_ACKS_MAX,
+    TOO_FAST,
+    VERIFIED_NS,
+    Exchange,
+    Remote,
+)
 from protocols.coap.known_options import KnownOptions
 from protocols.coap.mid_page import EXECUTING
-from protocols.coap.observe import Observation, Observations
+from protocols.coap.observe import Feed, Observation, Observations
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.peers import Remotes
@@ -40,6 +51,7 @@ class CoapEndpoint:
 
     config         the settings of CoAP
     authority      checks credentials; None: access is not controlled
+    period_ns      what one request of a peer takes of its rate; 0: there is no rate
     ack_delay_ns   time after which a confirmable request gets an empty ACK
     known          the decoded options of recent requests
     remotes        addresses that have sent something recently
@@ -65,6 +77,7 @@ class CoapEndpoint:
         "notified",
         "observations",
         "outcomes",
+        "period_ns",
         "pinned",
         "remotes",
         "replier",
@@ -78,6 +91,7 @@ class CoapEndpoint:
         self.config = config
         self.authority = setting.authority
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
+        self.period_ns = SECOND_NS // config.requests_peer_per_s if config.requests_peer_per_s else 0
         self.known = KnownOptions()
         self.remotes = Remotes(config.peers_max, setting.entropy, now)
         self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
@@ -139,16 +153,21 @@ class CoapEndpoint:
         """Set the principal for clients without credentials on commands. Without one the gateway refuses them with 4.01."""
         if self.authority is None:
             return
-        principal = self.authority.authenticate(remote.credentials, remote.address[0], remote.certified)
+        principal = self._authenticate(self.authority, remote)
         if isinstance(principal, Principal):
             for command in commands:
                 command.principal = principal
+
+    @staticmethod
+    def _authenticate(authority: Authority, remote: Remote) -> Principal | Failure:
+        credentials, certified = remote.proof
+        return authority.authenticate(credentials, remote.address[0], certified)
 
     def _identity(self, remote: Remote) -> str:
         """The name of the principal that commands of this remote have; "" when they have none."""
         if self.authority is None:
             return ""
-        principal = self.authority.authenticate(remote.credentials, remote.address[0], remote.certified)
+        principal = self._authenticate(self.authority, remote)
         return principal.user if isinstance(principal, Principal) else ""
 
     def forget(self, peer: Peer, now: int) -> Sequence[Command]:
@@ -234,10 +253,12 @@ class CoapEndpoint:
         self.outcomes.later.clear()
         if self.authority is not None:
             for command in commands:
-                # The store command of a conditional request has its client's rights, all other commands have the gateway's.
+                # What a conditional request stores and a member receives is by the client's rights, all else by the gateway's.
                 ticket = getattr(command, "ticket", None)
                 if isinstance(command, (Send, DeleteLatest)) and isinstance(ticket, Exchange):
                     self._sign((command,), ticket.remote)
+                elif isinstance(command, Receive) and isinstance(ticket, Feed) and ticket.observers:
+                    self._sign((command,), next(iter(ticket.observers)).remote)
                 else:
                     command.principal = GATEWAY
         return commands
@@ -256,6 +277,11 @@ class CoapEndpoint:
         if exchange.size > self.config.datagram_bytes_max:
             self.outcomes.fault(exchange, Fault(message.TOO_LARGE, "use Block1"), now)
             return ()
+        if self.period_ns:
+            paid = exchange.remote.pay(self.period_ns, now)
+            if paid != PAID:
+                self._too_fast(exchange, paid == TOO_FAST and exchange.confirmable, now)
+                return ()
         if self.replier.executing > self.config.requests_max or exchange.remote.executing > self.config.requests_peer_max:
             self.replier.overload(exchange, "requests", now)
             return ()
@@ -277,6 +303,14 @@ class CoapEndpoint:
         if exchange.confirmable and not exchange.settled:
             self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
         return commands
+
+    def _too_fast(self, exchange: Exchange, told: bool, now: int) -> None:
+        """The peer is above its rate: 4.29 with Max-Age (RFC 8516) when it is to be `told`, or silence."""
+        if told:
+            self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many requests in a second"), now)
+        else:
+            self.replier.count("peer-rate")
+            self.replier.release(exchange)
 
     def _duplicate(self, recent: RecentRequests, remote: Remote, token: bytes, mid: int, answered: bool, now: int) -> None:
         """Handle a request that is in the duplicate table (section 4.5): send the same bytes again if there are any.
@@ -313,11 +347,15 @@ class CoapEndpoint:
         owner = outstanding.owner
         proven = kind == message.ACK and remote.verified_ns > now
         observation = owner if isinstance(owner, Observation) else None
+        commands: Sequence[Command] = ()
         if isinstance(owner, Exchange) and proven and isinstance(owner.intent, Observation):
             owner.intent.proven = True
         if observation is not None and not observation.cancelled and kind == message.ACK and not observation.refused:
             observation.confirmed_ns = now
             observation.proven = observation.proven or proven
+            if observation.feed.member is not None:
+                commands = observation.feed.member.acknowledged(observation.feed)
+                self._sign(commands, remote)
             if observation.waiting:
                 self.transmitter.confirm(remote, observation, now)
             else:
@@ -328,7 +366,7 @@ class CoapEndpoint:
                 self.outcomes.undelivered(owner, now)
         elif observation is not None and not observation.cancelled and (kind == message.RST or observation.refused):
             return self.outcomes.cancel(observation, now)
-        return ()
+        return commands
 
     def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
         """Reject a message with a format error: RST for a confirmable one, nothing for another (sections 4.2, 4.3)."""

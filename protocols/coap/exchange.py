@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final, Protocol, final
 
 from domain.access import Credentials
+from domain.limits import SECOND_NS
 from protocols.coap.dedup import network_of
 from protocols.coap.option import Options
 
@@ -21,6 +22,12 @@ MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
 NON_TIMEOUT_NS: Final = 145_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
+TOLD_NS: Final = 100_000_000
+"""How long requests of a peer above its rate are dropped after it was told."""
+PAID: Final = 0
+TOO_FAST: Final = 1
+SILENCED: Final = 2
+NO_PROOF: Final[tuple[Credentials | None, str]] = (None, "")
 ALWAYS_NS: Final = 1 << 62
 """Until when the address of a connection or a session counts as verified: as long as that lasts."""
 CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -59,15 +66,15 @@ class Remote:
     executing      number of its requests in execution
     observers      number of its observations
     laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
-    certified      the name in its verified certificate, "" without one
-    credentials    what its session has proven, None: nothing
+    paid_ns        monotonic ns up to which its requests have used up its rate; odd: when its silence ends
+    proof          what its session has proven, and the name in its verified certificate
     whole_bytes    largest payload of one message of a stream; 0: what has more than `block_bytes` is sent in blocks
     bert           True: both ends of a stream send several blocks in one message (RFC 8323, section 6)
     """
 
     __slots__ = (
-        "address", "bert", "born_host", "certified", "credentials", "credit", "executing", "key", "laps", "mid", "network",
-        "observers", "outstanding", "stray", "verified_ns", "waiting", "whole_bytes",
+        "address", "bert", "born_host", "credit", "executing", "key", "laps", "mid", "network",
+        "observers", "outstanding", "paid_ns", "proof", "stray", "verified_ns", "waiting", "whole_bytes",
     )  # fmt: skip
 
     def __init__(self, address: tuple[str, int], born_host: bytes, mid: int) -> None:
@@ -84,14 +91,31 @@ class Remote:
         self.waiting: dict[Outbound, None] = {}
         self.observers = 0
         self.laps: list[int] = []
-        self.certified = ""
-        self.credentials: Credentials | None = None
+        self.paid_ns = -SECOND_NS
+        self.proof = NO_PROOF
         self.whole_bytes = 0
         self.bert = False
 
     def name(self, source: bytes) -> None:
         """Tell it from other remotes by `source`, in place of its address."""
         self.key = int.from_bytes(source, "big") << 16
+
+    def pay(self, period_ns: int, now: int) -> int:
+        """Take one request from its rate, a token bucket that holds a second's requests: PAID, TOO_FAST, or SILENCED.
+
+        It is TOO_FAST once, and SILENCED for TOLD_NS then.
+        """
+        paid_ns = self.paid_ns
+        if paid_ns & 1:
+            if paid_ns > now:
+                return SILENCED
+            paid_ns -= TOLD_NS + 1
+        paid_ns = max(paid_ns, now - SECOND_NS) + period_ns
+        if paid_ns > now:
+            self.paid_ns = (now + TOLD_NS) | 1
+            return TOO_FAST
+        self.paid_ns = paid_ns & ~1
+        return PAID
 
     @property
     def idle(self) -> bool:

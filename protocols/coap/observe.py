@@ -19,6 +19,7 @@ from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Remote
+from protocols.coap.member import Member
 from protocols.coap.option import Options
 from protocols.coap.translate import Representation
 
@@ -39,6 +40,7 @@ class Feed:
     """One path with its observers, for one principal. It is the ticket of its Watch.
 
     key          (path, name of the principal): the observers of a feed have the same rights
+    member       its only observer is this member of a consumer group; None: messages on the path are watched
     observers    its observations
     idle         those that have sent their ACK for every value
     values       values that some observer still needs, in order
@@ -46,10 +48,11 @@ class Feed:
     bytes        memory of `values`
     """
 
-    __slots__ = ("bytes", "first", "idle", "key", "observers", "values")
+    __slots__ = ("bytes", "first", "idle", "key", "member", "observers", "values")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
+        self.member: Member | None = None
         self.observers: dict[Observation, None] = {}
         self.idle: dict[Observation, None] = {}
         self.values: deque[Representation] = deque()
@@ -166,14 +169,15 @@ class Observations:
     ready        observations to which a new value is to be sent
     behind       feeds with values, by when they began to have some
     checks       (monotonic ns, observation): when it was last known to be there, about in order
+    displaced    feeds of members whose message was dropped because all feeds together had too many bytes
     bytes        memory of the values of all feeds
     count        number of observations
     lost         values that observers skipped
     """
 
     __slots__ = (
-        "behind", "by_remote", "bytes", "checks", "config", "count", "feeds", "lost", "networks", "pinned", "ready", "sequence",
-        "wall_ms",
+        "behind", "by_remote", "bytes", "checks", "config", "count", "displaced", "feeds", "lost", "networks", "pinned",
+        "ready", "sequence", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int]) -> None:
@@ -185,6 +189,7 @@ class Observations:
         self.networks: dict[int, int] = {}
         self.ready: deque[Observation] = deque()
         self.behind: dict[Feed, None] = {}
+        self.displaced: list[Feed] = []
         self.checks: deque[tuple[int, Observation]] = deque()
         self.bytes = 0
         self.count = 0
@@ -367,6 +372,8 @@ class Observations:
             del self.behind[feed]
 
     def _drop_oldest(self, feed: Feed) -> None:
+        if feed.member is not None and any(observation.next <= feed.first for observation in feed.observers):
+            self.displaced.append(feed)
         size = len(feed.values.popleft().body) + VALUE_BYTES
         feed.first += 1
         feed.bytes -= size

@@ -13,6 +13,7 @@ from protocols.coap import blockwise, message, option, status, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Exchange
+from protocols.coap.member import Member
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Feed, Observation, Observations
 from protocols.coap.option import Fault
@@ -101,7 +102,9 @@ class Outcomes:
         """Remove an observation and its waiting notifications. Returns the command that ends the Watch when it was the last."""
         feed = self.observations.remove(observation)
         self.responder.abandon(observation, now)
-        return () if feed is None else (Unwatch(feed),)
+        if feed is None:
+            return ()
+        return (Unwatch(feed),) if feed.member is None else feed.member.release()
 
     def _sent(self, event: Sent, now: int) -> None:
         exchange = event.ticket
@@ -166,10 +169,13 @@ class Outcomes:
             for record in event.records:
                 value = translate.representation(record, self.wall_ms())
                 if value is not None:
-                    self.observations.queue(feed, value)
+                    self._queue(feed, value)
 
     def _received(self, event: Received, now: int) -> None:
         exchange = event.ticket
+        if isinstance(exchange, Feed) and exchange.member is not None:
+            self._leased(exchange, exchange.member, event, now)
+            return
         if not isinstance(exchange, Exchange) or not isinstance(exchange.intent, Reception):
             return
         asked = exchange.intent
@@ -183,11 +189,47 @@ class Outcomes:
         leased = Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
         self.content(exchange, leased, option.ABSENT, now)
 
+    def _leased(self, feed: Feed, member: Member, event: Received, now: int) -> None:
+        """A member of a group gets its next message, or waits on. The first event answers its registration."""
+        receipt = event.messages[0].receipt if event.messages else None
+        if not feed.observers:
+            if receipt is not None:
+                self.later.extend(member.release(receipt))
+            return
+        observation = next(iter(feed.observers))
+        exchange, member.exchange = member.exchange, None
+        if exchange is not None:
+            self._registered(exchange, observation, None, now)
+        value = None if receipt is None else translate.representation(event.messages[0].record, self.wall_ms())
+        if value is None or receipt is None:
+            # One that has expired or cannot be read is not held: its lease ends by itself, and others follow.
+            self.later.append(member.receive(feed))
+            return
+        member.held = receipt
+        etag = translate.etag_of(receipt.text().encode())
+        leased = Representation(etag, value.format, value.expire_ms, value.body, member.asked.location(receipt))
+        self._queue(feed, leased)
+
+    def _queue(self, feed: Feed, value: Representation) -> None:
+        """Append a value to a feed. Members whose message had to be dropped for it give it back, and are ended with 5.03."""
+        observations = self.observations
+        observations.queue(feed, value)
+        for displaced in observations.displaced:
+            if displaced.member is not None:
+                self.later.extend(displaced.member.release())
+            for observation in displaced.observers:
+                observations.refuse(observation, message.UNAVAILABLE)
+        observations.displaced.clear()
+
     def _refused(self, event: Refused, now: int) -> None:
         if isinstance(event.ticket, Exchange):
             self._failure(event.ticket, event.failure, now)
             self.undelivered(event.ticket, now)
         elif isinstance(event.ticket, Feed):
+            member = event.ticket.member
+            if member is not None and member.exchange is not None:
+                self._failure(member.exchange, event.failure, now)
+                member.exchange = None
             for observation in list(event.ticket.observers):
                 self._revoked(observation, event.failure)
 

@@ -43,9 +43,8 @@ class Remotes:
         remote = self.old.pop(source, None)
         if remote is None:
             remote = Remote((peer.host, peer.port), peer.born_host, int.from_bytes(self.entropy.token(2), "big"))
-            remote.certified = peer.principal
-            remote.credentials = peer.credentials
             if peer.source:
+                remote.proof = peer.credentials, peer.principal
                 remote.name(source)
                 remote.verified_ns = ALWAYS_NS
         self.young[source] = remote

@@ -14,6 +14,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "duplicate-table": ErrorCode.OVERLOADED,
     "challenged": ErrorCode.NOT_AUTHENTICATED,
     "observers": ErrorCode.QUOTA,
+    "peer-rate": ErrorCode.RATE,
     "4.00": ErrorCode.ARGUMENT_ILLEGAL,
     "4.01": ErrorCode.NOT_AUTHENTICATED,
     "4.02": ErrorCode.PROPERTY_ILLEGAL,

@@ -35,6 +35,7 @@ class Replier:
     counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
     """
 
+    confirms = True
     __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
     def __init__(self, config: CoapConfig, entropy: Entropy, recent: tuple[RecentRequests, RecentRequests]) -> None:

@@ -8,10 +8,11 @@ from typing import final
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from protocols.coap import blockwise, media, message, option, translate, wellknown
 from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.member import Member
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.responder import Condition, Responder
-from protocols.coap.translate import Publication, Reception, Representation
+from protocols.coap.translate import NOTHING, Publication, Reception, Representation
 
 
 @final
@@ -116,6 +117,10 @@ class Resources:
                 # Before the lease, or the message would wait for a client that may not exist.
                 self.responder.challenge(exchange, now)
                 return ()
+            if options.observe in (0, 1) and self.responder.confirms:
+                joined = self._join(exchange, asked, now)
+                if joined is not None:
+                    return joined
             exchange.intent = asked
             receive = Receive(
                 exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms, from_first=asked.from_first
@@ -124,6 +129,22 @@ class Resources:
         if number or options.observe not in (0, 1):
             return (QueryLatest(exchange, path),)
         return self._observe(exchange, path, now)
+
+    def _join(self, exchange: Exchange, asked: Reception, now: int) -> Sequence[Command] | None:
+        """Make the peer a member of the group, or end that. None: it gets one message, as without Observe."""
+        known = self.observations.find(exchange.remote, exchange.token)
+        commands = [] if known is None else list(self.outcomes.cancel(known, now))
+        if exchange.options.observe == 1:
+            self.outcomes.content(exchange, NOTHING, option.ABSENT, now)
+            return commands
+        key = (exchange.path, f"{exchange.remote.key}:{exchange.token.hex()}")
+        known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+        if known is None:
+            self.responder.count("observers")
+            return None
+        exchange.intent = known
+        member = known.feed.member = Member(asked, exchange)
+        return [*commands, member.receive(known.feed, 0)]
 
     def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:
         commands: list[Command] = []

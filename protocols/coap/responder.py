@@ -11,7 +11,14 @@ from protocols.coap.observe import Observation
 
 
 class Responder(Protocol):
-    """The message layer as resources use it."""
+    """The message layer as resources use it.
+
+    confirms   True: notifications are confirmable messages, whose ACK acknowledges them
+    """
+
+    @property
+    def confirms(self) -> bool:
+        """True: notifications are confirmable messages, whose ACK acknowledges them."""
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request that must not be executed twice to the duplicate table. False: no room, and it was refused."""

@@ -27,6 +27,7 @@ class StreamReplier:
     message_bytes_max   the largest message that the peer takes
     """
 
+    confirms = False
     __slots__ = ("framing", "message_bytes_max", "open", "out", "streams", "unwritten")
 
     def __init__(self, streams: Streams, framing: Framing, message_bytes_max: int) -> None:

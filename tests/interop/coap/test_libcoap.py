@@ -77,6 +77,19 @@ def test_loss_is_repaired_and_nothing_is_stored_twice(node: Node) -> None:
     assert [line for line in heard.split() if line] == [b"n0", b"n1", b"n2"]
 
 
+def test_member_of_a_group_settles_by_its_acknowledgements(node: Node) -> None:
+    url = f"coap://127.0.0.1:{node.port('coap')}/mq/work?group=crew"
+    for number in range(3):
+        coap(node, "post", "/mq/work", "-e", f"n{number}")
+    listening = subprocess.Popen([COMMAND, "-s", "6", "-w", "-m", "get", url], stdout=subprocess.PIPE)
+    time.sleep(2)
+    for number in range(3, 6):
+        coap(node, "post", "/mq/work", "-e", f"n{number}")
+    heard, _ = listening.communicate(timeout=30)
+    assert sorted(line for line in heard.split() if line) == [b"n%d" % number for number in range(6)]
+    assert "4.04" in coap(node, "get", "/mq/work?group=crew")[1]  # nothing is left, and nothing leased
+
+
 def test_unknown_critical_option_and_proxy(node: Node) -> None:
     assert "4.02" in coap(node, "get", "/mq/field/a", "-O", "2049,x")[1]
     assert "4.02" not in coap(node, "get", "/mq/field/a", "-O", "2048,x")[1]

@@ -29,6 +29,7 @@ from protocols.coap import message, option
 from protocols.coap.adapter import CoapAdapter
 from protocols.coap.config import CoapConfig
 from protocols.coap.message import Packet, Pairs
+from protocols.coap.observe import Feed
 from protocols.setting import Setting
 
 SECOND = 1_000_000_000
@@ -79,6 +80,7 @@ class Stage:
         self.hold = False
         self.held: list[Command] = []
         self.refuse: Failure | None = None
+        self.parked: list[Receive] = []
         self.mid = 0
 
     def push(self, data: bytes, source: Peer | None = None) -> list[Packet]:
@@ -141,6 +143,15 @@ class Stage:
         held, self.held = self.held, []
         for command in held:
             self._handle(command)
+        self.settle()
+        return self.out()
+
+    def arrive(self, body: bytes, path: str = "t") -> list[Packet]:
+        """A message for the members that wait."""
+        self.queue.append(self.publish(path, body))
+        parked, self.parked = self.parked, []
+        for command in parked:
+            self._receive(command)
         self.settle()
         return self.out()
 
@@ -207,6 +218,9 @@ class Stage:
 
     def _receive(self, command: Receive) -> None:
         leased: list[Leased] = []
+        if isinstance(command.ticket, Feed) and not self.queue and command.wait_ms:
+            self.parked.append(command)
+            return
         if self.queue:
             receipt = Receipt(0, self.wall_ms, command.invisible_ms, 0, 0, "b", 0, len(self.leased))
             self.leased[receipt.text()] = receipt

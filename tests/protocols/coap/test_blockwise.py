@@ -20,7 +20,7 @@ from tests.protocols.coap.stage import SECOND, Stage, peer, values
 KEY_BYTES = 2 * KEY_PART_BYTES + 3
 """What identifies a body of `mq/t` in the memory."""
 OBSERVATION_BYTES = 1_400
-REMOTE_BYTES = 700
+REMOTE_BYTES = 740
 """Memory of an observation, and of one address that the server remembers."""
 
 
