@@ -235,7 +235,7 @@ class CoapConnection:
             self._outcomes.fault(exchange, options.fault, now)
             return ()
         streams = self._streams
-        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT):
+        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT, message.FETCH):
             whole = upload.assemble(streams.assemblies, streams.config.block1_bytes_max, exchange, payload, now)
             if whole is None:
                 self._replier.reply(exchange, message.CONTINUE, [], b"", now)

@@ -290,7 +290,7 @@ class CoapEndpoint:
             exchange.remote.stray = 0
         if exchange.code != message.GET and not self.replier.enter(exchange, now):
             return ()
-        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT):
+        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT, message.FETCH):
             whole = upload.assemble(self.assemblies, self.config.block1_bytes_max, exchange, payload, now)
             if whole is None:
                 self.replier.reply(exchange, message.CONTINUE, [], b"", now)

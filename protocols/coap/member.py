@@ -13,6 +13,7 @@ from typing import Final, final
 
 from domain import limits
 from domain.command import Acknowledge, Command, Extend, Receive
+from domain.filter.filter import Filter
 from domain.receipt import Receipt
 from protocols.coap.exchange import Exchange
 from protocols.coap.translate import Reception
@@ -28,13 +29,15 @@ class Member:
     """One member, which a Feed has in place of a watched path.
 
     asked      group, topic, and where the group begins
+    filter     it receives messages that match; None: all of the topic
     exchange   the registration, until it is answered; None: it was
     held       the lease of the message that waits for its ACK; None: it has none
     """
 
-    __slots__ = ("asked", "exchange", "held")
+    __slots__ = ("asked", "exchange", "filter", "held")
 
-    def __init__(self, asked: Reception, exchange: Exchange) -> None:
+    def __init__(self, asked: Reception, exchange: Exchange, wanted: Filter | None = None) -> None:
+        self.filter = wanted
         self.asked = asked
         self.exchange: Exchange | None = exchange
         self.held: Receipt | None = None
@@ -43,7 +46,9 @@ class Member:
         """The command for its next message."""
         asked = self.asked
         invisible_ms = max(asked.invisible_ms, INVISIBLE_MS)
-        return Receive(ticket, asked.group, asked.topic, 1, invisible_ms, wait_ms, from_first=asked.from_first)
+        return Receive(
+            ticket, asked.group, asked.topic, 1, invisible_ms, wait_ms, filter=self.filter, from_first=asked.from_first
+        )
 
     def acknowledged(self, ticket: object) -> Sequence[Command]:
         """The ACK of a notification has come: settle its message, and ask for the next one."""

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, final
 
+from domain.filter.filter import Filter
 from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
-from protocols.coap.exchange import Remote
+from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.member import Member
 from protocols.coap.option import Options
 from protocols.coap.translate import Representation
@@ -41,6 +42,9 @@ class Feed:
 
     key          (path, name of the principal): the observers of a feed have the same rights
     member       its only observer is this member of a consumer group; None: messages on the path are watched
+    selects      True: it is that of a FETCH, and tells the path of each message
+    filter       only messages that match are sent; None: all
+    joining      the first registration of a FETCH, which is answered when the watch has started; None: none waits
     observers    its observations
     idle         those that have sent their ACK for every value
     values       values that some observer still needs, in order
@@ -48,11 +52,14 @@ class Feed:
     bytes        memory of `values`
     """
 
-    __slots__ = ("bytes", "first", "idle", "key", "member", "observers", "values")
+    __slots__ = ("bytes", "filter", "first", "idle", "joining", "key", "member", "observers", "selects", "values")
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
         self.member: Member | None = None
+        self.selects = False
+        self.filter: Filter | None = None
+        self.joining: Exchange | None = None
         self.observers: dict[Observation, None] = {}
         self.idle: dict[Observation, None] = {}
         self.values: deque[Representation] = deque()

@@ -7,8 +7,10 @@ from typing import Final, final
 
 from domain.command import Command, DeleteLatest, Extend, Send, Unwatch
 from domain.errors import Failure
-from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages
+from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
+from domain.filter.path import path_of
 from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.record import Record
 from protocols.coap import blockwise, message, option, status, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
@@ -47,6 +49,12 @@ class Outcomes:
         """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
         if isinstance(event, Sent):
             self._sent(event, now)
+        elif isinstance(event, WatchStarted):
+            feed = event.ticket
+            if isinstance(feed, Feed) and feed.joining is not None:
+                exchange, feed.joining = feed.joining, None
+                if isinstance(exchange.intent, Observation):
+                    self.select(exchange, exchange.intent, now)
         elif isinstance(event, WatchedMessages):
             self._delivered(event)
         elif isinstance(event, LatestValue):
@@ -167,7 +175,7 @@ class Outcomes:
         feed = event.ticket
         if isinstance(feed, Feed):
             for record in event.records:
-                value = translate.representation(record, self.wall_ms())
+                value = self._selected(feed, record) if feed.selects else translate.representation(record, self.wall_ms())
                 if value is not None:
                     self._queue(feed, value)
 
@@ -188,6 +196,22 @@ class Outcomes:
         exchange.intent = Lease(asked.group, asked.topic, receipt)
         leased = Representation(etag, value.format, value.expire_ms, value.body, asked.location(receipt))
         self.content(exchange, leased, option.ABSENT, now)
+
+    def _selected(self, feed: Feed, data: bytes) -> Representation | None:
+        """The value of a record for the observers of a FETCH, with its path; None when they do not want it."""
+        record = Record(data)
+        if feed.filter is not None and not feed.filter.matches(record.properties):
+            return None
+        value = translate.representation(data, self.wall_ms())
+        if value is not None:
+            levels = [translate.ROOT, *path_of(record.topic, record.properties).split("/")]
+            value.location = [(option.LOCATION_PATH, level.encode()) for level in levels]
+        return value
+
+    def select(self, exchange: Exchange, observation: Observation, now: int) -> None:
+        """Answer the registration of a FETCH: an empty 2.05 with Observe."""
+        if not observation.cancelled:
+            self._registered(exchange, observation, None, now)
 
     def _leased(self, feed: Feed, member: Member, event: Received, now: int) -> None:
         """A member of a group gets its next message, or waits on. The first event answers its registration."""
@@ -226,6 +250,9 @@ class Outcomes:
             self._failure(event.ticket, event.failure, now)
             self.undelivered(event.ticket, now)
         elif isinstance(event.ticket, Feed):
+            joining, event.ticket.joining = event.ticket.joining, None
+            if joining is not None:
+                self._failure(joining, event.failure, now)
             member = event.ticket.member
             if member is not None and member.exchange is not None:
                 self._failure(member.exchange, event.failure, now)

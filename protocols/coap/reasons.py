@@ -27,6 +27,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "4.12": ErrorCode.ARGUMENT_ILLEGAL,
     "4.13": ErrorCode.MESSAGE_TOO_LARGE,
     "4.15": ErrorCode.MEDIA_TYPE,
+    "4.22": ErrorCode.FILTER_ILLEGAL,
     "4.29": ErrorCode.RATE,
     "5.00": ErrorCode.INTERNAL,
     "5.01": ErrorCode.NOT_SUPPORTED,

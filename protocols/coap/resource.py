@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
+from domain.filter.filter import Filter
 from protocols.coap import blockwise, media, message, option, translate, wellknown
+from protocols.coap import selection as selections
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.member import Member
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.responder import Condition, Responder
+from protocols.coap.selection import Selection
 from protocols.coap.translate import NOTHING, Publication, Reception, Representation
 
 
@@ -40,7 +43,9 @@ class Resources:
             return self._get(exchange, now)
         if code == message.DELETE:
             return self._delete(exchange, now)
-        self.outcomes.fault(exchange, Fault(message.METHOD_NOT_ALLOWED, "GET, POST, PUT and DELETE"), now)
+        if code == message.FETCH:
+            return self._fetch(exchange, body, now)
+        self.outcomes.fault(exchange, Fault(message.METHOD_NOT_ALLOWED, "GET, FETCH, POST, PUT and DELETE"), now)
         return ()
 
     def _publish(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
@@ -118,19 +123,83 @@ class Resources:
                 self.responder.challenge(exchange, now)
                 return ()
             if options.observe in (0, 1) and self.responder.confirms:
-                joined = self._join(exchange, asked, now)
+                joined = self._join(exchange, asked, None, now)
                 if joined is not None:
                     return joined
-            exchange.intent = asked
-            receive = Receive(
-                exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms, from_first=asked.from_first
-            )
-            return (receive,)
+            return self._receive(exchange, asked, None)
         if number or options.observe not in (0, 1):
             return (QueryLatest(exchange, path),)
         return self._observe(exchange, path, now)
 
-    def _join(self, exchange: Exchange, asked: Reception, now: int) -> Sequence[Command] | None:
+    def _receive(self, exchange: Exchange, asked: Reception, wanted: Filter | None) -> Sequence[Command]:
+        exchange.intent = asked
+        receive = Receive(
+            exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms, filter=wanted, from_first=asked.from_first
+        )
+        return (receive,)
+
+    def _fetch(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
+        """Messages that match the body: one or all for a group, or from now on for an observer."""
+        options = exchange.options
+        selection = selections.read(options, body)
+        asked = translate.reception(options)
+        if isinstance(selection, Fault) or isinstance(asked, Fault):
+            fault = selection if isinstance(selection, Fault) else asked
+            assert isinstance(fault, Fault)
+            self.outcomes.fault(exchange, fault, now)
+            return ()
+        wanted = selection.of_group() if asked is not None else selection.filter
+        if isinstance(wanted, Fault):
+            self.outcomes.fault(exchange, wanted, now)
+            return ()
+        exchange.path = f"{selection.pattern}?{selection.text}"
+        if asked is not None:
+            exchange.path += asked.group
+        if options.block2 != option.ABSENT and options.block2 >> 4:
+            value = self.pinned.get((exchange.remote.key, exchange.path), now)
+            if isinstance(value, Representation):
+                self.outcomes.content(exchange, value, option.ABSENT, now)
+            else:
+                self.outcomes.fault(exchange, Fault(message.REQUEST_INCOMPLETE, "this message is not being read any more"), now)
+            return ()
+        if asked is not None:
+            if self.responder.room(exchange, 0, now) < translate.LEASE_BYTES + len(asked.group):
+                self.responder.challenge(exchange, now)
+                return ()
+            if options.observe in (0, 1) and self.responder.confirms:
+                joined = self._join(exchange, asked, wanted, now)
+                if joined is not None:
+                    return joined
+            return self._receive(exchange, asked, wanted)
+        if options.observe not in (0, 1):
+            self.outcomes.fault(exchange, Fault(message.UNPROCESSABLE, "FETCH with Observe, or for a group"), now)
+            return ()
+        return self._select(exchange, selection, now)
+
+    def _select(self, exchange: Exchange, selection: Selection, now: int) -> Sequence[Command]:
+        """Begin or end the observation of paths that match, as `_observe` does for one path."""
+        known = self.observations.find(exchange.remote, exchange.token)
+        commands = [] if known is None else list(self.outcomes.cancel(known, now))
+        if exchange.options.observe == 1:
+            self.outcomes.content(exchange, NOTHING, option.ABSENT, now)
+            return commands
+        key = (exchange.path, self.identity(exchange.remote))
+        fresh = key not in self.observations.feeds
+        known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+        if known is None:
+            self.responder.count("observers")
+            self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many observations"), now)
+            return commands
+        exchange.intent = known
+        if not fresh:
+            self.outcomes.select(exchange, known, now)
+            return commands
+        known.feed.selects = True
+        known.feed.filter = selection.filter
+        known.feed.joining = exchange
+        return [*commands, Watch(known.feed, selection.pattern)]
+
+    def _join(self, exchange: Exchange, asked: Reception, wanted: Filter | None, now: int) -> Sequence[Command] | None:
         """Make the peer a member of the group, or end that. None: it gets one message, as without Observe."""
         known = self.observations.find(exchange.remote, exchange.token)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))
@@ -143,7 +212,7 @@ class Resources:
             self.responder.count("observers")
             return None
         exchange.intent = known
-        member = known.feed.member = Member(asked, exchange)
+        member = known.feed.member = Member(asked, exchange, wanted)
         return [*commands, member.receive(known.feed, 0)]
 
     def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:

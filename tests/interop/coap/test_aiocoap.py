@@ -254,3 +254,27 @@ def test_what_was_acknowledged_before_a_kill_in_full_flow_is_there(tmp_path: Pat
         run(node, read)
     finally:
         node.stop()
+
+
+def test_fetch_observes_the_paths_that_match(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        body = b"\xa1\x64path\x6cfloor/+/temp"
+        asked = one.context.request(one.message(aiocoap.FETCH, "/mq/floor", body, content_format=60, observe=0))
+        first = await asyncio.wait_for(asked.response, ANSWER_S)
+        assert (first.code, first.payload) == (aiocoap.CONTENT, b"")
+        heard: list[tuple[str, bytes]] = []
+
+        async def listen() -> None:
+            assert asked.observation is not None
+            async for each in asked.observation:
+                heard.append(("/".join(each.opt.location_path), each.payload))
+                if len(heard) == 2:
+                    return
+
+        listening = asyncio.create_task(listen())
+        for path, payload in (("1/temp", b"21"), ("1/light", b"on"), ("2/temp", b"22")):
+            await one.request(aiocoap.POST, f"/mq/floor/{path}", payload)
+        await asyncio.wait_for(listening, ANSWER_S)
+        assert heard == [("mq/floor/1/temp", b"21"), ("mq/floor/2/temp", b"22")]
+
+    run(node, scene)

@@ -20,7 +20,7 @@ from domain.command import (
 )
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
-from domain.filter.path import path_of
+from domain.filter.path import matches, path_of
 from domain.message import RETAIN_SET, Message, Placed
 from domain.receipt import Receipt
 from gateway.node.settings import read
@@ -183,7 +183,7 @@ class Stage:
         if stored.retain == RETAIN_SET:
             self.latest[path] = data
         for watch in self.watches:
-            if watch.pattern == path:
+            if matches(watch.pattern, path):
                 self._answer(WatchedMessages(watch.ticket, [data]))
         return Placed(0, serial, serial * 1000, self.wall_ms, name), data
 

@@ -220,7 +220,7 @@ def test_paths_outside(path: str, code: str) -> None:
     assert message.name(Stage().request(message.POST, path, b"1")[0].code) == code
 
 
-@pytest.mark.parametrize("code", [message.FETCH, message.PATCH, message.IPATCH, 31])
+@pytest.mark.parametrize("code", [message.PATCH, message.IPATCH, 31])
 def test_method_that_is_not_here(code: int) -> None:  # 7252-5.8, 8132
     assert message.name(Stage().request(code, "mq/t")[0].code) == "4.05"
 
