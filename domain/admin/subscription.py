@@ -94,11 +94,13 @@ class ClaimSubscriptions(Command):
 class Claim:
     """One subscription that the owner delivers for.
 
+    id       of the subscription
     record   domain.subscription.document.decode reads it
     epoch    of the claim
     tests    serial numbers of test deliveries that are asked for
     """
 
+    id: str
     record: bytes
     epoch: int
     tests: list[int] = field(default_factory=list)
@@ -106,14 +108,19 @@ class Claim:
 
 @dataclass(slots=True)
 class SubscriptionsClaimed(Event):
-    """All that the owner delivers for, from its request on for CLAIM_NS.
+    """What the owner delivers for, from its request on for CLAIM_NS.
 
+    claims    those that are new or have changed since `seen`
+    gone      ids of those that it delivers for no more
     version   of what the answer says
+    whole     True: `claims` has all of them, and it delivers for no other
     """
 
     ticket: object
     claims: list[Claim] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     version: int = 0
+    whole: bool = False
 
 
 @dataclass(slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Final, final
 
 from domain.address import topic_of_path
@@ -19,6 +20,7 @@ from domain.admin.subscription import (
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy
 from domain.principal import Principal
 from domain.store_ports import GroupPositions, MessageLog, Metadata, State
@@ -32,19 +34,22 @@ from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 SPACE: Final = "webhook"
 """State space: id -> record of a subscription."""
 ID_BYTES: Final = 9
 PAGE_MAX: Final = 1_000
+PAUSE_NS: Final = MILLISECOND_NS
+"""Pause between two turns of a review."""
 
 
 @final
 class SubscriptionBook:
     """The verbs PutSubscription, QuerySubscriptions, DeleteSubscription and ChangeStatus.
 
-    values    id -> subscription, as it is durable
-    changed   called with the id of a subscription that was made, changed or deleted
+    statuses   id -> status of every subscription
+    changed    called with the id of a subscription that was made, changed or deleted
     """
 
     def __init__(
@@ -56,7 +61,10 @@ class SubscriptionBook:
         positions: GroupPositions,
         clock: Clock,
         entropy: Entropy,
+        questions: LongQuestions,
     ) -> None:
+        self._questions = questions
+        self._reviewing: Iterator[bytes] = iter(())
         self._state = state
         self._metadata = metadata
         self._topics = topics
@@ -66,6 +74,7 @@ class SubscriptionBook:
         self._entropy = entropy
         self._space = FollowedSpace(state, SPACE, bytes)
         self._decoded: dict[bytes, WebhookSubscription] = {}
+        self.statuses: dict[bytes, Status] = {}
         self.changed: list[Callable[[str], None]] = []
         state.follow(SPACE, self._tell)
 
@@ -103,6 +112,11 @@ class SubscriptionBook:
         return found
 
     def _tell(self, key: bytes, value: bytes | None) -> None:
+        found = None if value is None else self.find(key.decode())
+        if found is None:
+            self.statuses.pop(key, None)
+        else:
+            self.statuses[key] = found.status
         for changed in self.changed:
             changed(key.decode())
 
@@ -235,15 +249,20 @@ class SubscriptionBook:
             else:
                 connection.answer(SubscriptionFound(command.ticket, self._space.values[command.id.encode()]))
             return
+        self._questions.ask(connection, self._listed(connection, command))
+
+    def _listed(self, connection: ClientConnection, command: QuerySubscriptions) -> Steps:
         limit = max(1, min(command.limit, PAGE_MAX))
         after = command.after.encode("utf-8", "replace")
         out: list[bytes] = []
-        for key in sorted(key for key in self._space.values if key > after):
+        for at, key in enumerate(sorted(key for key in self._space.values if key > after), 1):
             if len(out) > limit:
                 break
             each = self.find(key.decode())
             if each is not None and _owns(command, each):
                 out.append(self._space.values[key])
+            if at % STEP_ITEMS == 0:
+                yield
         connection.answer(SubscriptionList(command.ticket, out[:limit], len(out) > limit))
 
     def _delete(self, connection: ClientConnection, command: DeleteSubscription) -> None:
@@ -265,18 +284,35 @@ class SubscriptionBook:
     # Rights
 
     def review(self, check: RightsCheck) -> None:
-        """Users, policies or rules have changed: suspend the subscriptions whose users may not have them any more."""
-        for key in list(self._space.values):
-            found = self.find(key.decode())
-            if found is None or not found.user or found.status is Status.SUSPENDED:
-                continue
-            connection = ClientConnection("http", CLOSED_DRIVER, Principal(found.user, found.host, epoch=-1))
-            wanted = PutSubscription(None, b"", found.source, found.group, _published(found), found.id)
-            failure = check(connection, wanted)
-            if failure is not None:
-                reason = f"the rights of {found.user} have changed: {failure.text}"
-                changed = replace(found, status=Status.SUSPENDED, reason=reason[:1_000], version=found.version + 1)
-                self.store(changed, lambda _: None)
+        """Users, policies or rules have changed: suspend the subscriptions whose users may not have them any more.
+
+        STEP_ITEMS of them in a turn. A further change begins anew.
+        """
+        self._reviewing = iter(list(self._space.values))
+        self._review_some(check, self._reviewing)
+
+    def _review_some(self, check: RightsCheck, keys: Iterator[bytes]) -> None:
+        if keys is not self._reviewing:
+            return
+        for key in islice(keys, STEP_ITEMS):
+            self._judge(check, key)
+        left = next(keys, None)
+        if left is None:
+            return
+        self._judge(check, left)
+        self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, lambda: self._review_some(check, keys))
+
+    def _judge(self, check: RightsCheck, key: bytes) -> None:
+        found = self.find(key.decode())
+        if found is None or not found.user or found.status is Status.SUSPENDED:
+            return
+        connection = ClientConnection("http", CLOSED_DRIVER, Principal(found.user, found.host, epoch=-1))
+        wanted = PutSubscription(None, b"", found.source, found.group, _published(found), found.id)
+        failure = check(connection, wanted)
+        if failure is not None:
+            reason = f"the rights of {found.user} have changed: {failure.text}"
+            changed = replace(found, status=Status.SUSPENDED, reason=reason[:1_000], version=found.version + 1)
+            self.store(changed, lambda _: None)
 
 
 def _owns(command: Command, subscription: WebhookSubscription) -> bool:

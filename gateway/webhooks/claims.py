@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -28,6 +28,11 @@ TEST_NS: Final = 40 * SECOND_NS
 TESTS_MAX: Final = 16
 """Test deliveries of one subscription that wait."""
 OWNERS_MAX: Final = 256
+VERSION_BITS: Final = 20
+"""Versions begin with the time, so that those of an earlier life of the store are older."""
+CHANGED_MAX: Final = 65_536
+"""Changes that are remembered; then every owner is told all."""
+DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
 
 
 @dataclass(slots=True)
@@ -64,10 +69,12 @@ class Claims:
         self._owners: dict[str, _Owner] = {}
         self._waiting: dict[str, _HeldClaim] = {}
         self._taking: set[bytes] = set()
-        self._version = 0
+        self._version = clock.wall_ms() << VERSION_BITS
+        self._oldest = self._version
+        self._changed: dict[bytes, int] = {}
         self._serial = 0
         self._tests: dict[int, tuple[str, Callable[[list[Attempt] | Failure], None]]] = {}
-        book.changed.append(lambda _: self._renew())
+        book.changed.append(lambda identity: self._renew(identity.encode()))
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """ClaimSubscriptions, TestSubscription."""
@@ -89,7 +96,7 @@ class Claims:
                 del self._owners[command.owner]
                 self._give_back(command.owner)
                 self._renew()
-            connection.answer(SubscriptionsClaimed(command.ticket, [], self._version))
+            connection.answer(SubscriptionsClaimed(command.ticket, version=self._version, whole=True))
             return
         if owner is None:
             if len(self._owners) >= OWNERS_MAX:
@@ -97,7 +104,6 @@ class Claims:
                 connection.answer(Refused(command.ticket, failure))
                 return
             owner = self._owners[command.owner] = _Owner(now + CLAIM_NS, command.capacity)
-            self._version += 1
         owner.until_ns, owner.capacity = now + CLAIM_NS, command.capacity
         self._take(now)
         if command.seen == self._version and command.wait_ms > 0:
@@ -120,35 +126,51 @@ class Claims:
             waiting.timer.cancel()
             self._answer(waiting.connection, waiting.command)
 
-    def _renew(self) -> None:
-        """Something has changed: distribute again, and tell everybody."""
-        self._version += 1
+    def _renew(self, *keys: bytes) -> None:
+        """Something has changed, of these subscriptions: distribute again, and tell everybody."""
+        self._mark(keys)
         self._take(self._clock.monotonic_ns())
+        self._wake_all()
+
+    def _mark(self, keys: Iterable[bytes]) -> None:
+        self._version += 1
+        for key in keys:
+            self._changed[key] = self._version
+
+    def _wake_all(self) -> None:
         for name in list(self._waiting):
             self._wake(name)
 
     def _answer(self, connection: ClientConnection, command: ClaimSubscriptions) -> None:
-        claims: list[Claim] = []
+        """Tell an owner what has changed since it was answered; all, when that was by another life of the store."""
+        whole = not self._oldest <= command.seen <= self._version
+        held = self._held.values
+        keys = list(held) if whole else [key for key, version in self._changed.items() if version > command.seen]
         tests: dict[str, list[int]] = {}
         for serial, (identity, _) in self._tests.items():
             tests.setdefault(identity, []).append(serial)
-        for key, (epoch, name) in self._held.values.items():
+        claims: list[Claim] = []
+        gone: list[str] = []
+        for key in keys:
+            epoch, name = held.get(key, (0, ""))
             record = self._book.records.get(key)
             if name == command.owner and record is not None and self._wanted(key):
-                claims.append(Claim(record, epoch, tests.get(key.decode(), [])))
-        connection.answer(SubscriptionsClaimed(command.ticket, claims, self._version))
+                identity = key.decode()
+                claims.append(Claim(identity, record, epoch, tests.get(identity, [])))
+            elif not whole:
+                gone.append(key.decode())
+        connection.answer(SubscriptionsClaimed(command.ticket, claims, gone, self._version, whole))
 
     def _wanted(self, key: bytes) -> bool:
         """Whether somebody has to deliver: it is active or pending, or a test is asked for."""
-        found = self._book.find(key.decode())
-        if found is None:
+        status = self._book.statuses.get(key)
+        if status is None:
             return False
-        return found.status in (Status.ACTIVE, Status.PENDING) or any(name == found.id for name, _ in self._tests.values())
+        return status in DELIVERING or any(name.encode() == key for name, _ in self._tests.values())
 
     def _expire(self, now: int) -> None:
         for name in [name for name, owner in self._owners.items() if owner.until_ns <= now]:
             del self._owners[name]
-            self._version += 1
 
     def _give_back(self, name: str) -> None:
         self._held.put(
@@ -184,9 +206,11 @@ class Claims:
     def _taken(self, keys: Sequence[bytes], result: None | Failure) -> None:
         self._taking.difference_update(keys)
         if result is None:
-            self._version += 1
-            for name in list(self._waiting):
-                self._wake(name)
+            self._mark(keys)
+            self._wake_all()
+            if len(self._changed) > CHANGED_MAX:
+                self._changed.clear()
+                self._oldest = self._version
 
     # Tests
 
@@ -210,15 +234,16 @@ class Claims:
         self._serial += 1
         serial = self._serial
         self._tests[serial] = (command.id, answer)
+        key = command.id.encode()
         late = Failure(ErrorCode.STORE_UNAVAILABLE, "nobody delivers for this subscription now; try again")
         self._clock.call_at(self._clock.monotonic_ns() + TEST_NS, lambda: self.tested(serial, late))
-        self._renew()
+        self._renew(key)
 
     def tested(self, serial: int, result: list[Attempt] | Failure) -> None:
         """A test delivery was made, or was not."""
         found = self._tests.pop(serial, None)
         if found is not None:
-            self._version += 1
+            self._mark((found[0].encode(),))
             found[1](result)
 
 

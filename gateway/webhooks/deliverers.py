@@ -21,6 +21,8 @@ WAIT_MS: Final = 4_000
 MARGIN_NS: Final = SECOND_NS
 """SinkRequest ends so long before another owner may begin."""
 AGAIN_NS: Final = SECOND_NS // 2
+PAUSE_NS: Final = SECOND_NS // 10
+"""Pause between an answer and the next question: many changes at once are told together."""
 COUNTED: Final = (
     "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
     "replies-illegal", "claims-lost",
@@ -135,8 +137,8 @@ class Deliverers:
         self._asked_ns = asked_ns
         self._record_left()
         self._version = event.version
-        self._follow(event.claims)
-        self._clock.call_soon(self._claim)
+        self._follow(event)
+        self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._claim)
 
     def _record_left(self) -> None:
         """Record the attempts of deliverers that have lost their claim. One may be told twice."""
@@ -149,29 +151,37 @@ class Deliverers:
 
             self._asker.ask(partial(_record, identity, epoch, attempts), recorded)
 
-    def _follow(self, claims: list[Claim]) -> None:
+    def _follow(self, event: SubscriptionsClaimed) -> None:
         """Have a deliverer for each claim, as its record is now, and no other."""
-        wanted: dict[str, None] = {}
-        for claim in claims:
-            subscription = decode(claim.record)
-            wanted[subscription.id] = None
-            known = self._known.get(subscription.id)
-            changed = known is not None and known[1].epoch == claim.epoch and known[0] != claim.record
-            if known is not None and changed and known[1].renew(subscription):
-                known = self._known[subscription.id] = (claim.record, known[1])
-            if known is None or known[0] != claim.record or known[1].epoch != claim.epoch:
-                if known is not None:
-                    known[1].stop(release=True)
-                made = Deliverer(
-                    subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin,
-                    self.counters,
-                )  # fmt: skip
-                known = self._known[subscription.id] = (claim.record, made)
-                made.start()
+        gone = set(event.gone)
+        if event.whole:
+            gone = self._known.keys() - {claim.id for claim in event.claims}
+        for identity in gone:
+            known = self._known.pop(identity, None)
+            if known is not None:
+                known[1].stop(release=True)
+        for claim in event.claims:
+            deliverer = self._deliverer(claim)
             for serial in claim.tests:
-                known[1].test(serial)
-        for identity in [identity for identity in self._known if identity not in wanted]:
-            self._known.pop(identity)[1].stop(release=True)
+                deliverer.test(serial)
+
+    def _deliverer(self, claim: Claim) -> Deliverer:
+        """The deliverer of a claim: the one that there is, if the claim is the same or only the status has changed."""
+        known = self._known.get(claim.id)
+        if known is not None and known[0] == claim.record and known[1].epoch == claim.epoch:
+            return known[1]
+        subscription = decode(claim.record)
+        if known is not None and known[1].epoch == claim.epoch and known[1].renew(subscription):
+            self._known[claim.id] = (claim.record, known[1])
+            return known[1]
+        if known is not None:
+            known[1].stop(release=True)
+        made = Deliverer(
+            subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin, self.counters
+        )
+        self._known[claim.id] = (claim.record, made)
+        made.start()
+        return made
 
     def _end_all(self, release: bool) -> None:
         for identity, (_, deliverer) in self._known.items():

@@ -17,7 +17,9 @@ from gateway.webhooks.reset import SubscriptionReset
 
 def webhook_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, entropy: Entropy) -> Sequence[UseCase]:
     """What a store group does for webhooks: keeps subscriptions, claims and attempts; redrives and resets."""
-    book = SubscriptionBook(store.state, store.metadata, handler.topics, store.log, store.positions, clock, entropy)
+    book = SubscriptionBook(
+        store.state, store.metadata, handler.topics, store.log, store.positions, clock, entropy, handler.questions
+    )
     claims = Claims(store.state, book, clock)
     return (
         book,
