@@ -35,7 +35,6 @@ class Replier:
     counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
     """
 
-    confirms = True
     __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
     def __init__(self, config: CoapConfig, entropy: Entropy, recent: tuple[RecentRequests, RecentRequests]) -> None:
@@ -46,6 +45,11 @@ class Replier:
         self.echoes = Echoes(entropy.token(16))
         self.transmitter = Transmitter(entropy, config.amplification > 0)
         self.recent_con, self.recent_non = recent
+
+    @property
+    def confirms(self) -> bool:
+        """True: notifications are confirmable messages, whose ACK acknowledges them."""
+        return True
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""

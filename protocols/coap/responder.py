@@ -11,10 +11,7 @@ from protocols.coap.observe import Observation
 
 
 class Responder(Protocol):
-    """The message layer as resources use it.
-
-    confirms   True: notifications are confirmable messages, whose ACK acknowledges them
-    """
+    """The message layer as resources use it."""
 
     @property
     def confirms(self) -> bool:

@@ -27,7 +27,6 @@ class StreamReplier:
     message_bytes_max   the largest message that the peer takes
     """
 
-    confirms = False
     __slots__ = ("framing", "message_bytes_max", "open", "out", "streams", "unwritten")
 
     def __init__(self, streams: Streams, framing: Framing, message_bytes_max: int) -> None:
@@ -37,6 +36,11 @@ class StreamReplier:
         self.out: list[bytes] = []
         self.unwritten = 0
         self.open: dict[Exchange, None] = {}
+
+    @property
+    def confirms(self) -> bool:
+        """False: a stream has no acknowledgements."""
+        return False
 
     def write(self, code: int, token: bytes, options: bytes, payload: bytes) -> None:
         """Queue one message."""
