@@ -14,6 +14,7 @@ from domain.filter.expression import Expressions
 from domain.principal import Principal
 from protocols.host_shares import HostShare, HostShares
 from protocols.http.access import identify
+from protocols.http.documents import Documents
 from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Fields, Response
@@ -35,6 +36,7 @@ class HandlerContext:
     expressions      compiled filters of requests
     authority        verifies credentials; None without access control
     uploads          bounds the bytes of unfinished requests
+    documents        encodes messages for streams
     """
 
     wall_ms: Callable[[], int]
@@ -44,6 +46,7 @@ class HandlerContext:
     expressions: Expressions = field(default_factory=Expressions)
     authority: Authority | None = None
     uploads: HostShares = field(default_factory=HostShares)
+    documents: Documents = field(default_factory=Documents)
 
 
 @final

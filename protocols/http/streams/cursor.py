@@ -11,6 +11,7 @@ from __future__ import annotations
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -20,18 +21,25 @@ CURSOR_BYTES_MAX: Final = 4_096
 """Length of a cursor for FOLLOWED_QUEUES_MAX queues, at most."""
 MARK: Final = "c"
 """The first character of a cursor."""
+KEPT_MAX: Final = 512
 _CHECK_BYTES: Final = 6
 _NUMBER_BYTES_MAX: Final = 9
 
 
 def encode(topic: str, queue_id: int, epoch: int, offsets: Mapping[int, int]) -> str:
     """A cursor. `queue_id`: the queue that is followed alone; -1: all."""
+    return _encode(topic, queue_id, epoch, tuple(sorted(offsets.items())))
+
+
+@lru_cache(KEPT_MAX)
+def _encode(topic: str, queue_id: int, epoch: int, offsets: tuple[tuple[int, int], ...]) -> str:
+    """Readers of a live topic are at the same position, so most cursors are made once."""
     body = bytearray()
     _put(body, epoch)
     last = 0
-    for queue in sorted(offsets):
+    for queue, offset in offsets:
         _put(body, queue - last)
-        _put(body, offsets[queue])
+        _put(body, offset)
         last = queue
     raw = bytes(body)
     return MARK + urlsafe_b64encode(_check(topic, queue_id, raw) + raw).rstrip(b"=").decode()

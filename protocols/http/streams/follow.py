@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-import orjson
-
 from domain import limits
 from domain.command import FollowTopic
 from domain.errors import ErrorCode
@@ -15,6 +13,7 @@ from domain.filter.path import is_filter
 from domain.principal import Principal
 from domain.record import Record
 from protocols.http.argument import filter_of, number, parameters
+from protocols.http.documents import Documents
 from protocols.http.handler import Match, Outcome
 from protocols.http.problem import RefusalError, problem, refuse
 from protocols.http.pull import OFFSET_MAX
@@ -24,7 +23,6 @@ from protocols.http.streams import cursor as cursors
 from protocols.http.streams.consume import COMMON, ConsumeHandler
 from protocols.http.streams.source import Source
 from protocols.http.streams.writer import Writer
-from protocols.http.translate_out import document
 
 BATCH_MESSAGES_MAX: Final = 256
 """Messages that are read at once for one reader."""
@@ -46,12 +44,26 @@ class FollowSource(Source):
     _text      True: bodies that are UTF-8 are sent as text
     """
 
-    __slots__ = ("_asking", "_at", "_bytes", "_command", "_epoch", "_first_queue", "_offsets", "_records", "_text")
+    __slots__ = (
+        "_asking",
+        "_at",
+        "_bytes",
+        "_command",
+        "_documents",
+        "_epoch",
+        "_first_queue",
+        "_offsets",
+        "_records",
+        "_text",
+    )
 
-    def __init__(self, command: FollowTopic, principal: Principal | None, writer: Writer, credit: int, text: bool) -> None:
+    def __init__(
+        self, command: FollowTopic, principal: Principal | None, writer: Writer, credit: int, text: bool, documents: Documents
+    ) -> None:
         super().__init__(command.ticket, principal, writer, credit)
         self._command = command
         self._text = text
+        self._documents = documents
         self._records: deque[bytes] = deque()
         self._bytes = 0
         self._offsets: dict[int, int] = {}
@@ -101,7 +113,7 @@ class FollowSource(Source):
             self._at[record.queue_id] = record.queue_offset + 1
         else:
             self._at = dict(self._offsets)
-        return self._writer.message(orjson.dumps(document(record, self._text)[0]), self.position())
+        return self._writer.message(self._documents.encode(data, self._text), self.position())
 
     def _more(self) -> None:
         if not self._idle:
@@ -184,7 +196,9 @@ class ConsumeTopic(ConsumeHandler):
         fault = fault_of(event)
         if fault is not None:
             return fault
-        source = FollowSource(command, self.principal, self._writer, self._first_credit, self._text)
+        source = FollowSource(
+            command, self.principal, self._writer, self._first_credit, self._text, self._match.context.documents
+        )
         source.answer(event, 0)
         return self._response(source, source.position())
 

@@ -29,12 +29,14 @@ def test_examples_work_as_typed(name: str, tmp_path: Path) -> None:
         assert len(found) > 5
         for line in found:
             typed = line.replace("127.0.0.1:8080", f"127.0.0.1:{node.port('http')}")
+            endless = line.startswith("curl -N")
             done = subprocess.run(
-                f"{typed} -sS -o /dev/null -w '%{{http_code}}'",
+                f"{typed}{' --max-time 2' if endless else ''} -sS -o /dev/null -w '%{{http_code}}'",
                 shell=True,
                 capture_output=True,
                 text=True,
                 timeout=30,
-                check=True,
+                check=False,
             )
+            assert done.returncode == (28 if endless else 0), done.stderr
             assert done.stdout[-3:] in ("200", "201", "204"), line
