@@ -89,13 +89,13 @@ class HttpCourier:
             return SinkAnswer(0, trouble=Trouble.CREDENTIAL, text=str(error))
         except RefusedAddressError as error:
             return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error))
-        except aiohttp.ClientConnectorDNSError:
+        except aiohttp.ClientConnectorDNSError as error:
+            if isinstance(error.os_error, RefusedAddressError):
+                return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error.os_error))
             return SinkAnswer(0, trouble=Trouble.NAME, text="the name of the sink cannot be resolved")
         except (aiohttp.ClientSSLError, ssl.SSLError) as error:
             return SinkAnswer(0, trouble=Trouble.TLS, text=f"TLS: {_plain(error)}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            if isinstance(error.__cause__, RefusedAddressError):
-                return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error.__cause__))
             return SinkAnswer(0, trouble=Trouble.CONNECTION, text=_plain(error))
         if answer.status == 401 and delivery.credential is not None:
             self._tokens.pop(_key(delivery.credential), None)
