@@ -28,9 +28,13 @@ class StoreGroupNodes:
 
     def __init__(
         self, folder: Path, count: int, *options: str, controllers: int = 3, environment: dict[str, str] | None = None,
-        named: bool = False,
+        named: bool = False, late: int = 0,
     ) -> None:  # fmt: skip
-        """`environment`: further variables of the replicas; `named`: the controllers are name servers, too."""
+        """`environment`: further variables of the replicas; `named`: the controllers are name servers, too.
+
+        `late`: so many of the replicas, the last ones, are not started at the begin.
+        """
+        self._late = late
         self.controllers = Controllers(folder, controllers, "nameserver,controller" if named else "controller")
         self.nameservers: list[str] = []
         environment = {
@@ -51,7 +55,7 @@ class StoreGroupNodes:
 
     def __enter__(self) -> StoreGroupNodes:
         self.controllers.__enter__()
-        for node in self.nodes:
+        for node in self.nodes[: len(self.nodes) - self._late]:
             has_data = node.data.exists()
             self.start(node)
             if has_data:

@@ -71,7 +71,8 @@ def test_a_node_with_a_log_of_its_own_does_not_give_it_up(tmp_path: Path) -> Non
     other.start()
     assert post(other, "orders", "only here")
     other.stop()
-    with StoreGroupNodes(tmp_path, 3) as group:
+    with StoreGroupNodes(tmp_path, 3, late=1) as group:
         group.await_members(1, 2)
+        group.start(group.nodes[2])
         until(lambda: "was never replicated" in group.nodes[2].text(), "the node says why it ends")
         assert (tmp_path / "replica-3" / "data" / "log").exists()
