@@ -13,6 +13,7 @@ import pytest
 from gateway.runtime.security import openssl
 from tests.interop import certificates
 from tests.interop.node import Node
+from tests.interop.secured import Secured
 
 LIBCOAP = [found for name in ("coap-client-openssl", "coap-client-gnutls") if (found := shutil.which(name))]
 OPENSSL = shutil.which("openssl") or ""
@@ -103,3 +104,27 @@ def test_s_client_gets_the_same_alert_for_wrong_key_and_unknown_identity(node: N
     status, text = s_client(node, "-psk_identity", identity, "-psk", key.hex(), "-cipher", "PSK-AES128-CCM8:@SECLEVEL=0")
     assert "alert decrypt error" in text
     assert status != 0
+
+
+@libcoap
+def test_rights_of_a_user_and_a_change_of_its_password(tmp_path: Path) -> None:
+    client = LIBCOAP[0]
+    with Secured(tmp_path) as secured:
+        node = secured.node
+        secured.user("sensor7", "first secret")
+        secured.allow("sensor7", "Topic:field", "All")
+        mine = ("-u", "sensor7", "-k", "first secret")
+        assert coap(node, client, "put", "/mq/field/a", "-e", "21.5", *mine) == (b"", "")
+        assert "4.03" in coap(node, client, "put", "/mq/other/a", "-e", "x", *mine)[1]
+        url = f"coaps://127.0.0.1:{node.port('coaps')}/mq/field/a"
+        observing = subprocess.Popen(
+            [client, "-s", "12", "-w", *mine, "-m", "get", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        time.sleep(3)
+        secured.password("sensor7", "second secret")
+        heard, told = observing.communicate(timeout=60)
+        assert heard.split() == [b"21.5"]
+        assert b"4.01" in told  # the observation has ended: its session has proven another password
+        coap(node, client, "put", "/mq/field/a", "-e", "late", *mine)
+        again = ("-u", "sensor7", "-k", "second secret")
+        assert coap(node, client, "get", "/mq/field/a", *again)[0].split() == [b"21.5"]
