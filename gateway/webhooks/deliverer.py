@@ -200,6 +200,11 @@ class Deliverer:
         if self._stopped:
             self._settlement.give_back(event.messages)
             return
+        room = self._breaker.room(self._clock.monotonic_ns(), len(self._tries), self.subscription.concurrency)
+        if event.messages and (room == 0 or not self._consenting.given):  # the breaker has opened while it waited
+            self._settlement.give_back(event.messages)
+            self._pump()
+            return
         until = self._clock.monotonic_ns() + (event.invisible_ms - MARGIN_MS // 2) * MILLISECOND_NS
         self._send_all(event.messages, until)
         self._pump()

@@ -140,6 +140,24 @@ def test_nothing_is_lost_and_every_retry_ends(seed: int) -> None:
     assert sum(tries.values()) == len(hooks.sink.arrivals), "what was settled is not tried again"
 
 
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+def test_a_sink_that_is_down_is_left_alone(seed: int) -> None:
+    """While the breaker is open nothing is sent, also of what was asked for before: at most one request a pause."""
+    hooks = Hooks(seed, (500,))
+    hooks.deliver("a")
+    hooks.subscribe(retry=1_000, backoffPolicy="linear", backoffDelay="PT0.1S", concurrency=4)
+    hooks.world.clock.run_for(1_000)
+    for number in range(20):
+        hooks.send(b"%d" % number)
+        hooks.world.clock.run_for(200)
+    before = len(hooks.sink.arrivals)
+    hooks.world.clock.run_for(600_000)
+    assert 1 <= len(hooks.sink.arrivals) - before <= 8, "5, 10, 20, 40, 80, 160, 300 s"
+    hooks.sink.weather = (200,)
+    hooks.world.clock.run_for(400_000)
+    assert set(hooks.sink.delivered()) == set(hooks.sent)
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_keys_keep_their_order(seed: int) -> None:
     hooks = Hooks(seed, tuple(status for status in WEATHER if status not in (400, 302)))
