@@ -39,6 +39,10 @@ PINGS_MAX: Final = 16
 """Pings with Custody that wait for the requests before them; further ones are answered without Custody."""
 NOTIFIED_BYTES: Final = 64 * 1024
 """Bytes of notifications that are encoded in one turn."""
+READS_MAX: Final = 32
+"""Requests of one connection for values that are in execution at once: each may be answered with a large one."""
+UNWRITTEN_BYTES: Final = 1024 * 1024
+"""Bytes that wait to be written, above which no request of the connection is begun."""
 OPTION_ROOM: Final = 512
 """Bytes of a message that options of a response may take."""
 
@@ -108,11 +112,11 @@ class CoapConnection:
 
     def _take_messages(self, now: int) -> Sequence[Command]:
         """Execute messages that have come, until too many are in execution; the rest follows when some are answered."""
-        framing, running = self._framing, self._replier.open
+        framing = self._framing
         commands: list[Command] = []
         self._held = False
         while not self.closed:
-            if len(running) >= self._requests_max:
+            if not self._has_room:
                 self._held = True
                 break
             frame = framing.take()
@@ -164,7 +168,7 @@ class CoapConnection:
         """When the CSM, an incomplete message or the answer to a Ping is overdue, or a Ping is due; 0: commands wait."""
         if self.closed:
             return None
-        if self._outcomes.later or self._rest or (self._held and len(self._replier.open) < self._requests_max):
+        if self._outcomes.later or self._rest or (self._held and self._has_room):
             return 0
         if self._upload.retry_ns:
             return self._upload.retry_ns
@@ -225,6 +229,12 @@ class CoapConnection:
         self._replier.begin(exchange)
         return self._request(exchange, frame.rest[end + 1 :], now)
 
+    @property
+    def _has_room(self) -> bool:
+        """True when one more request may be begun."""
+        replier = self._replier
+        return len(replier.open) < self._requests_max and replier.reads < READS_MAX and replier.unwritten <= UNWRITTEN_BYTES
+
     def _unopened(self) -> str:
         """What is wrong with any other message while no CSM has come."""
         return "" if self._open else "the first message is not a CSM"
@@ -260,7 +270,7 @@ class CoapConnection:
             self._open = True
             self._capabilities.apply(pairs)
             most = self._replier.message_bytes_max = self._capabilities.message_bytes_max
-            self._remote.whole_bytes = max(0, most - OPTION_ROOM)
+            self._remote.whole_bytes = max(0, min(most, self._streams.config.message_bytes_max) - OPTION_ROOM)
             self._remote.bert = self._capabilities.bert
         elif code == signal.PING:
             custody = any(number == signal.CUSTODY for number, _ in pairs)
@@ -293,11 +303,7 @@ class CoapConnection:
         if self._released and not replier.open:
             self._leave()  # the shell tells the node that it is closed
         self.reading = (
-            not self.closed
-            and not self._released
-            and not self._upload.retry_ns
-            and not self._held
-            and len(replier.open) < self._requests_max
+            not self.closed and not self._released and not self._upload.retry_ns and not self._held and self._has_room
         )
 
     def _notify(self) -> None:

@@ -11,6 +11,7 @@ from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
 from protocols.coap.streams import Streams
 
+READS: Final = (message.GET, message.FETCH)
 HEAD_BYTES: Final = 8
 """Bytes of a message besides its token, options and payload, at most."""
 
@@ -24,10 +25,11 @@ class StreamReplier:
     out                 encoded messages that wait to be written
     unwritten           their bytes
     open                requests in execution, oldest first
+    reads               how many of them are answered with values
     message_bytes_max   the largest message that the peer takes
     """
 
-    __slots__ = ("framing", "message_bytes_max", "open", "out", "streams", "unwritten")
+    __slots__ = ("framing", "message_bytes_max", "open", "out", "reads", "streams", "unwritten")
 
     def __init__(self, streams: Streams, framing: Framing, message_bytes_max: int) -> None:
         self.streams = streams
@@ -36,6 +38,7 @@ class StreamReplier:
         self.out: list[bytes] = []
         self.unwritten = 0
         self.open: dict[Exchange, None] = {}
+        self.reads = 0
 
     @property
     def confirms(self) -> bool:
@@ -51,6 +54,7 @@ class StreamReplier:
     def begin(self, exchange: Exchange) -> None:
         """Count a request in execution."""
         self.open[exchange] = None
+        self.reads += exchange.code in READS
         exchange.remote.executing += 1
 
     def enter(self, exchange: Exchange, now: int) -> bool:
@@ -80,7 +84,8 @@ class StreamReplier:
         if not exchange.settled:
             exchange.settled = True
             exchange.remote.executing -= 1
-            self.open.pop(exchange, None)
+            del self.open[exchange]
+            self.reads -= exchange.code in READS
 
     def challenge(self, exchange: Exchange, now: int) -> None:
         """4.01: the response does not fit into the largest message that the peer takes."""

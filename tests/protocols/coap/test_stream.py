@@ -404,6 +404,25 @@ def test_requests_wait_while_too_many_are_in_execution() -> None:
     assert stage.connection.reading
 
 
+def test_many_questions_for_large_values_do_not_pile_up_their_answers() -> None:
+    stage = StreamStage()
+    large_csm(stage, 16 << 20)
+    body = bytes(1_000_000)
+    stage.publish("site/big", body, retain=True)
+    options = message.join([(option.URI_PATH, b"mq"), (option.URI_PATH, b"site"), (option.URI_PATH, b"big")])
+    stage._run(stage.connection.receive(stage.client.encode(message.GET, b"t", options, b"") * 256, stage.now))
+    assert stage.connection._replier.unwritten <= 33 * len(body)  # nobody has taken them
+    assert not stage.connection.reading
+    answered = 0
+    for _ in range(300):
+        got = stage.frames()
+        answered += len(got)
+        assert all(len(frame.rest) > len(body) for frame in got)
+        stage._run(stage.connection.expire(stage.now))
+    assert answered == 256
+    assert stage.connection.reading
+
+
 def test_no_response_is_heeded() -> None:
     stage = StreamStage()
     assert stage.send(message.PUT, "mq/site/a", b"x", pairs=[(option.NO_RESPONSE, b"\x02")]) == []
