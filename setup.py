@@ -45,9 +45,13 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "batch", "chunks", "connection", "content", "events", "exchange", "find", "groups", "handler", "latest", "openapi",
-        "options", "path", "problem", "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle",
-        "site", "status", "subscriptions", "topics", "transactions", "users",
+        "batch", "chunks", "connection", "content", "documents", "events", "exchange", "find", "flow",
+        "flow_output", "flow_streams", "groups", "handler", "latest", "openapi", "options", "path", "problem",
+        "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle", "site", "status",
+        "subscriptions", "topics", "transactions", "users",
+    ),
+    "protocols/http/streams": (
+        "consume", "cursor", "follow", "lease", "produce", "source", "websocket", "writer",
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (
@@ -91,7 +95,9 @@ FOLDERS = {
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),
-    "gateway/usecase/consume": ("long_polls", "pull", "pull_poll", "receive", "receive_call", "settle"),
+    "gateway/usecase/consume": (
+        "follow", "follow_call", "lease_watch", "long_polls", "pull", "pull_poll", "receive", "receive_call", "settle",
+    ),
     "gateway/usecase/publish": ("identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",

@@ -14,8 +14,6 @@ RETRY_MS: Final = 2_000
 class Writer(Protocol):
     """Encodes what a stream says. Documents are JSON objects."""
 
-    content_type: bytes
-
     def start(self, cursor: str) -> bytes:
         """What comes before the first message."""
 
@@ -35,8 +33,6 @@ class Writer(Protocol):
 @final
 class Lines:
     """One JSON object a line; a heartbeat is an empty line."""
-
-    content_type = b"application/x-ndjson"
 
     def start(self, cursor: str) -> bytes:
         """Nothing: the position is a field of the response."""
@@ -62,8 +58,6 @@ class Lines:
 @final
 class ServerEvents:
     """Server-sent events. An event without data only sets the id, with which a browser connects again."""
-
-    content_type = b"text/event-stream"
 
     def start(self, cursor: str) -> bytes:
         """The time after which to connect again, and the id with which to do so before there was a message."""
@@ -93,8 +87,6 @@ def _id(cursor: str) -> bytes:
 @final
 class TextFrames:
     """WebSocket text frames; each holds an object with a `type`: started, message, results, problem. A heartbeat is a ping."""
-
-    content_type = b""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
