@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class SimulatedGateway:
-    """One life of a gateway: its connection to the node, and the links of its clients."""
+    """One life of a gateway: its connection to the node, and the links of its clients.
+
+    handler   carries out what its clients want
+    """
 
     def __init__(self, parts: Parts, clock: VirtualClock, ledger: Ledger, chance: random.Random, loss: float) -> None:
         """It has one connection or several, and is of this version of the frames or of the one before."""
@@ -36,6 +39,7 @@ class SimulatedGateway:
             NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss, forwarder=each) for each in forwarders.each
         ]
         forwarders.on_store_lost(self._store_lost)
+        self.handler = forwarders.handler
         self.context = ConnectionContext(
             Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), 10_000,
             unfinished_bytes=forwarders.unanswered_bytes,

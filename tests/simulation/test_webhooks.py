@@ -26,6 +26,7 @@ from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import SimulatedCourier, SimulatedSink
+from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.lifetime import Lifetime
 from tests.simulation.world import SeededEntropy, World
 
@@ -35,31 +36,37 @@ TOPIC = "sim"
 
 
 class Hooks:
-    """A world with processes that deliver, each with a life of its own."""
+    """A world with processes that deliver, each with a life of its own: beside the node's gate, or in gateways before it."""
 
     def __init__(self, seed: int, weather: tuple[int, ...] = WEATHER) -> None:
         self.world = World(seed, gateways=0)
         self.chance = random.Random(seed)
         self.sink = SimulatedSink(self.chance, weather)
-        self.processes: dict[str, tuple[Lifetime, Deliverers]] = {}
+        self.processes: dict[str, Lifetime] = {}
+        self.gateways: dict[str, SimulatedGateway] = {}
         self.world.start()
         self.sent: dict[bytes, str] = {}
 
     def deliver(self, owner: str) -> None:
         """Start one process that delivers; in the place of one of the same name, which is killed."""
         self.kill(owner)
-        life = Lifetime(self.world.clock)
-        parts = self.world.parts
+        world, parts = self.world, self.world.parts
         assert parts is not None
-        deliverers = Deliverers(parts.gate, SimulatedCourier(life, self.sink, owner), life, SeededEntropy(self.chance), "sim")
-        self.processes[owner] = (life, deliverers)
-        deliverers.start()
+        handler, life = parts.gate, Lifetime(world.clock)
+        if World.gateways_before:
+            gateway = self.gateways[owner] = SimulatedGateway(parts, world.clock, world.ledger, self.chance, 0.001)
+            handler, life = gateway.handler, gateway.life
+        self.processes[owner] = life
+        Deliverers(handler, SimulatedCourier(life, self.sink, owner), life, SeededEntropy(self.chance), "sim").start()
 
     def kill(self, owner: str) -> None:
         """Kill -9 of a process that delivers."""
         before = self.processes.pop(owner, None)
         if before is not None:
-            before[0].alive = False
+            before.alive = False
+        gateway = self.gateways.pop(owner, None)
+        if gateway is not None:
+            gateway.kill()
 
     def again(self, power: bool) -> None:
         """The node is killed and started again, and with it all that deliver."""
