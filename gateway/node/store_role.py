@@ -136,10 +136,12 @@ class StoreRole:
         )
 
     def _counters(self) -> dict[str, float]:
-        parts, sessions = self.parts, self.parts.sessions
+        parts, sessions, handler = self.parts, self.parts.sessions, self.parts.handler
         retained, retained_bytes = parts.latest_values.held()
         return {
-            "messages_expired_total": parts.handler.receiving.expired + parts.handler.pulling.expired,
+            "messages_expired_total": handler.receiving.expired + handler.pulling.expired + handler.following.expired,
+            "streams_waiting": handler.following.waiting(),
+            "streams_leases": handler.lease_watches.watched,
             "mqtt_sessions_connected": sessions.attached,
             "mqtt_sessions_connected_max": sessions.attached_max,
             "mqtt_subscriptions": sessions.subscription_count,

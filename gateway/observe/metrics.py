@@ -87,6 +87,8 @@ COUNTERS: Final = {
     "replica_errors_total": "Reads that its disk has failed, appends that timed out, connections to other replicas that broke",
     "nameservers": "Name servers at which this node registers itself",
     "nameservers_registered": "Those of them at which it is registered",
+    "streams_waiting": "Streams without a group whose readers have read everything, and wait for messages",
+    "streams_leases": "Messages that streams of groups have leased, and whose end they are told",
     "messages_expired_total": "Messages settled instead of delivered, since they had expired",
     "gateway_store_connected": "connections that this gateway has to its store on another node",
     "gateway_store_attempts_total": "Attempts of this gateway to connect to its store",

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain import limits
 from domain.command import FollowTopic
 from domain.delivery.expiry import unexpired
-from domain.errors import Failure
+from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
 from domain.filter.filter import Filter
 from domain.filter.path_filter import path_filter
@@ -32,7 +32,7 @@ class FollowContext:
     clock    tells which messages have expired
     reads    bounds the bytes that are read and answered in one turn
     parked   topic -> the commands that wait for its messages
-    waiting  how many wait
+    waiting  how many wait, at most `waiting_max`
     expired  expired messages that were passed over
     waits    called with the topic of a command that is parked. True: its messages are told from now on, and it reads once more
     interest called with that topic and False when the command is answered
@@ -44,6 +44,7 @@ class FollowContext:
         self.reads = reads
         self.parked: dict[str, dict[FollowCall, None]] = {}
         self.waiting = 0
+        self.waiting_max = limits.LONG_POLLS_MAX
         self.expired = 0
         self.waits: Callable[[str], bool] = _told_anyway
         self.interest: Callable[[str, bool], None] = _nobody
@@ -192,8 +193,8 @@ class FollowCall:
 
     def _park(self) -> None:
         context, command = self._context, self.command
-        if context.waiting >= limits.LONG_POLLS_MAX:
-            self._tell("EMPTY")
+        if context.waiting >= context.waiting_max:
+            self._answer(Refused(command.ticket, Failure(ErrorCode.POLLING_FULL, "too many readers wait: come again later")))
             return
         self._parked = True
         context.waiting += 1

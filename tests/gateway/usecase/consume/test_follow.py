@@ -7,7 +7,7 @@ import pytest
 from domain import property as properties
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.command import FollowTopic, Send
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, TopicFollowed
 from domain.filter.expression import Expressions
 from domain.filter.filter import TAG, Filter
@@ -149,6 +149,21 @@ def test_refusals(place: Bench) -> None:
     place.ask(PutTopic(1, Topic("wide", 257, 257)))
     assert code(place.ask(follow(topic="wide"))) is ErrorCode.ARGUMENT_ILLEGAL
     assert followed(place.ask(follow(topic="wide", queue_id=256))).offsets == {256: 0}
+
+
+def test_too_many_waiting_readers_are_refused(place: Bench) -> None:
+    place.handler.following._context.waiting_max = 1
+    assert place.ask(follow("last", 5_000), EventRecorder()) == []
+    assert code(place.ask(follow("last", 5_000))) is ErrorCode.POLLING_FULL
+    assert followed(place.ask(follow("last"))).status == "EMPTY", "one that does not wait is answered"
+
+
+def test_a_reader_whose_rights_are_taken_is_refused_while_it_waits(place: Bench) -> None:
+    reader = EventRecorder()
+    assert place.ask(follow("last", 5_000), reader) == []
+    place.handler.following.review(lambda connection, command: Failure(ErrorCode.NOT_ALLOWED, "no more"))
+    assert code(reader.take()) is ErrorCode.NOT_ALLOWED
+    assert place.handler.following.waiting() == 0
 
 
 def test_a_reader_that_has_gone_waits_no_more(place: Bench) -> None:

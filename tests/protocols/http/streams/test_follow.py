@@ -7,8 +7,14 @@ from base64 import b64decode
 
 import pytest
 
+from domain.access import BearerToken, Credentials, Password
 from domain.admin.topic import DeleteTopic, PutTopic
+from domain.command import Command, FollowTopic
+from domain.errors import Failure
+from domain.event import TopicFollowed
+from domain.principal import Principal
 from domain.topic import Topic
+from gateway.connection.client_connection import ClientConnection
 from protocols.http.streams import cursor as cursors
 from tests.gateway.usecase.bench import Bench
 from tests.protocols.http.stage import OnePassword
@@ -186,6 +192,29 @@ def test_an_id_of_a_topic_that_was_made_again_has_expired(version: str) -> None:
 
 
 @both
+def test_a_position_behind_which_retention_has_deleted_has_expired(version: str) -> None:
+    bench = furnished()
+    put(bench, "one")
+    old = follow(bench, version).field("mq-cursor")
+    handle = bench.handler.handle
+
+    def deleted(connection: ClientConnection, command: Command) -> None:
+        if isinstance(command, FollowTopic) and command.start in ("", "resume"):
+            connection.answer(TopicFollowed(command.ticket, "TOO_SMALL", [], {}, 0))
+        else:
+            handle(connection, command)
+
+    bench.handler.handle = deleted  # type: ignore[method-assign]
+    visit = Visit(bench, version)
+    reply = visit.ask("GET", "/v1/topics/T:consume", {"Last-Event-ID": old})
+    assert (reply.status, reply.json()["code"], visit.refused) == (410, "event-id-expired", ["event-id-expired"])
+    slow = follow(bench, version)
+    assert [line.get("problem", {}).get("code", "") for line in slow.lines(100)] == ["", "event-id-expired"]
+    assert slow.over, "a reader that has fallen behind is told, and skips nothing in silence"
+    assert slow.visit.refused == ["event-id-expired"]
+
+
+@both
 def test_a_topic_that_is_deleted_ends_its_streams_with_the_reason(version: str) -> None:
     bench = furnished()
     reply = follow(bench, version, "from=last")
@@ -232,9 +261,7 @@ def test_a_preflight_allows_the_fields_of_a_stream(version: str) -> None:
 class OneToken(OnePassword):
     """An authority that knows one token."""
 
-    def authenticate(self, credentials, host, certified=""):  # type: ignore[no-untyped-def]
-        from domain.access import BearerToken, Password
-
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
         return super().authenticate(Password("u", b"p") if credentials == BearerToken("t0k") else None, host, certified)
 
 
