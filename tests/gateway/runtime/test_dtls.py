@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import time
@@ -15,11 +16,13 @@ from domain.access import Password
 from domain.address import host_bytes
 from domain.command import Command
 from domain.event import Event
+from gateway.node.protocols import installed
 from gateway.runtime.security import dtls_endpoint as dtls
 from gateway.runtime.security import hello, openssl
 from gateway.runtime.security.dtls_context import DtlsContext
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.security.openssl import ffi
+from gateway.runtime.tls import TlsContexts
 from protocols.adapter import Peer
 from tests.interop import certificates
 
@@ -342,3 +345,21 @@ def test_random_datagrams_never_raise(scene: Scene) -> None:
         scene.endpoint.receive(bytes(data), client.peer, scene.now)
     scene.endpoint.outgoing()
     assert scene.say(client, b"after all") == b"echo after all"
+
+
+def test_a_renewed_certificate_makes_another_context_and_sessions_go_on(scene: Scene, tmp_path: Path) -> None:
+    certificate, key = (str(path) for path in certificates.write(tmp_path / "one", 1))
+    contexts = TlsContexts(installed().recogniser, certificate, key, tmp_path, ["localhost"])
+    current = contexts.for_datagrams(scene.keys.get, os.urandom)
+    first = current()
+    assert current() is first
+    scene.context = first
+    client = Client("sensor", b"a long secret")
+    assert scene.shake(client) == 1
+    contexts.renew(*(str(path) for path in certificates.write(tmp_path / "two", 2)), "")
+    scene.context = current()
+    assert scene.context is not first
+    del first
+    gc.collect()
+    assert scene.say(client, b"still") == b"echo still"
+    assert scene.shake(Client("sensor", b"a long secret", port=40_001)) == 1
