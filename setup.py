@@ -34,7 +34,7 @@ FOLDERS = {
     "domain/delivery": ("expiry", "routed"),
     "domain/filter": ("tag",),
     "protocols": ("hosts", "marks", "upload"),
-    "protocols/cloudevents": ("envelope", "event", "http", "instant", "json", "message"),
+    "protocols/cloudevents": ("avro", "envelope", "event", "formats", "http", "instant", "json", "message", "version"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "known_options", "media", "member", "message", "mid_page", "observe",
         "option", "outcome", "peers", "replier", "resource", "responder", "status", "translate", "transmitter", "upload",

@@ -84,6 +84,7 @@ EXPIRES_AT: Final = "mq-expires-at"
 CE_PREFIX: Final = "CE_"
 CE_SPECVERSION: Final = "CE_specversion"
 CE_DATACONTENTTYPE: Final = "CE_datacontenttype"
+CE_CONTENTTYPE: Final = "CE_contenttype"  # the same in the RocketMQ binding of the CloudEvents SDK for Java
 CE_SOURCE: Final = "CE_source"
 CE_ID: Final = "CE_id"
 CE_EXPIRYTIME: Final = "CE_expirytime"
@@ -162,6 +163,7 @@ EXPIRES_AT_START: Final = start_of(EXPIRES_AT)
 CE_EXPIRYTIME_START: Final = start_of(CE_EXPIRYTIME)
 CE_SPECVERSION_START: Final = start_of(CE_SPECVERSION)
 CE_DATACONTENTTYPE_START: Final = start_of(CE_DATACONTENTTYPE)
+CE_CONTENTTYPE_START: Final = start_of(CE_CONTENTTYPE)
 IDEMPOTENCY_KEY_START: Final = start_of(IDEMPOTENCY_KEY)
 
 HG_BYTES: Final = HG_PREFIX.encode()
@@ -231,7 +233,11 @@ def text(properties: bytes, key: str) -> str:
 
 def content_type(properties: bytes) -> str:
     """The media type of the body, "" when nobody has told it. An SDK tells it as an attribute of an event."""
-    found = find(properties, HG_CONTENT_TYPE_START) or find(properties, CE_DATACONTENTTYPE_START)
+    found = (
+        find(properties, HG_CONTENT_TYPE_START)
+        or find(properties, CE_DATACONTENTTYPE_START)
+        or find(properties, CE_CONTENTTYPE_START)
+    )
     return found.decode("utf-8", "replace")
 
 

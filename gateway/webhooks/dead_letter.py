@@ -9,8 +9,8 @@ from domain.message import Message
 from domain.record import Record
 from domain.subscription.courier import SinkAnswer
 from gateway.usecase.consume.dead_letters import copy_of
+from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
-from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEventError
 
@@ -42,7 +42,9 @@ def reply_of(answer: SinkAnswer, topic: str, wall_ms: int) -> Message | None:
     kind = next((value for name, value in fields if name == b"content-type"), b"")
     try:
         mode = binding.mode(kind)
-        event = binding.decode(fields, kind, answer.body) if mode == binding.BINARY else envelope.decode(answer.body)
+        if formats.is_batch(mode):
+            return None
+        event = binding.decode(fields, kind, answer.body) if mode == binding.BINARY else formats.decode(mode, answer.body)
         return mapping.encode(event, topic, "", _HOST, 0, wall_ms)
     except CloudEventError:
         return None

@@ -144,8 +144,10 @@ def check(attributes: dict[bytes, bytes]) -> None:
     for name in REQUIRED:
         if not attributes.get(name):
             raise CloudEventError(name.decode(), f"attribute {name.decode()} is required and must not be empty")
-    if attributes[b"specversion"] != b"1.0":
-        raise CloudEventError("specversion", "specversion must be 1.0")
+    version = attributes[b"specversion"]
+    if version != SPECVERSION:
+        hint = ", and the setting cloudevents_03 of [http] admits 0.3" if version == b"0.3" else ""
+        raise CloudEventError("specversion", f"specversion must be 1.0{hint}")
     source = attributes[b"source"]
     if source not in _sources:
         _check_source(source)

@@ -17,13 +17,30 @@ from protocols.cloudevents.event import (
     check_value,
     is_json_type,
 )
+from protocols.cloudevents.version import upgrade
 
 BINARY: Final = 0
 STRUCTURED: Final = 1
 BATCH: Final = 2
+STRUCTURED_PROTOBUF: Final = 3
+BATCH_PROTOBUF: Final = 4
+STRUCTURED_AVRO: Final = 5
 
 STRUCTURED_JSON: Final = b"application/cloudevents+json"
 BATCH_JSON: Final = b"application/cloudevents-batch+json"
+PROTOBUF: Final = b"application/cloudevents+protobuf"
+PROTOBUFS: Final = b"application/cloudevents-batch+protobuf"
+AVRO: Final = b"application/cloudevents+avro"
+MODES: Final = {
+    STRUCTURED_JSON: STRUCTURED,
+    BATCH_JSON: BATCH,
+    PROTOBUF: STRUCTURED_PROTOBUF,
+    PROTOBUFS: BATCH_PROTOBUF,
+    AVRO: STRUCTURED_AVRO,
+}
+"""The content mode and event format of each media type of CloudEvents. Avro has no batches."""
+KNOWN: Final = ", ".join([name.decode() for name in MODES])
+"""Media types of the formats, for those who sent another."""
 
 _NOT_PLAIN: Final = changing(UNPRINTABLE | frozenset(b'"%'))
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
@@ -33,7 +50,7 @@ _UNSAFE = re.compile(rb"[^!#$&-~]|%")
 
 
 def mode(content_type: bytes) -> int:
-    """BINARY, STRUCTURED or BATCH, by the prefix of Content-Type, without regard to case (HTTP binding, 3).
+    """BINARY, or one of MODES, by the prefix of Content-Type, without regard to case (HTTP binding, 3).
 
     Raises CloudEventError (unsupported) for a CloudEvents media type whose format or charset is not supported.
     """
@@ -42,12 +59,11 @@ def mode(content_type: bytes) -> int:
     bare = content_type.partition(b";")[0].strip().lower()
     charset = _CHARSET.search(content_type)
     if charset is not None and charset.group(1).lower() not in (b"utf-8", b"us-ascii"):
-        raise CloudEventError("", "the JSON event format is UTF-8", unsupported=True)
-    if bare == STRUCTURED_JSON:
-        return STRUCTURED
-    if bare == BATCH_JSON:
-        return BATCH
-    raise CloudEventError("", f"{bare.decode('latin-1')} is not spoken here: send JSON", unsupported=True)
+        raise CloudEventError("", "events are UTF-8", unsupported=True)
+    found = MODES.get(bare)
+    if found is None:
+        raise CloudEventError("", f"{bare.decode('latin-1')} is not spoken here, but {KNOWN}", unsupported=True)
+    return found
 
 
 def header_value(name: bytes, value: bytes) -> bytes:
@@ -72,8 +88,11 @@ def _unescape(found: re.Match[bytes]) -> bytes:
     return bytes((int(digits, 16),))
 
 
-def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: bytes) -> CloudEvent:
-    """Binary mode: headers (lower-case names, raw values) and body -> CloudEvent. Raises CloudEventError."""
+def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: bytes, older: bool = False) -> CloudEvent:
+    """Binary mode: headers (lower-case names, raw values) and body -> CloudEvent. `older`: 0.3 is accepted.
+
+    Raises CloudEventError.
+    """
     attributes: dict[bytes, bytes] = {}
     for header, raw in headers:
         if header[:3] != b"ce-":
@@ -92,6 +111,8 @@ def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: by
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     if content_type:
         attributes[b"datacontenttype"] = content_type
+    if older:
+        upgrade(attributes)
     check(attributes)
     return CloudEvent(attributes, body, content_type != b"" and is_json_type(content_type))
 

@@ -25,6 +25,7 @@ from protocols.cloudevents.event import (
     check_value,
     is_json_type,
 )
+from protocols.cloudevents.version import upgrade_members
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -287,17 +288,21 @@ def _event(
     return CloudEvent(attributes, data, as_json, data_at, data_at + len(found["data" if decoded is None else "data_base64"]))
 
 
-def decode(text: bytes) -> CloudEvent:
-    """One JSON event -> CloudEvent. Raises CloudEventError."""
+def decode(text: bytes, older: bool = False) -> CloudEvent:
+    """One JSON event -> CloudEvent. `older`: 0.3 is accepted. Raises CloudEventError."""
     found, valid, data_at = members(text)
+    if older:
+        upgrade_members(found)
     attributes = _attributes(found)
     encoded = _base64(found)
     return _event(attributes, found, None if encoded is None else _bytes_of(encoded), valid, data_at)
 
 
-def decode_in_slices(text: bytes) -> Generator[None, None, CloudEvent]:
+def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, CloudEvent]:
     """`decode` of a large event: yields where a slice ends, each of which is one pass over the text or a part of it."""
     found, valid, data_at = members(text)
+    if older:
+        upgrade_members(found)
     attributes = _attributes(found)
     yield
     encoded = _base64(found)
@@ -323,10 +328,10 @@ def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
     return [decode_element(element) for element in found]
 
 
-def decode_element(text: bytes) -> CloudEvent | CloudEventError:
-    """One element of a batch -> the event, or the CloudEventError that says why it is none."""
+def decode_element(text: bytes, older: bool = False) -> CloudEvent | CloudEventError:
+    """One element of a batch -> the event, or the CloudEventError that says why it is none. `older`: 0.3 is accepted."""
     try:
-        return decode(text)
+        return decode(text, older)
     except CloudEventError as error:
         return error
 

@@ -7,7 +7,17 @@ from typing import Final
 from domain import limits
 from domain import property as properties
 from domain.message import RETAIN_SET, Message
-from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
+from protocols.cloudevents import json
+from protocols.cloudevents.event import (
+    CloudEvent,
+    CloudEventError,
+    check,
+    check_name,
+    check_value,
+    is_json_type,
+    is_media_type,
+)
+from protocols.cloudevents.http import STRUCTURED, mode
 from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339, rfc3339_ms
 
 _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"cloudevents\x02"
@@ -103,16 +113,31 @@ def decode(stored: bytes, body: bytes) -> CloudEvent | None:
     """Stored properties and the decompressed body -> CloudEvent; None when the message is not one."""
     attributes = attributes_of(stored)
     if not attributes:
-        return None
+        return _enveloped(stored, body)
     kind = attributes.get(b"datacontenttype") or properties.find(stored, properties.HG_CONTENT_TYPE_START)
     return CloudEvent(attributes, body, is_json_type(kind))
+
+
+def may_be_event(stored: bytes) -> bool:
+    """False for a message that is no event, told by two searches."""
+    return properties.has(stored, properties.CE_SPECVERSION_START) or properties.has(stored, properties.CE_CONTENTTYPE_START)
+
+
+def _enveloped(stored: bytes, body: bytes) -> CloudEvent | None:
+    """The event in the body of a message in structured mode, as the RocketMQ binding of the SDK for Java sends it."""
+    kind = properties.find(stored, properties.CE_CONTENTTYPE_START)
+    try:
+        return json.decode(body) if kind and mode(kind) == STRUCTURED else None
+    except CloudEventError:
+        return None
 
 
 def attributes_of(stored: bytes) -> dict[bytes, bytes]:
     """The attributes of the event whose message has these properties; empty when they are not those of a valid event.
 
     Clients of every protocol may set the properties, so they are checked here again. Trace context, message group, expiry and
-    delivery time of the message are attributes, also when its sender gave them in another place.
+    delivery time of the message are attributes, also when its sender gave them in another place. `CE_contenttype` is the
+    datacontenttype of an event that has none.
     """
     if not properties.has(stored, properties.CE_SPECVERSION_START):
         return {}
@@ -130,6 +155,9 @@ def attributes_of(stored: bytes) -> dict[bytes, bytes]:
                 extension = _EXTENSIONS.get(start)
                 if extension is not None and extension not in attributes:
                     others[extension] = value
+        kind = attributes.get(b"contenttype")
+        if kind is not None and b"datacontenttype" not in attributes and is_media_type(kind):
+            attributes[b"datacontenttype"] = attributes.pop(b"contenttype")
         check(attributes)
     except CloudEventError:
         return {}

@@ -65,6 +65,7 @@ def context(setting: Setting, config: HttpConfig) -> HandlerContext:
         config.webhook_rate,
         authority=setting.authority,
         uploads=setting.uploads,
+        cloudevents_03=config.cloudevents_03,
     )
 
 

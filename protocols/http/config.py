@@ -18,9 +18,11 @@ class HttpConfig:
                       Pages of this node itself always may
     webhook_origins   origins that may deliver events; `*`: all
     webhook_rate      requests a minute that the handshake allows a sender; 0: no bound
+    cloudevents_03    True: events of CloudEvents 0.3 are accepted, and stored as events of 1.0
     """
 
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: Annotated[int, Meta(ge=0)] = 0
+    cloudevents_03: bool = False

@@ -13,15 +13,17 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import RETAIN_NONE, RETAIN_SET, Message
+from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError
 from protocols.cloudevents.json import AT_ONCE_BYTES, MEMBERS_MAX
 from protocols.host_shares import HostShare
+from protocols.http.access import identify
 from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
-from protocols.http.path import decode
+from protocols.http.path import decode, query
 from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
@@ -29,8 +31,11 @@ from protocols.http.response import JSON, Response
 from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.status import STATUS
 
-_CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX)
-"""Most bytes of content, by content mode: BINARY, STRUCTURED, BATCH."""
+_CONTENT_BYTES_MAX: Final = (
+    limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX,
+    limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX, limits.ENVELOPE_BYTES_MAX,
+)  # fmt: skip
+"""Most bytes of content, by content mode: BINARY, STRUCTURED, BATCH, and those of the binary formats."""
 PART_EVENTS: Final = 64
 """Events of a batch that are decoded and stored in one turn of the loop."""
 PART_BYTES: Final = 1024 * 1024
@@ -66,7 +71,8 @@ class PostEvents(Handler):
     """
 
     __slots__ = (
-        "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_results", "_retain", "_unanswered", "_with_place",
+        "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_private", "_results", "_retain", "_unanswered",
+        "_with_place",
     )  # fmt: skip
 
     def __init__(self, match: Match) -> None:
@@ -81,6 +87,7 @@ class PostEvents(Handler):
         self._due_ms = 0
         self._once: tuple[bytes, bytes] | None = None
         self._mode = binding.BINARY
+        self._private = False
 
     def content_limit(self, request: Request) -> int:
         """Most bytes of content, by content mode. Raises RefusalError with 415 for an unknown event format."""
@@ -90,20 +97,29 @@ class PostEvents(Handler):
             raise RefusalError(of_event_error(error)) from None
         return _CONTENT_BYTES_MAX[self._mode]
 
+    def admit(self, request: Request) -> None:
+        """As every request; a sender of WebHooks may have its token in the query (HTTP WebHook, 3.3)."""
+        authority = self._match.context.authority
+        if authority is not None:
+            token = query(self._match.query).get("access_token", "") if self._match.query else ""
+            self._private = token != ""
+            self.principal = identify(authority, request, token)
+
     def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
         """A batch, or a large event in structured mode, takes longer than one turn."""
         large = self._mode == binding.STRUCTURED and len(request.body) > AT_ONCE_BYTES
-        self.sliced = large or self._mode == binding.BATCH
+        self.sliced = large or formats.is_batch(self._mode)
         return super().in_slices(request, ticket, body_max, share, now)
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Decode the event by content mode -> one Send."""
         self._preferences(request)
         try:
+            older = self._match.context.cloudevents_03
             if self._mode == binding.BINARY:
-                event = binding.decode(request.fields, request.field(b"content-type"), request.body)
+                event = binding.decode(request.fields, request.field(b"content-type"), request.body, older)
             else:
-                event = envelope.decode(request.body)
+                event = formats.decode(self._mode, request.body, older)
             return self._one(event, request, ticket), None
         except CloudEventError as error:
             return None, of_event_error(error)
@@ -118,12 +134,12 @@ class PostEvents(Handler):
 
     def steps(self, request: Request, ticket: object) -> Steps:
         """Decode in slices -> a Send for each part of a batch, or for the event."""
-        if self._mode == binding.BATCH:
+        if formats.is_batch(self._mode):
             return (yield from self._batch_steps(request, ticket))
         if self._mode == binding.STRUCTURED:
             self._preferences(request)
             try:
-                event = yield from envelope.decode_in_slices(request.body)
+                event = yield from envelope.decode_in_slices(request.body, self._match.context.cloudevents_03)
                 command: Command | None = self._one(event, request, ticket)
             except CloudEventError as error:
                 return of_event_error(error)
@@ -138,19 +154,20 @@ class PostEvents(Handler):
         self._preferences(request)
         found: list[bytes] = []
         try:
-            for _ in envelope.elements(request.body, limits.BATCH_MESSAGES_MAX, found):
+            for _ in formats.elements(self._mode, request.body, limits.BATCH_MESSAGES_MAX, found):
                 yield None
         except CloudEventError as error:
             return of_event_error(error)
         messages: list[Message] = []
         part, size, colons = _Part(), 0, 0
+        older = self._match.context.cloudevents_03
         for index, element in enumerate(found):
             size += len(element)
             colons += 1 + min(MEMBERS_MAX, element.count(b":"))
-            if len(element) <= AT_ONCE_BYTES:
-                decoded = envelope.decode_element(element)
+            if len(element) <= AT_ONCE_BYTES or self._mode == binding.BATCH_PROTOBUF:
+                decoded = formats.decode_element(self._mode, element, older)
             else:
-                decoded = yield from _large(element)
+                decoded = yield from _large(element, older)
             message = self._element(index, decoded, request)
             if message is not None:
                 part.indexes.append(index)
@@ -226,10 +243,18 @@ class PostEvents(Handler):
     def _answered(self) -> Response | None:
         """One part is answered, or all are sent: the response when nothing is missing."""
         self._unanswered -= 1
-        return self._batch_response() if self._unanswered == 0 else None
+        return self._marked(self._batch_response()) if self._unanswered == 0 else None
 
     def finish(self, event: Event) -> Response:
         """Sent or Refused, of one event."""
+        return self._marked(self._finished(event))
+
+    def _marked(self, response: Response) -> Response:
+        if self._private:  # the token is in the target, by which an answer is cached (RFC 6750, 2.3)
+            response.fields.append((b"cache-control", b"private"))
+        return response
+
+    def _finished(self, event: Event) -> Response:
         if not isinstance(event, Sent):
             return super().finish(event)
         if self._early:
@@ -253,12 +278,12 @@ class PostEvents(Handler):
         return Response(status, fields, orjson.dumps({"results": results}))
 
 
-def _large(element: bytes) -> Generator[None, None, CloudEvent | CloudEventError]:
+def _large(element: bytes, older: bool) -> Generator[None, None, CloudEvent | CloudEventError]:
     """A large element of a batch in slices -> the event, or why it is none."""
     if len(element) > limits.ENVELOPE_BYTES_MAX:
         return CloudEventError("", f"an event has at most {limits.ENVELOPE_BYTES_MAX} bytes", too_large=True)
     try:
-        return (yield from envelope.decode_in_slices(element))
+        return (yield from envelope.decode_in_slices(element, older))
     except CloudEventError as error:
         return error
 

@@ -37,6 +37,7 @@ class HandlerContext:
     authority        verifies credentials; None without access control
     uploads          bounds the bytes of unfinished requests
     documents        encodes messages for streams
+    cloudevents_03   True: events of CloudEvents 0.3 are accepted
     """
 
     wall_ms: Callable[[], int]
@@ -47,6 +48,7 @@ class HandlerContext:
     authority: Authority | None = None
     uploads: HostShares = field(default_factory=HostShares)
     documents: Documents = field(default_factory=Documents)
+    cloudevents_03: bool = False
 
 
 @final

@@ -7,7 +7,7 @@ from typing import final
 from domain.command import DeleteLatest, QueryLatest
 from domain.event import Done, Event, LatestValue
 from domain.record import Record
-from protocols.cloudevents.http import STRUCTURED_JSON
+from protocols.cloudevents.http import AVRO, PROTOBUF, STRUCTURED_JSON
 from protocols.http.argument import parameters
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import problem
@@ -20,7 +20,8 @@ from protocols.http.translate_out import bare, structured
 class GetLatest(Handler):
     """GET: 200 with the value as a bare body and `mq-` fields, 404 when the path has none.
 
-    With `Accept: application/cloudevents+json` a value that is a CloudEvent is sent in structured mode.
+    With `Accept: application/cloudevents+json` a value that is a CloudEvent is sent in structured mode, as with `+protobuf`
+    and `+avro`.
     """
 
     __slots__ = ("_structured",)
@@ -28,12 +29,14 @@ class GetLatest(Handler):
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
-        self._structured = False
+        self._structured = b""
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryLatest."""
         parameters(self._match)
-        self._structured = request.accepts(STRUCTURED_JSON)
+        for media_type in (STRUCTURED_JSON, PROTOBUF, AVRO):
+            if not self._structured and request.accepts(media_type):
+                self._structured = media_type
         return QueryLatest(ticket, self._match.path or self._match.topic), None
 
     def finish(self, event: Event) -> Response:
@@ -43,8 +46,8 @@ class GetLatest(Handler):
         if event.record is None:
             return problem(404, "value-not-found", "this path has no latest value")
         record = Record(event.record)
-        text = structured(record) if self._structured else None
-        return bare(record, []) if text is None else Response(200, [(b"content-type", STRUCTURED_JSON)], text)
+        content = structured(record, self._structured) if self._structured else None
+        return bare(record, []) if content is None else Response(200, [(b"content-type", self._structured)], content)
 
 
 @final

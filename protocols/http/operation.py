@@ -104,6 +104,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
                 "data": {"bicycles": 1},
             },
             _JSON_BATCH: [{"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.made"}],
+            "application/cloudevents+protobuf": "an event in the protobuf format",
+            "application/cloudevents-batch+protobuf": "a CloudEventBatch in the protobuf format",
+            "application/cloudevents+avro": "an event in the Avro format",
             _OCTETS: "the data, with the attributes in ce- fields",
         },
         answers={

@@ -8,6 +8,7 @@ import orjson
 
 from domain.errors import ErrorCode, Failure
 from protocols.cloudevents.event import CloudEventError
+from protocols.cloudevents.http import KNOWN
 from protocols.http.response import Fields, Response
 from protocols.http.status import PHRASE, RETRY_AFTER_S, STATUS
 
@@ -62,7 +63,7 @@ def unsent_answers(size: int) -> Response:
 def of_event_error(error: CloudEventError) -> Response:
     """The problem document of an invalid CloudEvent, with the name of the invalid attribute."""
     if error.unsupported:
-        fields = [(b"accept", b"application/cloudevents+json, application/cloudevents-batch+json")]
+        fields = [(b"accept", KNOWN.encode())]
         return problem(415, ErrorCode.MEDIA_TYPE.value, error.text, fields)
     status, code = event_error(error)
     if error.attribute:

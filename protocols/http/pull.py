@@ -11,7 +11,7 @@ from domain import limits
 from domain.command import Pull
 from domain.event import Event, Pulled
 from domain.record import Record
-from protocols.cloudevents.http import BATCH_JSON
+from protocols.cloudevents.http import BATCH_JSON, PROTOBUFS
 from protocols.http.argument import filter_of, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
@@ -26,7 +26,8 @@ class PullMessages(Handler):
     """200 with `{"messages", "next", "min", "max", "status"}`; `next` is the next offset to read, also after one out of range.
 
     Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`.
-    With `Accept: application/cloudevents-batch+json` the CloudEvents are sent as a batch, `next` in `mq-next-offset`.
+    With `Accept: application/cloudevents-batch+json`, or `+protobuf`, the CloudEvents are sent as a batch, `next` in
+    `mq-next-offset`.
     """
 
     __slots__ = ("_batch",)
@@ -34,12 +35,12 @@ class PullMessages(Handler):
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
-        self._batch = False
+        self._batch = b""
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Pull, without a group."""
         asked = parameters(self._match, "offset", "max", "wait_ms", "tag", "filter")
-        self._batch = request.accepts(BATCH_JSON)
+        self._batch = BATCH_JSON if request.accepts(BATCH_JSON) else PROTOBUFS if request.accepts(PROTOBUFS) else b""
         wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
         self.long_poll = wait_ms > 0
         command = Pull(
@@ -65,8 +66,8 @@ class PullMessages(Handler):
             return super().finish(event)
         records = [Record(record) for record in event.records]
         if self._batch:
-            batch, looked = structured_batch(records)
-            fields = [(b"content-type", BATCH_JSON), (b"mq-next-offset", b"%d" % _next(event, records, looked))]
+            batch, looked = structured_batch(records, self._batch)
+            fields = [(b"content-type", self._batch), (b"mq-next-offset", b"%d" % _next(event, records, looked))]
             return Response(200, fields, batch)
         found = documents(records)
         out = {

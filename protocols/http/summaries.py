@@ -41,9 +41,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "RemoveTopic": "DELETE: 204; the topic is deleted with its messages.",
     "GetQueues": "First offset (`min`) and next offset (`max`) of each queue of a topic.",
     "PullMessages": (
-        '200 with `{"messages", "next", "min", "max", "status"}`; `next` is the next offset to read, also after one out '
-        "of range. Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`. With "
-        "`Accept: application/cloudevents-batch+json` the CloudEvents are sent as a batch, `next` in `mq-next-offset`."
+        '200 with `{"messages", "next", "min", "max", "status"}`; `next` is the next offset to read, also after one '
+        "out of range. Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`. With"
+        " `Accept: application/cloudevents-batch+json`, or `+protobuf`, the CloudEvents are sent as a batch, `next` "
+        "in `mq-next-offset`."
     ),
     "FindMessages": (
         '200 with `{"messages"}`, newest first; an empty list when none is found. Parameters: `key` (one word of the '
@@ -130,7 +131,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     ),
     "GetLatest": (
         "GET: 200 with the value as a bare body and `mq-` fields, 404 when the path has none. With `Accept: "
-        "application/cloudevents+json` a value that is a CloudEvent is sent in structured mode."
+        "application/cloudevents+json` a value that is a CloudEvent is sent in structured mode, as with `+protobuf` "
+        "and `+avro`."
     ),
     "RemoveLatest": "DELETE: 204; removes the latest value of the path. No message is stored.",
 }

@@ -13,10 +13,11 @@ from domain import property as properties
 from domain.event import Leased
 from domain.filter.path import path_of
 from domain.record import Record
+from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
-from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent
+from protocols.cloudevents.http import PROTOBUF, PROTOBUFS, STRUCTURED_JSON
 from protocols.cloudevents.instant import INSTANT_MS_MAX, rfc3339
 from protocols.compression import plain
 from protocols.http.request import TRACEPARENT, TRACESTATE
@@ -123,34 +124,34 @@ def leased_documents(messages: Iterable[Leased]) -> list[dict[str, object]]:
 
 def event_of(record: Record) -> CloudEvent | None:
     """The CloudEvent of a message, None when the message is none."""
-    if not properties.find(record.properties, properties.CE_SPECVERSION_START):
+    if not mapping.may_be_event(record.properties):
         return None
     body = plain(record, limits.BODY_BYTES_MAX)
     return None if body is None else mapping.decode(record.properties, body)
 
 
-def structured(record: Record) -> bytes | None:
-    """The message as a CloudEvent in structured mode, None when it is no CloudEvent."""
+def structured(record: Record, media_type: bytes) -> bytes | None:
+    """The message as a CloudEvent in structured mode of a format, None when it is no CloudEvent."""
     event = event_of(record)
-    return None if event is None else envelope.encode(event)
+    return None if event is None else formats.encode(media_type, event)
 
 
-def structured_batch(records: Iterable[Record]) -> tuple[bytes, int]:
-    """(the CloudEvents among the first messages of an answer as a JSON batch, how many messages were looked at).
+def structured_batch(records: Iterable[Record], media_type: bytes) -> tuple[bytes, int]:
+    """(the CloudEvents among the first messages of an answer as a batch, how many messages were looked at).
 
-    They end behind BODIES_BYTES_MAX, as those of `documents`.
+    `media_type`: BATCH_JSON or PROTOBUFS. They end behind BODIES_BYTES_MAX, as those of `documents`.
     """
     found: list[bytes] = []
     size = looked = 0
     for record in records:
         looked += 1
-        one = structured(record)
+        one = structured(record, PROTOBUF if media_type == PROTOBUFS else STRUCTURED_JSON)
         if one is not None:
             found.append(one)
             size += len(one)
         if size >= BODIES_BYTES_MAX:
             break
-    return b"[" + b",".join(found) + b"]", looked
+    return formats.join(media_type, found), looked
 
 
 def bare(record: Record, more: Fields) -> Response:

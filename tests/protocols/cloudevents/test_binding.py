@@ -22,6 +22,9 @@ HEADERS = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"),
         (b"Application/CloudEvents+JSON; charset=UTF-8", binding.STRUCTURED),
         (b'application/cloudevents+json;charset="utf-8"', binding.STRUCTURED),
         (b"application/cloudevents-batch+json", binding.BATCH),
+        (b"application/cloudevents+protobuf", binding.STRUCTURED_PROTOBUF),
+        (b"application/cloudevents-batch+protobuf", binding.BATCH_PROTOBUF),
+        (b"application/cloudevents+avro", binding.STRUCTURED_AVRO),
     ],
 )
 def test_content_type_alone_chooses_the_mode(content_type: bytes, mode: int) -> None:
@@ -33,7 +36,8 @@ def test_content_type_alone_chooses_the_mode(content_type: bytes, mode: int) -> 
     "content_type",
     [
         b"application/cloudevents",
-        b"application/cloudevents+avro",
+        b"application/cloudevents+xml",
+        b"application/cloudevents-batch+avro",
         b"application/cloudevents-batch",
         b"application/cloudeventsx",
         b"application/cloudevents-batch+xml",

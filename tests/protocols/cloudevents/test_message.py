@@ -115,3 +115,39 @@ def test_the_trace_context_of_a_message_is_an_attribute_unless_the_event_has_its
     assert one is not None
     assert other is not None
     assert (one.attributes[b"traceparent"], other.attributes[b"traceparent"]) == (b"00-1", b"00-2")
+
+
+BINDING = EVENT + b"CE_contenttype\x01text/plain\x02"
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes"),
+    [
+        (BINDING, {b"datacontenttype": b"text/plain"}),
+        (BINDING + b"CE_datacontenttype\x01a/b\x02", {b"datacontenttype": b"a/b", b"contenttype": b"text/plain"}),
+        (EVENT + b"CE_contenttype\x01none\x02", {b"contenttype": b"none"}),
+    ],
+    ids=["alone", "beside the other", "no media type"],
+)
+def test_the_content_type_of_the_rocketmq_binding_is_read(given: bytes, attributes: dict[bytes, bytes]) -> None:
+    """The SDK for Java writes CE_contenttype, and reads both names."""
+    found = mapping.attributes_of(given)
+    assert {name: value for name, value in found.items() if name.endswith(b"contenttype")} == attributes
+    assert properties.content_type(BINDING) == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (b"application/cloudevents+json", b"no JSON"),
+        (b"application/cloudevents+json", b"{}"),
+        (b"application/cloudevents-batch+json", b"[]"),
+        (b"application/cloudevents+xml", b"<a/>"),
+        (b"application/json", b"{}"),
+    ],
+)
+def test_a_body_that_is_no_event_is_none(kind: bytes, body: bytes) -> None:
+    given = b"CE_contenttype\x01" + kind + b"\x02"
+    assert mapping.may_be_event(given)
+    assert mapping.decode(given, body) is None
+    assert not mapping.may_be_event(b"KEYS\x01a\x02")
