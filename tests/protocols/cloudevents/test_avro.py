@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any
 
+import fastavro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,6 @@ from hypothesis import strategies as st
 from protocols.cloudevents import avro
 from protocols.cloudevents.avro import DEPTH_MAX, VALUES_MAX
 from protocols.cloudevents.event import ATTRIBUTES_MAX, CloudEvent, CloudEventError
-
-fastavro = pytest.importorskip("fastavro", reason="fastavro is not installed: the Avro format was not compared with it")
 
 RECORD: dict[str, Any] = {
     "type": "record",
