@@ -82,7 +82,6 @@ class ProduceFlow(Flow):
         "_out_bytes",
         "_pending",
         "_request",
-        "_searched",
         "_sending",
         "_seq",
         "_share",
@@ -97,7 +96,6 @@ class ProduceFlow(Flow):
         self._lines: deque[bytes] = deque()
         self._line_bytes = 0
         self._tail = bytearray()
-        self._searched = 0
         self._share = HostShare(match.context.uploads, request.peer.host)
         self._batch: list[dict[str, object] | None] = []
         self._pending: deque[Message] = deque()
@@ -130,36 +128,34 @@ class ProduceFlow(Flow):
         if not self._share.take(len(data)):
             self.fail(no_room().response)
             return
-        tail = self._tail
-        if not tail:
+        if not self._tail:
             self._began = now
-        tail += data
-        at = 0
-        while (end := tail.find(b"\n", max(at, self._searched))) >= 0:
-            self._line(bytes(tail[at:end]))
-            self._share.give(1)
-            at = end + 1
-            self._searched = at
-        if at:
-            del tail[:at]
+        head, end, rest = data.rpartition(b"\n")
+        if end:
+            # Split at once: a peer can send thousands of empty lines in one segment.
+            lines = (bytes(self._tail) + head).split(b"\n")
+            consumed = len(self._tail) + len(head) + 1
+            self._tail = bytearray()
             self._began = now
-        self._searched = len(tail)
-        if len(tail) > RECORD_BYTES_MAX:
+            self._keep([line for line in lines if line and not line.isspace()], consumed)
+        self._tail += rest
+        if len(self._tail) > RECORD_BYTES_MAX:
             self.fail(_too_large())
 
-    def _line(self, line: bytes) -> None:
-        if not line.strip():
-            self._share.give(len(line))
-        else:
-            self._lines.append(line)
-            self._line_bytes += len(line)
+    def _keep(self, lines: list[bytes], consumed: int) -> None:
+        """Complete records that took `consumed` bytes with what was between them."""
+        size = sum(map(len, lines))
+        self._share.give(consumed - size)
+        self._lines.extend(lines)
+        self._line_bytes += size
 
     def fed_all(self, now: int) -> None:
         """The content is complete; its last line may have no end."""
         if not self._ended:
             self._ended = True
-            self._line(bytes(self._tail))
+            last = bytes(self._tail)
             self._tail = bytearray()
+            self._keep([last] if last and not last.isspace() else [], len(last))
             self._finish()
 
     def cut(self, document: bytes) -> None:

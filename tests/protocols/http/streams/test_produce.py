@@ -73,6 +73,22 @@ def test_thousands_of_records_in_one_request(version: str) -> None:
 
 
 @both
+def test_empty_lines_cost_nothing_and_their_bytes_are_given_back(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    for _ in range(20):
+        reply.upload(b"\n" * 8_000 + b" \r\n" * 2_000)
+    reply.upload(line("a"))
+    assert [one["seq"] for one in reply.lines()] == [0]
+    flow = (
+        reply.visit.server._stream.flow  # type: ignore[attr-defined]
+        if version == "1.1"
+        else reply.visit.server._applications[0]._flows._flows[reply.stream]  # type: ignore[attr-defined]
+    )
+    assert flow._share.held == 0
+
+
+@both
 def test_a_bad_record_is_refused_in_its_place_and_the_stream_goes_on(version: str) -> None:
     bench = furnished(1)
     reply = open_stream(bench, version)
