@@ -1,0 +1,1 @@
+"""Events of SDKs and tools of the CloudEvents project, to a node and out of one."""
