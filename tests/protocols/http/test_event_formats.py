@@ -151,3 +151,16 @@ def test_a_token_may_be_in_the_query_and_the_field_comes_first(query: str, field
     assert (answer.status, answer.field("cache-control")) == (status, kept)
     batch = Client(authority=OneToken()).ask("POST", f"/ce/orders{query}", {**BATCH, **fields}, json.dumps([GOOD]).encode())
     assert (batch.status, batch.field("cache-control")) == (200 if status == 204 else status, kept)
+
+
+def test_a_request_that_is_repeated_with_a_new_token_is_the_same() -> None:
+    digests = set()
+    for token in ("t0k", "other"):
+        client = Client()
+        fields = {**EVENT_FIELDS, "Idempotency-Key": "k"}
+        assert client.ask("POST", f"/ce/orders?access_token={token}", fields, b"x").status == 204
+        (command,) = client.commands
+        assert isinstance(command, Send)
+        digests.add(command.once)
+    assert len(digests) == 1
+    assert None not in digests
