@@ -356,7 +356,8 @@ def test_a_renewed_certificate_makes_another_context_and_sessions_go_on(scene: S
     scene.context = first
     client = Client("sensor", b"a long secret")
     assert scene.shake(client) == 1
-    contexts.renew(*(str(path) for path in certificates.write(tmp_path / "two", 2)), "")
+    renewed, its_key = certificates.write(tmp_path / "two", 2)
+    contexts.renew(str(renewed), str(its_key), "")
     scene.context = current()
     assert scene.context is not first
     del first
