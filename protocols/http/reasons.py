@@ -23,6 +23,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "origin-refused": ErrorCode.NOT_ALLOWED,
     "uploads-full": ErrorCode.OVERLOADED,
     "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
+    "user-unknown": ErrorCode.ARGUMENT_ILLEGAL,
     "event-id-invalid": ErrorCode.ARGUMENT_ILLEGAL,
     "event-id-expired": ErrorCode.OFFSET_NOT_FOUND,
     "websocket-version": ErrorCode.NOT_SUPPORTED,

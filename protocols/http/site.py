@@ -54,7 +54,7 @@ class Site:
         origin = request.field(b"origin").decode("latin-1").lower()
         same = origin_host(origin) == request.field(b"host").decode("latin-1").lower() != ""
         if origin and not same and origin not in self._origins and "*" not in self._origins:
-            raise _refused("read")
+            raise _closed_to("read")
 
     def _cross_origin(self, request: Request, origin: bytes, host: bytes) -> bytes:
         text = origin.decode("latin-1").lower()
@@ -66,20 +66,20 @@ class Site:
             return b""
         if request.method in _SAFE:
             return b""
-        raise _refused()
+        raise _closed_to()
 
     def _check_browser(self, request: Request) -> None:
         """Refuse a request without Origin that a page of another site can have sent."""
         site = request.field(b"sec-fetch-site")
         if site:
             if site not in (b"same-origin", b"none"):
-                raise _refused()
+                raise _closed_to()
             return
         if request.field(b"user-agent").startswith(_BROWSER):
             # Old browsers: forms can send these media types without asking.
             media_type = request.field(b"content-type").partition(b";")[0].strip().lower()
             if media_type in _FORM_TYPES:
-                raise _refused()
+                raise _closed_to()
 
     def preflight(self, request: Request, methods: bytes) -> Fields:
         """The fields that answer a preflight request of an allowed origin; none for other requests."""
@@ -95,5 +95,5 @@ def readable_by(origin: bytes) -> Fields:
     return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", b"*"), (b"vary", b"origin")]
 
 
-def _refused(what: str = "send") -> RefusalError:
+def _closed_to(what: str = "send") -> RefusalError:
     return RefusalError(problem(403, "origin-refused", f"pages of this origin may not {what}: add it to [http] origins"))
