@@ -1,4 +1,4 @@
-"""SinkRequest for one subscription: leases messages, sends them to the sink, settles them by its answers."""
+"""Delivery for one subscription: leases messages, sends them to the sink, settles them by its answers."""
 
 from __future__ import annotations
 

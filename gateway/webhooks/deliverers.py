@@ -19,7 +19,7 @@ from gateway.webhooks.deliverer import Deliverer
 WAIT_MS: Final = 4_000
 """How long a claim is held when nothing has changed."""
 MARGIN_NS: Final = SECOND_NS
-"""SinkRequest ends so long before another owner may begin."""
+"""Delivery ends so long before another owner may begin."""
 AGAIN_NS: Final = SECOND_NS // 2
 PAUSE_NS: Final = SECOND_NS // 10
 """Pause between an answer and the next question: many changes at once are told together."""
