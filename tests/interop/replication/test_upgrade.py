@@ -9,8 +9,12 @@ import pytest
 from tests.interop.node import Node
 from tests.interop.replication.group import StoreGroupNodes, post, read_all
 from tests.interop.replication.versions import of_this_version, of_version, tree_of
+from tests.store.faults.soak import SOAK
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(not SOAK, reason="SOAK=1 runs it: the upgrade from the version after it is run always"),
+]
 BEFORE = "803704a3"
 """The last commit of the version before."""
 
