@@ -29,12 +29,14 @@ class HeartbeatKept(NamedTuple):
     timeout_ms   for how long it counts
     report       what the replica said
     connection   by which it came; None after its end
+    ended_ms     when that ended; NEVER: it has not
     """
 
     at_ms: int
     timeout_ms: int
     report: ReplicaReport
     connection: object
+    ended_ms: int = NEVER
 
 
 @final
@@ -65,11 +67,11 @@ class Heartbeats:
                 return
         self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection)
 
-    def closed(self, connection: object) -> None:
+    def closed(self, connection: object, now_ms: int) -> None:
         """A connection has ended: the replica behind it counts as dead until it is heard again."""
         for key, heard in self._heard.items():
             if heard.connection is connection:
-                self._heard[key] = heard._replace(at_ms=NEVER, connection=None)
+                self._heard[key] = heard._replace(at_ms=NEVER, connection=None, ended_ms=now_ms)
 
     def connections(self, group: str) -> list[object]:
         """The connections by which replicas of a group were last heard, each once."""
@@ -83,6 +85,14 @@ class Heartbeats:
         """True for a replica that was heard in time."""
         heard = self._heard.get((group, replica_id))
         return heard is not None and not _is_over(heard, now_ms)
+
+    def is_just_lost(self, group: str, replica_id: int, within_ms: int, now_ms: int) -> bool:
+        """True for a replica that is not alive, and was it less than `within_ms` ago."""
+        heard = self._heard.get((group, replica_id))
+        if heard is None or not _is_over(heard, now_ms):
+            return False
+        over_ms = heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
+        return now_ms - over_ms < within_ms
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
         """True for a replica that would have been heard by now. A replica may be neither alive nor dead."""

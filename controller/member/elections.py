@@ -18,6 +18,10 @@ from domain.ports import Clock, Timer
 
 LOOK_MS: Final = 1_000
 """Time between two looks at all groups."""
+RETURN_MS: Final = 1_000
+"""How long an election that is early waits at most. A replica says each 250 ms that it is alive, and connects for that."""
+RETURN_LOOK_MS: Final = 100
+"""Time between two looks while an election waits."""
 
 log = logging.getLogger("headgate.controller")
 
@@ -27,6 +31,7 @@ class Elections:
     """Looks at the heartbeats now and then, and has the leading member elect where it is due. One election a group at once.
 
     look_ms   time between two looks
+    _early    group -> since when its election waits for who was lost only just, monotonic milliseconds
     """
 
     def __init__(
@@ -36,10 +41,18 @@ class Elections:
         clock: Clock,
         look_ms: int = LOOK_MS,
         preferring: Callable[[ElectLeader], ElectLeader] = lambda election: election,
+        is_early: Callable[[ElectLeader, StoreGroup, int], bool] = lambda election, group, now_ms: False,
     ) -> None:
-        """`preferring` gives an election its preferences among replicas whose logs are equal."""
+        """The port of who judges replicas.
+
+        preferring   gives an election its preferences among replicas whose logs are equal
+        is_early     whether somebody better was alive a moment ago; such an election waits RETURN_MS at most
+        """
         self.look_ms = look_ms
         self._preferring = preferring
+        self._is_early = is_early
+        self._early: dict[str, int] = {}
+        self._soon: Timer | None = None
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
@@ -52,8 +65,9 @@ class Elections:
 
     def stop(self) -> None:
         """Look no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._soon):
+            if timer is not None:
+                timer.cancel()
 
     def hurry(self) -> None:
         """Look in this turn: a replica has just been lost."""
@@ -65,15 +79,40 @@ class Elections:
 
     def _elect(self) -> None:
         if not self._member.leads:
+            self._early.clear()
             return
         now_ms = self._clock.monotonic_ns() // MILLISECOND_NS
-        for group in self._heartbeats.due(self._member.groups, now_ms):
+        due = self._heartbeats.due(self._member.groups, now_ms)
+        self._early = {each.name: self._early[each.name] for each in due if each.name in self._early}
+        for group in due:
             if group.name not in self._under_way:
-                self._under_way.add(group.name)
                 asked = ElectLeader(group.name, leader_epoch=group.leader_epoch)
                 election = informed(asked, group, self._heartbeats, now_ms)
                 assert isinstance(election, ElectLeader)
+                if self._waits(election, group, now_ms):
+                    continue
+                self._under_way.add(group.name)
                 self._member.change(self._preferring(election), partial(self._elected, group))
+
+    def _waits(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
+        """True for an election that is early and has not waited for long. There is another look at it soon."""
+        if not self._is_early(election, group, now_ms):
+            return False
+        if group.name not in self._early:
+            self._early[group.name] = now_ms
+            log.warning(
+                "store group %s: of its SyncStateSet nobody is alive that should lead, and somebody was a moment ago, who is "
+                "waited for, for %s ms at most", group.name, RETURN_MS,
+            )  # fmt: skip
+        if now_ms - self._early[group.name] >= RETURN_MS:
+            return False
+        if self._soon is None:
+            self._soon = self._clock.call_at(self._clock.monotonic_ns() + RETURN_LOOK_MS * MILLISECOND_NS, self._look_again)
+        return True
+
+    def _look_again(self) -> None:
+        self._soon = None
+        self._elect()
 
     def _elected(self, before: StoreGroup, answer: GroupAnswer | None) -> None:
         self._under_way.discard(before.name)

@@ -10,12 +10,14 @@ from typing import Final, final
 from controller.grey.ejections import Place
 from controller.grey.record import FiguresRecord
 from controller.grey.verdict import Held, Move, PassedOver, ReplicaJudge, Returned, Verdict, told
+from controller.groups.election import electorate
 from controller.groups.heartbeats import Heartbeats
 from controller.groups.knowledge import informed
+from controller.member.elections import RETURN_MS
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer
 from domain.controller.change import ElectLeader
-from domain.controller.group import PRIORITY_LAST
+from domain.controller.group import PRIORITY_LAST, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
@@ -78,6 +80,21 @@ class GreyMoves:
             for each in election.live
         )
         return replace(election, live=live)
+
+    def is_early(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
+        """True when a member that should lead rather than all that may win now was lost only just: it may come back at once.
+
+        Connections that break together, as all those of this controller may, end and are made again one by one.
+        """
+        best = min((self._fitness(group, each.id) for each in electorate(group, election.live)), default=Fitness.FIT)
+        return any(
+            self._heartbeats.is_just_lost(group.name, each.id, RETURN_MS, now_ms)
+            for each in group.members
+            if self._fitness(group, each.id) < best
+        )
+
+    def _fitness(self, group: StoreGroup, replica: int) -> Fitness:
+        return self._judge.standing(group.name, replica).fitness
 
     def standing(self, group: str, replica: int) -> Standing:
         """Whether a replica should lead."""

@@ -91,7 +91,9 @@ class Controlling:
         """The group is known, and this controller takes part. `record` gets what replicas measure."""
         self.member = member
         self.grey = GreyMoves(member, self.heartbeats, self._clock, GreyDetector(), record)
-        self.elections = Elections(member, self.heartbeats, self._clock, int(self._settings["scan_ms"]), self.grey.preferring)
+        self.elections = Elections(
+            member, self.heartbeats, self._clock, int(self._settings["scan_ms"]), self.grey.preferring, self.grey.is_early
+        )
         member.applied = self._applied
         self.elections.start()
         self.grey.start()
@@ -232,7 +234,7 @@ class Controlling:
 
     def _closed(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
-        self.heartbeats.closed(connection)
+        self.heartbeats.closed(connection, self._now_ms())
         if self.elections is not None:
             self.elections.hurry()
 

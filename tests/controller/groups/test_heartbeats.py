@@ -50,11 +50,11 @@ def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once() -> Non
     groups = led((1, 2))
     beats = heard(groups, START, 1, 2)
     assert beats.due(groups, START + 1) == []
-    beats.closed(CONNECTIONS[2])
+    beats.closed(CONNECTIONS[2], START + 1)
     assert beats.due(groups, START + 1) == [], "a follower's end changes no leader"
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[4], START + 1)
-    beats.closed(CONNECTIONS[2])
-    beats.closed(CONNECTIONS[1])
+    beats.closed(CONNECTIONS[2], START + 1)
+    beats.closed(CONNECTIONS[1], START + 1)
     assert beats.due(groups, START + 1) == [group_of(groups)]
     groups.apply(ElectLeader(NAME, beats.live(group_of(groups), START + 1)))
     assert group_of(groups).leader == 2
@@ -93,3 +93,21 @@ def test_heartbeats_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     beats.heard(NAME, says(1), 3_000, None, START + 2_000)
     beats.heard(NAME, says(3), 3_000, None, START + 4_000)
     assert (beats.dropped, beats.is_alive(NAME, 3, START + 4_000)) == (1, True), "2 is over, and has made room"
+
+
+def test_who_is_not_alive_any_more_was_lost_just_now_for_a_while() -> None:
+    beats = heard(led((1, 2)), START, 1, 2)
+
+    def lost(at_ms: int) -> list[int]:
+        return [each for each in (1, 2, 3) if beats.is_just_lost(NAME, each, 1_000, at_ms)]
+
+    assert lost(START + 3_000) == []
+    assert lost(START + 3_001) == [1, 2], "their time is over"
+    assert lost(START + 3_999) == [1, 2]
+    assert lost(START + 4_000) == []
+    beats.heard(NAME, says(1), 3_000, CONNECTIONS[1], START + 5_000)
+    beats.closed(CONNECTIONS[1], START + 5_500)
+    assert lost(START + 6_499) == [1], "its connection has ended"
+    assert lost(START + 6_500) == []
+    beats.heard(NAME, says(1), 3_000, CONNECTIONS[3], START + 6_500)
+    assert lost(START + 6_501) == [], "it is back"

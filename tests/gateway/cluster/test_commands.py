@@ -124,8 +124,8 @@ def test_set_changes_how_many_replicas_a_send_needs(here: ScriptedControllers) -
 def _lost(here: ScriptedControllers) -> StoreGroups:
     """Replica 1 has lost its disk, and 2 is away; 3 was never in the set."""
     start(here.groups, 1, life=2)
-    here.heartbeats.closed(2)
-    here.heartbeats.closed(1)
+    here.heartbeats.closed(2, 0)
+    here.heartbeats.closed(1, 0)
     return here.groups
 
 

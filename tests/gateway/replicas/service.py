@@ -68,7 +68,7 @@ class Service:
 
     def closed(self, token: object) -> None:
         """A life has ended."""
-        self._heartbeats.closed(token)
+        self._heartbeats.closed(token, self.now_ms())
         self._world.clock.call_soon(self._look)
 
     def apply(self, change: GroupChange) -> GroupAnswer:
