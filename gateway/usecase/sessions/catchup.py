@@ -76,6 +76,7 @@ class CatchUp:
     def resume(self, session: MqttSession) -> None:
         """The client has connected: send in-flight messages again, then missed messages, then new messages as they arrive."""
         session.finding_lag = True
+        self._outbound.resume(session)
         accepted = [slot for slot, flight in session.in_flight.items() if flight.accepted]
         session.to_resend.extend(slot for slot, flight in session.in_flight.items() if not flight.accepted)
         for subscription in session.subscriptions.values():
@@ -261,6 +262,8 @@ class CatchUp:
             retained = merged.as_published and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
             flight = InFlightMessage(level, queue, offset, "", retained, merged.identifiers)
             self._outbound.deliver(session, flight, RoutedRecord(record, stored, path, level))
+            if not offset:
+                session.firsts[queue] = record.physical_offset
 
     def _resend(self, session: MqttSession) -> None:
         """Send the oldest in-flight message that this connection has not been sent yet."""

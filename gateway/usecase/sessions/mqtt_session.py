@@ -180,6 +180,8 @@ class MqttSession:
                           with its sign changed
     lag                   queues that are read from the log, with the next offset to read, or such a time
     missed                last offset that arrived in each lagging queue
+    firsts                physical offsets of records at offset 0 that were read from the log, by queue: when one arrives
+                          later, the topic was not created again
     retained_scans        retained messages still to be delivered, by subscription
     in_flight             the in-flight window, by slot
     in_flight_bytes       bytes of the records in `in_flight`
@@ -214,6 +216,7 @@ class MqttSession:
         "epoch",
         "expiry_s",
         "finding_lag",
+        "firsts",
         "in_flight",
         "in_flight_bytes",
         "lag",
@@ -255,6 +258,7 @@ class MqttSession:
         self.positions: dict[QueueKey, int] = {}
         self.lag: dict[QueueKey, int] = {}
         self.missed: dict[QueueKey, int] = {}
+        self.firsts: dict[QueueKey, int] = {}
         self.retained_scans: list[RetainedScan] = []
         self.in_flight: dict[int, InFlightMessage] = {}
         self.in_flight_bytes = 0

@@ -99,6 +99,7 @@ class OutboundDelivery:
     waiting      deliveries that were left for the next turn
     _offers      offers that this turn may still make
     _arrivals    records that have not been offered to all sessions yet
+    _firsts      physical offset of those at offset 0, by queue
     _run         the first of them, while they are offered; None: no session has been offered any of them
     """
 
@@ -117,6 +118,7 @@ class OutboundDelivery:
         self.waiting = 0
         self._offers = TURN_OFFERS
         self._arrivals: deque[tuple[QueueKey, bytes]] = deque()
+        self._firsts: dict[QueueKey, int] = {}
         self._run: OfferRun | None = None
 
     @property
@@ -163,6 +165,8 @@ class OutboundDelivery:
                 if not self._arrivals:
                     self._clock.call_at(self._clock.monotonic_ns(), self._go_on)
                 self._arrivals.extend([(queue, each) for each in records[at:]])
+                if not uint64(data, 20):
+                    self._firsts[queue] = uint64(data, 28)
                 return
 
     def _matching(self, queue: QueueKey, data: bytes) -> tuple[list[MergedSubscription], Record, bytes, str]:
@@ -207,7 +211,7 @@ class OutboundDelivery:
             wanted = bool(merged_subscriptions) and not self._has_expired(data, stored)
             if run is None:
                 if not wanted:
-                    self._arrivals.popleft()
+                    self._offered()
                     self._offers -= 1
                     return None
                 run = self._run = OfferRun(merged_subscriptions)
@@ -230,14 +234,24 @@ class OutboundDelivery:
         run.offered += number
         while records and records[0][3] <= run.offered:
             del records[0]
-            self._arrivals.popleft()
+            self._offered()
         if not records:
             self._run = None
+
+    def _offered(self) -> None:
+        """The first of `_arrivals` has been offered to all sessions."""
+        queue, data = self._arrivals.popleft()
+        if not uint64(data, 20) and self._firsts.get(queue) == uint64(data, 28):
+            del self._firsts[queue]
 
     @property
     def arriving(self) -> int:
         """Records that wait to be offered."""
         return len(self._arrivals)
+
+    def resume(self, session: MqttSession) -> None:
+        """A session begins to read the log: what waits to be offered can be read already, or was read by it before."""
+        session.firsts.update(self._firsts)
 
     def unoffered(self) -> set[QueueKey]:
         """The queues whose newest records have not been offered to all sessions yet."""
@@ -259,11 +273,15 @@ class OutboundDelivery:
         if level == AT_MOST_ONCE:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
             self.schedule(session)
+        elif offset < session.positions.get(queue, 0) and (
+            offset or session.firsts.get(queue) == uint64(routed.record.data, 28)
+        ):
+            return  # the session has read it from the log before it arrived
         elif session.finding_lag or queue in session.lag or session.full:
             session.lag.setdefault(queue, offset)
             session.missed[queue] = offset
-        elif offset >= session.positions.get(queue, 0) or offset == 0:
-            # Offset 0 below a position: the topic was deleted and created again.
+        else:
+            # Another record at offset 0, below a position: the topic was deleted and created again.
             self.deliver(session, InFlightMessage(level, queue, offset, "", retained, merged.identifiers), routed)
 
     def deliver(self, session: MqttSession, flight: InFlightMessage, routed: RoutedRecord) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from domain.mqtt_session import AT_MOST_ONCE, Deliveries, MqttSubscription
+from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Deliveries, MqttSubscription
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, OutboundDelivery
@@ -114,3 +114,47 @@ def test_who_leaves_during_a_run_gets_no_more_and_holds_up_nobody() -> None:
     *stayed, left = audience.offsets()
     assert left == []
     assert all(each == [0, 1] for each in stayed)
+
+
+def returned(outbound: OutboundDelivery, position: int) -> tuple[MqttSession, Recorder]:
+    """A session that is resumed at a position, and gets messages as they arrive."""
+    session, heard = MqttSession("returned"), Recorder()
+    session.connection = ClientConnection("mqtt", heard)
+    session.window = 100
+    session.positions[QUEUE] = position
+    outbound.resume(session)
+    outbound.connect(session, MqttSubscription("t", AT_LEAST_ONCE))
+    return session, heard
+
+
+def offsets_of(heard: Recorder) -> list[int]:
+    events = [event for event in heard.events if isinstance(event, Deliveries)]
+    return [item.routed.record.queue_offset for event in events for item in event.items]
+
+
+def test_what_still_waits_and_was_read_before_is_not_delivered_again() -> None:
+    clock, outbound = stage()
+    audience = Audience(outbound, "t", 2 * TURN_OFFERS)
+    outbound.arrived(*QUEUE, [record("t", offset=offset) for offset in range(3)])
+    session, heard = returned(outbound, 2)
+    finish(clock, outbound)
+    assert offsets_of(heard) == [2]
+    assert session.positions[QUEUE] == 3
+    assert all(each == [0, 1, 2] for each in audience.offsets())
+    later, heard = returned(outbound, 3)
+    assert later.firsts == {}, "what was offered is forgotten"
+    outbound.arrived(*QUEUE, [record("t", offset=offset) for offset in range(2)])
+    finish(clock, outbound)
+    assert offsets_of(heard) == [0, 1], "the topic was made anew, and nobody has told"
+
+
+def test_what_was_read_before_it_arrives_is_not_read_again_when_the_window_is_full() -> None:
+    clock, outbound = stage()
+    session, heard = returned(outbound, 2)
+    session.window = 0
+    outbound.arrived(*QUEUE, [record("t", offset=1)])
+    assert (session.lag, session.missed) == ({}, {})
+    outbound.arrived(*QUEUE, [record("t", offset=2)])
+    assert session.lag == {QUEUE: 2}
+    assert offsets_of(heard) == []
+    finish(clock, outbound)

@@ -242,6 +242,31 @@ def test_a_topic_that_is_made_anew_is_delivered_from_its_first_message(count: in
     assert bodies(listener.messages()) == [b"%d" % number for number in range(count)]
 
 
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("window", [2, 20])
+def test_what_a_resumed_session_reads_before_it_is_told_of_it_comes_once(before: int, count: int, window: int) -> None:
+    """CONNECT and the messages are in one commit: it is answered, and the session reads them, before they are told."""
+    broker = Broker()
+    broker.handler.handle(ClientConnection("remoting", StrictDriver()), PutTopic(1, Topic("t", 1, 1)))
+    away(broker, version=5, qos=2)
+    sender = broker.client()
+    sender.connect("sender")
+    for number in range(before):
+        sender.publish("t/x", b"before", qos=2, packet_id=1 + number)
+        sender.put(Ack(6, 1 + number))
+    listener = back(broker, version=5)
+    assert bodies(listener.messages()) == [b"before"] * before
+    listener.leave()
+    listener = broker.client(version=5)
+    properties = with_number(props.RECEIVE_MAXIMUM, window)
+    properties.numbers[props.SESSION_EXPIRY] = 1000
+    listener.put(Connect(5, "away", False, 0, None, None, None, properties), wait=False)
+    sender.put(*(Publish(b"t/x", b"%d" % each, 2, False, False, 11 + each, NONE) for each in range(count)), wait=False)
+    broker.run()
+    assert bodies(listener.messages()) == [b"%d" % each for each in range(count)]
+
+
 def test_clean_start_forgets() -> None:
     broker = Broker()
     away(broker)
