@@ -32,7 +32,7 @@ BUGS: Final = {
     ),
     "forgets-the-asked": Bug(
         "a newcomer counts only when the answer has come", 40, ((members.SyncStateSet, "counted", forgets_who_was_asked),),
-        first=140,
+        first=360,
     ),
     "joins-too-early": Bug(
         "a newcomer is taken in before it has what is confirmed", 300, ((leading.Leading, "_may_join", _takes_in_too_early),)

@@ -32,7 +32,9 @@ def test_a_follower_that_cannot_read_a_later_format_waits_for_its_upgrade(caplog
     assert set(group.in_sync) == {leader.life.own, other.life.own}
     assert (old.life, follower.written, follower.broken) == (life, end, None), "its life goes on, and its log is as it was"
     assert 3 <= len(tried) <= 9, "it asks again once in half a minute or so"
-    assert sum("upgrade this replica" in each for each in caplog.messages) <= 2
+    assert 1 <= sum("upgrade this replica" in each for each in caplog.messages) <= len(tried), (
+        "a line for each time that it asks"
+    )
     doing: Any = life._doing()
     assert doing.startswith("this replica tries to follow replica")
     assert "format version 3" in doing

@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -30,10 +31,15 @@ def tree_of(commit: str, folder: Path) -> Path:
     return tree
 
 
+LATER_PORTS: Final = frozenset({"coap-tcp", "coaps-tcp", "coaps"})
+"""Ports that no version of the history has."""
+
+
 def of_version(tree: Path, nodes: Sequence[Node], unknown_ports: frozenset[str] = frozenset()) -> None:
     """From their next start on these nodes are of another version, which does not have some of the ports."""
     for node in nodes:
-        node.root, node.unknown_ports = tree, unknown_ports
+        node.root = tree
+        node.unknown_ports = frozenset() if tree == ROOT else unknown_ports | LATER_PORTS
 
 
 def of_this_version(nodes: Sequence[Node]) -> None:

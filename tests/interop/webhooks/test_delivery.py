@@ -153,9 +153,15 @@ def test_standard_webhooks_verify_over_a_rotation(node: Node, receiver: Receiver
     document["sinkcredential"] = {"type": "standardwebhooks", "secret": new, "previous": old}
     status, found = api.call("PUT", f"/subscriptions/{found['id']}", document)
     assert status == 200, found
-    api.send(b'{"n":2}', "signed")
-    ask(30, lambda: len(receiver.taken) == 2)
-    one, two = receiver.taken
+
+    def signed_anew() -> bool:
+        """The process that delivers hears of the change a moment later."""
+        api.send(b'{"n":2}', "signed")
+        ask(30, lambda: len(receiver.taken) > 1)
+        return len(receiver.taken[-1].fields["webhook-signature"].split()) == 2
+
+    ask(30, signed_anew)
+    one, two = receiver.taken[0], receiver.taken[-1]
     Webhook(old).verify(one.body, one.fields)
     Webhook(old).verify(two.body, two.fields)
     Webhook(new).verify(two.body, two.fields)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain.errors import Failure
+from domain.errors import Failure, StoreError
 from domain.store_ports import StateChange
 from store import checkpoint, derived
 from store.checkpoint import Checkpointer, Point
@@ -43,12 +43,19 @@ def _damage_is_a_torn_tail() -> None:
     LogRecovery._require_files = lambda self, proven: self._segments.find_gaps()  # type: ignore[method-assign]
 
 
+class EscapedError(Exception):
+    """An error of a reader that nobody on its way expects: those that are expected are answered by now."""
+
+
 def _errors_of_readers_escape() -> None:
     def run(self: Any, what: str, call: Callable[..., None], *arguments: Any) -> None:
         call(*arguments)
 
     def read(self: Any, rows: Sequence[Row]) -> list[bytes]:
-        found: list[bytes] = self._source.records(rows)
+        try:
+            found: list[bytes] = self._source.records(rows)
+        except (OSError, StoreError) as error:
+            raise EscapedError(f"the effects of a sync are ended by {error}") from error
         return found
 
     StoreEvents.run = run  # type: ignore[method-assign]
@@ -172,7 +179,7 @@ def found(bug: Bug, seeds: int) -> tuple[int, str]:
     for seed in range(seeds):
         try:
             bug.find(seed)
-        except AssertionError as error:
+        except (AssertionError, EscapedError) as error:
             return seed, str(error)
     return -1, ""
 
