@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -16,6 +17,7 @@ from domain.event import Event, Pulled, Received, Refused, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
@@ -39,11 +41,15 @@ class Dice:
 
 @dataclass
 class Bench:
-    """A dispatcher over a store in memory."""
+    """A dispatcher over a store in memory.
+
+    instead   carries out commands of visits in its place; None: the dispatcher does
+    """
 
     clock: VirtualClock
     store: LogStore
     handler: Dispatcher
+    instead: Callable[[ClientConnection, Command], None] | None = None
 
     def ask(self, command: Command, recorder: EventRecorder | None = None, ms: float = 20) -> list[Event]:
         """The events that answer one command within `ms`."""

@@ -204,7 +204,7 @@ def test_a_position_behind_which_retention_has_deleted_has_expired(version: str)
         else:
             handle(connection, command)
 
-    bench.handler.handle = deleted  # type: ignore[method-assign]
+    bench.instead = deleted
     visit = Visit(bench, version)
     reply = visit.ask("GET", "/v1/topics/T:consume", {"Last-Event-ID": old})
     assert (reply.status, reply.json()["code"], visit.refused) == (410, "event-id-expired", ["event-id-expired"])

@@ -92,7 +92,7 @@ class Visit(StrictDriver):
         for command in commands:
             if isinstance(command, Disconnected):
                 self.lost = command.reason
-            self.bench.handler.handle(self.client, command)
+            (self.bench.instead or self.bench.handler.handle)(self.client, command)
 
     def send(self, data: bytes) -> None:
         """Bytes to the node."""
