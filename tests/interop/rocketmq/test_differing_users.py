@@ -13,8 +13,14 @@ from tests.interop.rocketmq.apache import TWO
 from tests.interop.rocketmq.secured import SecuredCluster
 from tests.interop.rocketmq.test_cluster_users import WAIT_S, gateway, send
 from tests.patience import until
+from tests.store.faults.soak import SOAK
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(
+        not SOAK, reason="brokers with users of their own, three minutes of two processors: make soak runs them"
+    ),
+]
 PASSWORD = "password-of-ann"
 
 
