@@ -13,7 +13,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-PORTS: Final = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "coap", "admin")
+PORTS: Final = (
+    "nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "coap", "coap-tcp", "coaps",
+    "coaps-tcp", "admin",
+)  # fmt: skip
 READY_S: Final = 120.0
 
 

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PORTS = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "coap", "admin")
+PORTS = (
+    "nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "websocket", "websockets", "coap", "coap-tcp", "coaps",
+    "coaps-tcp", "admin",
+)  # fmt: skip
 
 
 @contextmanager
