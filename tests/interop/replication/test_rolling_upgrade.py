@@ -63,7 +63,7 @@ def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_
 def _gateway(group: StoreGroupNodes, folder: Path, root: Path) -> Node:
     stores = ",".join(f"127.0.0.1:{node.port('remoting')}" for node in group.nodes)
     gateway = Node(folder, "--roles", "gateway", "--store", stores, verb="run")
-    gateway.root = root
+    of_version(root, [gateway])
     group.gateways.append(gateway)
     return gateway.start()
 
