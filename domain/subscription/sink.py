@@ -49,7 +49,7 @@ class Sink:
 
 
 def sink(url: str) -> Sink:
-    """A URL as a sink. Raises SubscriptionError: it is no http or https URL, has user information or a fragment."""
+    """The parts of a URL. Raises SubscriptionError for other schemes than http and https, user information and fragments."""
     if not 0 < len(url) <= SINK_CHARS_MAX or _PRINTABLE.fullmatch(url) is None or "\\" in url:
         raise SubscriptionError("sink", f"is a URL of at most {SINK_CHARS_MAX} printable ASCII characters")
     try:

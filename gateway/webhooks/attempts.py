@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Final, final
+from typing import Final, final
 
 from domain.admin.subscription import Attempt, AttemptList, QueryAttempts, RecordAttempts
 from domain.command import Command
@@ -117,7 +117,7 @@ class AttemptBook:
 
         self._read(command.id, read)
 
-    def _read(self, identity: str, done: Any) -> None:
+    def _read(self, identity: str, done: Callable[[list[Attempt] | Failure, int], None]) -> None:
         """Call `done` with all attempts of a subscription, the newest first, and the serial number of the next one."""
         prefix = f"{identity}/".encode()
         found: list[tuple[int, Attempt]] = []

@@ -65,7 +65,6 @@ class SubscriptionBook:
     ) -> None:
         self._questions = questions
         self._reviewing: Iterator[bytes] = iter(())
-        self._state = state
         self._metadata = metadata
         self._topics = topics
         self._log = log

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from domain.admin.subscription import Attempt, Claim, ClaimSubscriptions, SubscriptionsClaimed, TestSubscription
+from domain.admin.subscription import Attempt, AttemptList, Claim, ClaimSubscriptions, SubscriptionsClaimed, TestSubscription
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -215,8 +215,6 @@ class Claims:
     # Tests
 
     def _test(self, connection: ClientConnection, command: TestSubscription) -> None:
-        from domain.admin.subscription import AttemptList
-
         found = self._book.visible(command, command.id)
         failure = found if isinstance(found, Failure) else None
         if failure is None and sum(1 for name, _ in self._tests.values() if name == command.id) >= TESTS_MAX:
