@@ -19,12 +19,11 @@ from domain.limits import SECOND_NS
 from domain.mqtt_session import AccessRevoked, ReadingResumed
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
-from protocols.coap import message, option, signal, upload
+from protocols.coap import message, signal, upload
 from protocols.coap.exchange import Exchange
 from protocols.coap.frame import Frame, Framing
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
-from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.resource import Resources
 from protocols.coap.signal import Capabilities
@@ -244,20 +243,8 @@ class CoapConnection:
         if options.fault is not None:
             self._outcomes.fault(exchange, options.fault, now)
             return ()
-        streams = self._streams
-        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT, message.FETCH):
-            whole = upload.assemble(streams.assemblies, streams.config.block1_bytes_max, exchange, payload, now)
-            if whole is None:
-                self._replier.reply(exchange, message.CONTINUE, [], b"", now)
-                return ()
-            if isinstance(whole, Fault):
-                self._outcomes.fault(exchange, whole, now)
-                return ()
-            payload = whole
-        elif len(payload) > streams.config.block1_bytes_max:
-            self._outcomes.fault(exchange, Fault(message.TOO_LARGE, f"at most {streams.config.block1_bytes_max} bytes"), now)
-            return ()
-        return self._resources.handle(exchange, payload, now)
+        body = upload.assemble(self._streams.assemblies, self._outcomes, exchange, payload, now)
+        return () if body is None else self._resources.handle(exchange, body, now)
 
     def _signal(self, code: int, token: bytes, pairs: Pairs, now: int) -> Sequence[Command]:
         if code == signal.ABORT:

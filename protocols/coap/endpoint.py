@@ -13,7 +13,7 @@ from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
-from protocols.coap import message, observe, option, upload
+from protocols.coap import message, observe, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import RecentRequests
@@ -290,16 +290,10 @@ class CoapEndpoint:
             exchange.remote.stray = 0
         if exchange.code != message.GET and not self.replier.enter(exchange, now):
             return ()
-        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT, message.FETCH):
-            whole = upload.assemble(self.assemblies, self.config.block1_bytes_max, exchange, payload, now)
-            if whole is None:
-                self.replier.reply(exchange, message.CONTINUE, [], b"", now)
-                return ()
-            if isinstance(whole, Fault):
-                self.outcomes.fault(exchange, whole, now)
-                return ()
-            payload = whole
-        commands = self.resources.handle(exchange, payload, now)
+        body = upload.assemble(self.assemblies, self.outcomes, exchange, payload, now)
+        if body is None:
+            return ()
+        commands = self.resources.handle(exchange, body, now)
         if exchange.confirmable and not exchange.settled:
             self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
         return commands

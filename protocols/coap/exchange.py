@@ -14,7 +14,8 @@ from typing import Final, Protocol, final
 from domain.access import Credentials
 from domain.limits import SECOND_NS
 from protocols.coap.dedup import network_of
-from protocols.coap.option import Options
+from protocols.coap.message import Pairs, join, uint
+from protocols.coap.option import ABSENT, BLOCK1, Options
 
 ACK_TIMEOUT_NS: Final = 2_000_000_000
 ACK_RANDOM_FACTOR: Final = 1.5
@@ -198,7 +199,7 @@ class Exchange:
         self.key = -1
         self.acknowledged = False
         self.settled = False
-        self.block1 = -1
+        self.block1 = ABSENT
         self.path = ""
         self.size = 0
         self.intent: object = None
@@ -208,6 +209,16 @@ class Exchange:
     def proven(self) -> bool:
         """False: only the address as a whole can be verified."""
         return False
+
+    def waives(self, code: int) -> bool:
+        """True when No-Response names the class of this response code: the client does not want it (RFC 7967)."""
+        return self.options.no_response > 0 and self.options.no_response >> (code >> 5) - 1 & 1 > 0
+
+    def encoded(self, pairs: Pairs) -> bytes:
+        """The encoded options of a response that has `pairs`, and the Block1 option that it repeats."""
+        if self.block1 != ABSENT:
+            pairs = [*pairs, (BLOCK1, uint(self.block1))]
+        return join(pairs) if pairs else b""
 
     def datagram(self, mid: int, _now: int, /) -> bytes | None:
         """The separate response, as a confirmable message (section 5.2.2)."""

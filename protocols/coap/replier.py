@@ -63,9 +63,7 @@ class Replier:
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
         """Answer a request. A second answer to the same exchange is ignored."""
-        if exchange.block1 != option.ABSENT:
-            pairs = [*pairs, (option.BLOCK1, message.uint(exchange.block1))]
-        self.emit(exchange, code, message.join(pairs) if pairs else b"", payload, now)
+        self.emit(exchange, code, exchange.encoded(pairs), payload, now)
 
     def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
         """As `reply`, with encoded options: piggybacked, separate or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
@@ -73,7 +71,7 @@ class Replier:
             return
         self._settle(exchange)
         remote = exchange.remote
-        if exchange.options.no_response and exchange.options.no_response >> (code >> 5) - 1 & 1:
+        if exchange.waives(code):
             if exchange.confirmable and not exchange.acknowledged:
                 self.acknowledge(exchange)
             return

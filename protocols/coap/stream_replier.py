@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.coap import message, option
+from protocols.coap import message
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.frame import Framing
 from protocols.coap.message import Pairs
@@ -63,16 +63,14 @@ class StreamReplier:
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
         """Answer a request. A second answer to the same exchange is ignored."""
-        if exchange.block1 != option.ABSENT:
-            pairs = [*pairs, (option.BLOCK1, message.uint(exchange.block1))]
-        self.emit(exchange, code, message.join(pairs) if pairs else b"", payload, now)
+        self.emit(exchange, code, exchange.encoded(pairs), payload, now)
 
     def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
         """As `reply`, with encoded options. Classes that No-Response names are not answered (RFC 7967)."""
         if exchange.settled:
             return
         self.release(exchange)
-        if exchange.options.no_response and exchange.options.no_response >> (code >> 5) - 1 & 1:
+        if exchange.waives(code):
             return
         if code >= message.BAD_REQUEST and payload:  # a diagnostic payload may be cut
             room = self.message_bytes_max - HEAD_BYTES - len(exchange.token) - len(options)

@@ -1,4 +1,4 @@
-"""Requests whose body is sent in Block1 blocks (RFC 7959)."""
+"""Bodies of requests: whole, or sent in Block1 blocks (RFC 7959)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Assemblies
 from protocols.coap.exchange import Exchange
 from protocols.coap.option import Fault
+from protocols.coap.outcome import Outcomes
 
 
-def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: bytes, now: int) -> bytes | Fault | None:
-    """Handle one block of a body (RFC 7959 section 2.5).
+def assemble(assemblies: Assemblies, outcomes: Outcomes, exchange: Exchange, payload: bytes, now: int) -> bytes | None:
+    """The whole body of a request, of which `payload` may be one block (RFC 7959 section 2.5).
 
-    Returns the whole body after the last block, None when more blocks must come, a Fault when the body is refused and dropped.
+    None when the request is answered: 2.31 when more blocks must come, an error when the body is refused and dropped.
     A body is identified by peer, method, path, queries and Request-Tag (RFC 9175 section 3). Sets `exchange.block1` to the
     option that the response repeats.
     """
+    body_max = outcomes.config.block1_bytes_max
+    if exchange.options.block1 == option.ABSENT or exchange.code not in (message.POST, message.PUT, message.FETCH):
+        if len(payload) <= body_max:
+            return payload
+        outcomes.fault(exchange, Fault(message.TOO_LARGE, f"at most {body_max} bytes"), now)
+        return None
+    whole = _add(assemblies, body_max, exchange, payload, now)
+    if isinstance(whole, Fault):
+        outcomes.fault(exchange, whole, now)
+        return None
+    if whole is None:
+        outcomes.responder.reply(exchange, message.CONTINUE, [], b"", now)
+    return whole
+
+
+def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: bytes, now: int) -> bytes | Fault | None:
+    """Add one block. Returns the whole body after the last one, None when more must come, a Fault when it is refused."""
     options = exchange.options
     number = options.block1 >> 4
     more = bool(options.block1 & 8)
