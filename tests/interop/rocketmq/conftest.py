@@ -14,7 +14,7 @@ from tests.interop.rocketmq.secured import SecuredCluster
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheCluster]:
     """Two masters of Apache RocketMQ 5.5.0 and their name server. A test that ends one of them starts it again.
 
-    It ends with the last test of this folder: a broker that had a transaction keeps a processor busy from then on.
+    It ends with the last test of this folder.
     """
     with ApacheCluster(tmp_path_factory.mktemp("apache")) as running:
         yield running

@@ -64,7 +64,8 @@ class ControllerCluster(ApacheCluster):
     def _member(self, name: str, number: int, folder: Path, shared: dict[str, object]) -> JavaServer:
         port = free_run()
         own = folder / f"{name}-{number}"
-        settings = self.broker_settings(name, own)
+        # These are killed: timers are flushed as often as in a cluster that is in use.
+        settings = self.broker_settings(name, own) | {"timerFlushIntervalMs": 1_000}
         return JavaServer(f"{name}-{number}", own, port, "broker.BrokerStartup", settings | shared | {"haListenPort": port + 1})
 
     def start(self) -> None:
