@@ -51,7 +51,7 @@ FOLDERS = {
         "subscriptions", "topics", "transactions", "users",
     ),
     "protocols/http/streams": (
-        "consume", "cursor", "follow", "lease", "produce", "source", "websocket", "writer",
+        "consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer",
     ),
     "protocols/http2": ("connection", "frame", "stream"),
     "protocols/mqtt": (

@@ -22,6 +22,14 @@ class QueryGroup(Command):
 
 
 @dataclass(slots=True)
+class FindGroup(Command):
+    """Configuration of a group that exists -> GroupFound. Errors: GROUP_NOT_FOUND."""
+
+    ticket: object
+    group: str
+
+
+@dataclass(slots=True)
 class GroupFound(Event):
     """One consumer group."""
 

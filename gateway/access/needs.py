@@ -205,6 +205,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     topic_admin.PutTopic: _named(TOPIC, CREATE),
     topic_admin.DeleteTopic: _topic(DELETE),
     group_admin.QueryGroup: _group(SUB, GET),
+    group_admin.FindGroup: _group(SUB, GET),
     group_admin.ListGroups: _cluster(LIST),
     group_admin.PutGroup: _named(GROUP, CREATE),
     group_admin.DeleteGroup: _group(DELETE),

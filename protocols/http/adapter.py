@@ -14,6 +14,7 @@ from protocols.http.reasons import WORDS
 from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
+from protocols.http.routes import ROUTES
 from protocols.http.site import Site
 from protocols.http2.application import Reply
 from protocols.http2.recognition import without_tls
@@ -60,12 +61,14 @@ def context(setting: Setting, config: HttpConfig) -> HandlerContext:
     site = Site(config.hosts, setting.host, config.origins, config.webhook_origins)
     return HandlerContext(
         setting.wall_ms,
+        ROUTES,
         site,
         config.webhook_origins,
         config.webhook_rate,
         authority=setting.authority,
         uploads=setting.uploads,
         cloudevents_03=config.cloudevents_03,
+        refused=setting.refused,
     )
 
 

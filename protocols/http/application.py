@@ -266,11 +266,11 @@ class HttpApplication:
         ticket = getattr(event, "ticket", None)
         if not isinstance(ticket, tuple) or ticket[0] is not self:
             return
-        if len(ticket) == 3:
-            self._collect(event, ticket[1])
-            return
         if self._flows.has(ticket[1]):
             self._undo_commands += self._flows.answer(ticket[1], event, now)
+            return
+        if len(ticket) == 3:
+            self._collect(event, ticket[1])
             return
         stream = self._finished(ticket[1])
         if stream is None or stream.handler is None:

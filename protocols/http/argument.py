@@ -15,6 +15,9 @@ from protocols.http.problem import refuse
 from protocols.http.request import Request
 
 IDEMPOTENCY_KEY_BYTES_MAX: Final = 256
+_KEY_WORDS: Final = f"1 to {IDEMPOTENCY_KEY_BYTES_MAX} printable ASCII characters, without a quotation mark"
+KEY_MEMBER: Final = "idempotencyKey"
+"""The key of a record of an upload."""
 
 
 def topic(match: Match) -> str:
@@ -74,6 +77,27 @@ def flag(name: str, text: str | None) -> bool:
     raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false", parameter=name)
 
 
+def is_idempotency_key(key: bytes) -> bool:
+    """True for 1 to IDEMPOTENCY_KEY_BYTES_MAX printable ASCII characters without a quotation mark."""
+    return 0 < len(key) <= IDEMPOTENCY_KEY_BYTES_MAX and b'"' not in key and all(32 <= byte < 127 for byte in key)
+
+
+def record_key(item: object, path: str, record: bytes) -> tuple[bytes, bytes] | None:
+    """Take the key of one record of an upload out of its members; None: it has none. Raises RefusalError.
+
+    item     the decoded record; KEY_MEMBER is removed, when it is there
+    path     path of the upload; with the record it is what the key stands for
+    record   the record as it was sent
+    """
+    if not isinstance(item, dict) or KEY_MEMBER not in item:
+        return None
+    found = item.pop(KEY_MEMBER)
+    key = found.encode("utf-8", "surrogatepass") if isinstance(found, str) else b""
+    if not is_idempotency_key(key):
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{KEY_MEMBER} is a string of {_KEY_WORDS}", member=KEY_MEMBER)
+    return key, digest(path.encode(), record.strip())
+
+
 def idempotency(request: Request) -> tuple[bytes, bytes] | None:
     """The Idempotency-Key of a request with the digest of what it asks for; None without one. Raises RefusalError.
 
@@ -84,8 +108,8 @@ def idempotency(request: Request) -> tuple[bytes, bytes] | None:
     key = request.field(b"idempotency-key").strip()
     if len(key) >= 2 and key[:1] == key[-1:] == b'"':
         key = key[1:-1]
-    if not 0 < len(key) <= IDEMPOTENCY_KEY_BYTES_MAX or b'"' in key or not all(32 <= byte < 127 for byte in key):
-        detail = f"Idempotency-Key is a string of 1 to {IDEMPOTENCY_KEY_BYTES_MAX} printable ASCII characters"
+    if not is_idempotency_key(key):
+        detail = f"Idempotency-Key is a string of {_KEY_WORDS}"
         raise refuse(ErrorCode.ARGUMENT_ILLEGAL, detail, field="idempotency-key")
     target = request.target
     if b"access_token=" in target:  # a sender may have got a new token before it repeats a request

@@ -19,7 +19,7 @@ from protocols.cloudevents import json as envelope
 from protocols.cloudevents.event import CloudEventError
 from protocols.cloudevents.instant import instant_ms
 from protocols.host_shares import HostShare
-from protocols.http.argument import idempotency, number, parameters
+from protocols.http.argument import KEY_MEMBER, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, refuse
@@ -44,10 +44,12 @@ _MEMBERS: Final = (
     "retain",
 )  # fmt: skip
 _KNOWN: Final = frozenset(_MEMBERS)
+_OF_RECORDS: Final = (*_MEMBERS, KEY_MEMBER)
+"""Members of a record of an upload: a batch is stored whole, and has one key for all its messages."""
 _NDJSON: Final = (b"application/x-ndjson", b"application/ndjson", b"application/jsonl")
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
 _RAW: Final[Any] = msgspec.json.Decoder(
-    msgspec.defstruct("RawMessage", [(name, msgspec.Raw, msgspec.Raw(b"")) for name in _MEMBERS], forbid_unknown_fields=True)
+    msgspec.defstruct("RawMessage", [(name, msgspec.Raw, msgspec.Raw(b"")) for name in _OF_RECORDS], forbid_unknown_fields=True)
 )
 """Finds the members of a large message without building what they hold: a few bytes of JSON become an object of 56."""
 _TEXTS: Final[Any] = msgspec.json.Decoder(dict[str, str])
@@ -55,11 +57,7 @@ _TEXTS: Final[Any] = msgspec.json.Decoder(dict[str, str])
 
 @final
 class PostBatch(Handler):
-    """Several messages of one path, stored all or none: 200 with one result for each message.
-
-    An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt expiresAt delay_ms ttl_ms contentType
-    retain`.
-    """
+    """`POST /v1/topics/{path…}/messages:batch`, as `summaries.py` describes it."""
 
     __slots__ = ("_due_ms",)
     body_max = limits.ENVELOPE_BYTES_MAX
@@ -202,7 +200,7 @@ def _large(element: bytes) -> object:
     except msgspec.ValidationError as error:
         raise refuse(ErrorCode.MESSAGE_ILLEGAL, f"this is no message: {error}") from None
     item: dict[str, object] = {}
-    for name in _MEMBERS:
+    for name in _OF_RECORDS:
         text = bytes(getattr(raw, name))
         if not text:
             continue

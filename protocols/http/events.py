@@ -63,11 +63,9 @@ class _Part:
 
 @final
 class PostEvents(Handler):
-    """Store events: 204 when they are stored with the durability of the topic.
+    """`POST /ce/{path…}`, as `summaries.py` describes it.
 
-    `Prefer: return=representation` is answered 200 with the place of the event, `Prefer: respond-async` 202 as soon as they
-    are accepted. A batch is answered 200 with one result for each event, 207 when some were refused, an error when all were.
-    Each event is stored on its own; a batch is decoded in slices, and stored in parts of PART_EVENTS.
+    A batch is decoded in slices, and stored in parts of PART_EVENTS.
     """
 
     __slots__ = (

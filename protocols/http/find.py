@@ -25,11 +25,7 @@ MAX: Final = 32
 
 @final
 class FindMessages(Handler):
-    """200 with `{"messages"}`, newest first; an empty list when none is found.
-
-    Parameters: `key` (one word of the message's key) or `id`, not both; `from`, `to` (store time: RFC 3339 or epoch
-    milliseconds, both included), `max` (1 to 64, 32).
-    """
+    """`GET /v1/topics/{path…}/messages`, as `summaries.py` describes it."""
 
     __slots__ = ()
     repeatable = True

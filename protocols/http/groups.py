@@ -6,7 +6,7 @@ from typing import Any, Final, final
 
 import orjson
 
-from domain.admin.group import DeleteGroup, GroupList, ListGroups, PutGroup
+from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup
 from domain.admin.position import PositionsReset, Progress, QueryProgress, ResetPositions
 from domain.errors import ErrorCode
 from domain.event import Done, Event
@@ -15,7 +15,7 @@ from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import group, number, parameters, topic
 from protocols.http.content import flag, members, whole
 from protocols.http.handler import Handler, Match, Outcome
-from protocols.http.problem import problem, refuse
+from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 
@@ -40,10 +40,7 @@ def _document(found: Group) -> dict[str, Any]:
 
 @final
 class GetGroups(Handler):
-    """Groups by name. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
-
-    `next` is present when there are more: the `after` of the next request.
-    """
+    """`GET /v1/groups`, as `summaries.py` describes it."""
 
     __slots__ = ("_after", "_max")
 
@@ -72,34 +69,25 @@ class GetGroups(Handler):
 
 @final
 class GetGroup(Handler):
-    """One group: `name orderly consume broadcast retry_max retry_queues attributes`; 404 when it does not exist."""
+    """`GET /v1/groups/{group}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """ListGroups: a QueryGroup might make the group."""
+        """FindGroup: a QueryGroup might make the group."""
         parameters(self._match)
-        group(self._match)
-        return ListGroups(ticket), None
+        return FindGroup(ticket, group(self._match)), None
 
     def finish(self, event: Event) -> Response:
-        """GroupList or Refused."""
-        if not isinstance(event, GroupList):
+        """GroupFound or Refused."""
+        if not isinstance(event, GroupFound):
             return super().finish(event)
-        name = self._match.names["group"]
-        found = next((each for each in event.groups if each.name == name), None)
-        if found is None:
-            return problem(404, ErrorCode.GROUP_NOT_FOUND.value, f"group {name} does not exist")
-        return Response(200, [JSON], orjson.dumps(_document(found)))
+        return Response(200, [JSON], orjson.dumps(_document(event.group)))
 
 
 @final
 class PutGroupDocument(Handler):
-    """Create a group or change it: a JSON object with the members that `GetGroup` has, except `name`.
-
-    A member that is absent gets its default: `orderly` false, `consume` true, `broadcast` true, `retry_max` 16,
-    `retry_queues` 1. Attributes that are absent stay; one that is null is dropped.
-    """
+    """`PUT /v1/groups/{group}`, as `summaries.py` describes it."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX
@@ -132,7 +120,7 @@ class PutGroupDocument(Handler):
 
 @final
 class RemoveGroup(Handler):
-    """DELETE: 204; the group is deleted with its positions and leases."""
+    """`DELETE /v1/groups/{group}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -148,7 +136,7 @@ class RemoveGroup(Handler):
 
 @final
 class GetProgress(Handler):
-    """How far a group is, queue by queue: `topic queue next position lag`, and `perSecond`. Parameter: `topic` (all)."""
+    """`GET /v1/groups/{group}/progress`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -175,7 +163,7 @@ class GetProgress(Handler):
 
 @final
 class ResetGroup(Handler):
-    """`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."""
+    """`POST /v1/groups/{group}/topics/{topic}:reset`, as `summaries.py` describes it."""
 
     __slots__ = ()
 

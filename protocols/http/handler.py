@@ -12,6 +12,7 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.filter.expression import Expressions
 from domain.principal import Principal
+from protocols.adapter import ignore_refusal
 from protocols.host_shares import HostShare, HostShares
 from protocols.http.access import identify
 from protocols.http.documents import Documents
@@ -30,6 +31,7 @@ class HandlerContext:
     """Facts of the node that handlers need.
 
     wall_ms          epoch milliseconds
+    routes           the table of routes
     site             which hosts and web pages are served
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
@@ -38,9 +40,11 @@ class HandlerContext:
     uploads          bounds the bytes of unfinished requests
     documents        encodes messages for streams
     cloudevents_03   True: events of CloudEvents 0.3 are accepted
+    refused          counts a refusal inside a response that goes on
     """
 
     wall_ms: Callable[[], int]
+    routes: tuple[Route, ...]
     site: Site
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: int = 0
@@ -49,6 +53,7 @@ class HandlerContext:
     uploads: HostShares = field(default_factory=HostShares)
     documents: Documents = field(default_factory=Documents)
     cloudevents_03: bool = False
+    refused: Callable[[str, str], None] = ignore_refusal
 
 
 @final
@@ -169,9 +174,9 @@ class Handler(ABC):
 Make = Callable[[Match], Handler]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """A pattern of segments, and the handlers of its methods.
+    """A pattern of segments, and the handlers of its methods. Each is itself alone, so a table of routes can be a key.
 
     A part of the pattern is a word; `{name}`, or `{path…}`, which matches one segment or more; either with
     or without a word after it.

@@ -18,11 +18,7 @@ from protocols.http.translate_out import bare, structured
 
 @final
 class GetLatest(Handler):
-    """GET: 200 with the value as a bare body and `mq-` fields, 404 when the path has none.
-
-    With `Accept: application/cloudevents+json` a value that is a CloudEvent is sent in structured mode, as with `+protobuf`
-    and `+avro`.
-    """
+    """`GET /v1/latest/{path…}`, as `summaries.py` describes it."""
 
     __slots__ = ("_structured",)
     repeatable = True
@@ -52,7 +48,7 @@ class GetLatest(Handler):
 
 @final
 class RemoveLatest(Handler):
-    """DELETE: 204; removes the latest value of the path. No message is stored."""
+    """`DELETE /v1/latest/{path…}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 

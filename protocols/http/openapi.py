@@ -104,12 +104,10 @@ def _operation(kind: type, route: Route) -> dict[str, Any]:
 
 
 @lru_cache(1)
-def description() -> dict[str, Any]:
-    """The OpenAPI document."""
-    from protocols.http.routes import ROUTES
-
+def description(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """The OpenAPI document of a table of routes."""
     paths: dict[str, Any] = {}
-    for route in ROUTES:
+    for route in routes:
         methods = {
             method.decode().lower(): _operation(make, route)
             for method, make in route.methods.items()
@@ -133,10 +131,10 @@ def description() -> dict[str, Any]:
 
 
 @lru_cache(1)
-def _page() -> bytes:
+def page(routes: tuple[Route, ...]) -> bytes:
     """The description as a page without scripts: a chapter for each tag, with curl lines."""
     chapters: dict[str, list[str]] = {}
-    for path, methods in description()["paths"].items():
+    for path, methods in description(routes)["paths"].items():
         for method, found in methods.items():
             chapters.setdefault(found["tags"][0], []).append(_entry(path, method, found))
     out = ["<!doctype html><meta charset=utf-8><title>Headgate: HTTP API</title><style>", _STYLE, "</style><h1>HTTP API</h1>"]
@@ -183,23 +181,23 @@ class DescriptionHandler(Handler):
 
 @final
 class GetDescription(DescriptionHandler):
-    """The API as an OpenAPI document, for generators of clients."""
+    """`GET /v1/openapi.json`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """The document."""
         parameters(self._match)
-        return None, Response(200, [JSON], orjson.dumps(description()))
+        return None, Response(200, [JSON], orjson.dumps(description(self._match.context.routes)))
 
 
 @final
 class GetPage(DescriptionHandler):
-    """The API as a page, with a line for curl for each call."""
+    """`GET /v1/docs`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """The page."""
         parameters(self._match)
-        return None, Response(200, [_HTML, _POLICY], _page())
+        return None, Response(200, [_HTML, _POLICY], page(self._match.context.routes))

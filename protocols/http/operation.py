@@ -232,7 +232,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "PostStream": Operation(
         "Streams",
-        content={_LINES: '{"text": "one"}\n{"body": "dHdv", "key": "k"}\n'},
+        content={_LINES: '{"text": "one", "idempotencyKey": "upload-7/0"}\n{"body": "dHdv", "key": "k"}\n'},
         answers={200: (_LINES, '{"seq": 0, "topic": "orders", "id": "0A000001…", "queue": 1, "offset": 7}\n')},
     ),
     "AckReceipts": Operation("Messages", content={JSON: _RECEIPTS}, answers=_json(_RESULTS)),

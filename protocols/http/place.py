@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain import property as properties
+from domain.delivery import recall
 from domain.message import Message, Placed
 
 
@@ -17,6 +18,10 @@ def place(placed: Placed, due_ms: int) -> dict[str, object]:
     if due_ms:
         found: dict[str, object] = {"id": placed.message_id, "deliverAt": due_ms}
         if placed.recall_handle:
+            # A repetition is answered as the first was: its delay has begun then.
+            handle = recall.parse(placed.recall_handle)
+            if handle is not None:
+                found["deliverAt"] = handle.due_ms
             found["recall"] = placed.recall_handle
         return found
     return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}

@@ -1,4 +1,4 @@
-"""Method and target -> handler, by one table of routes. Matches of targets are cached."""
+"""Method and target -> handler, by the table of routes. Matches of targets are cached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
-from protocols.http.routes import ROUTES
 from protocols.http.site import Site
 
 REMEMBERED_MAX: Final = 1_024
@@ -27,7 +26,9 @@ class Router:
 
     def __init__(self, context: HandlerContext) -> None:
         self._context = context
-        self._patterns = [(route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in ROUTES]
+        self._patterns = [
+            (route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in context.routes
+        ]
         self._remembered: dict[bytes, Match] = {}
 
     @property

@@ -28,7 +28,7 @@ _KNOWN_FIELDS: Final = frozenset(
 
 
 class PostMessage(Handler):
-    """One message, whose body is the content: 201 with id, topic, queue and offset when it is stored."""
+    """`POST /v1/topics/{path…}/messages`, as `summaries.py` describes it."""
 
     __slots__ = ("_due_ms",)
     body_max = limits.BODY_BYTES_MAX

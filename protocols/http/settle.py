@@ -106,7 +106,7 @@ class SettleReceipts(Handler):
 
 @final
 class AckReceipts(SettleReceipts):
-    """`:ack`: the message is acknowledged, and never redelivered to this group."""
+    """`POST /v1/groups/{group}/topics/{topic}:ack`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ class AckReceipts(SettleReceipts):
 
 @final
 class NackReceipts(SettleReceipts):
-    """`:nack`: the message is released; redelivered at once, or after `delay_ms`."""
+    """`POST /v1/groups/{group}/topics/{topic}:nack`, as `summaries.py` describes it."""
 
     __slots__ = ()
     duration = "delay_ms"
@@ -124,7 +124,7 @@ class NackReceipts(SettleReceipts):
 
 @final
 class ExtendReceipts(SettleReceipts):
-    """`:extend`: the lease ends `invisible_ms` from now."""
+    """`POST /v1/groups/{group}/topics/{topic}:extend`, as `summaries.py` describes it."""
 
     __slots__ = ()
     duration = "invisible_ms"

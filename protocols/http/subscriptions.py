@@ -105,7 +105,7 @@ def _put(request: Request, ticket: object, identity: str) -> Command:
 
 @final
 class MakeSubscription(SubscriptionHandler):
-    """201 with Location. The sink gets what is sent after the answer; `config.from` = `first`: what is kept, too."""
+    """`POST /subscriptions`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class MakeSubscription(SubscriptionHandler):
 
 @final
 class ReplaceSubscription(SubscriptionHandler):
-    """The whole document anew. Group, user and time stay; without `sinkcredential` there is none any more."""
+    """`PUT /subscriptions/{id}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class ReplaceSubscription(SubscriptionHandler):
 
 @final
 class GetSubscription(SubscriptionHandler):
-    """One subscription, without its credential."""
+    """`GET /subscriptions/{id}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -149,10 +149,7 @@ class GetSubscription(SubscriptionHandler):
 
 @final
 class GetSubscriptions(SubscriptionHandler):
-    """Subscriptions of the user by id. Parameters: `after`, `max` (1 to 1000, 1000).
-
-    `next` is present when there are more: the `after` of the next request.
-    """
+    """`GET /subscriptions`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -176,7 +173,7 @@ class GetSubscriptions(SubscriptionHandler):
 
 @final
 class RemoveSubscription(SubscriptionHandler):
-    """204. What has not been delivered is not delivered any more."""
+    """`DELETE /subscriptions/{id}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -188,7 +185,7 @@ class RemoveSubscription(SubscriptionHandler):
 
 @final
 class PauseSubscription(SubscriptionHandler):
-    """`:pause`: messages wait."""
+    """`POST /subscriptions/{id}:pause`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -200,7 +197,7 @@ class PauseSubscription(SubscriptionHandler):
 
 @final
 class ResumeSubscription(SubscriptionHandler):
-    """`:resume`: deliver again, after a pause or a suspension; a sink that has to consent is asked first."""
+    """`POST /subscriptions/{id}:resume`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -212,7 +209,7 @@ class ResumeSubscription(SubscriptionHandler):
 
 @final
 class TestDelivery(SubscriptionHandler):
-    """`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."""
+    """`POST /subscriptions/{id}:test`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -228,7 +225,7 @@ class TestDelivery(SubscriptionHandler):
 
 @final
 class GetAttempts(SubscriptionHandler):
-    """Attempts, the newest first. Parameter: `max` (1 to 1000, 100)."""
+    """`GET /subscriptions/{id}/attempts`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -240,7 +237,7 @@ class GetAttempts(SubscriptionHandler):
 
 @final
 class RedriveSubscription(SubscriptionHandler):
-    """`:redrive`: dead letters are delivered again, to this subscription alone. Parameter: `max` (1 to 10000, 1000)."""
+    """`POST /subscriptions/{id}:redrive`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -252,7 +249,7 @@ class RedriveSubscription(SubscriptionHandler):
 
 @final
 class ResetTo(SubscriptionHandler):
-    """`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."""
+    """`POST /subscriptions/{id}:reset`, as `summaries.py` describes it."""
 
     __slots__ = ()
 

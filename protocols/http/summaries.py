@@ -1,4 +1,4 @@
-"""What each handler does, in the words of its docstring: compiled classes have none. A test compares the two."""
+"""What each handler does, for the description of the API: name of the class -> text, whose first sentence is the summary."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ SUMMARIES: Final[Mapping[str, str]] = {
         "Store events: 204 when they are stored with the durability of the topic. `Prefer: return=representation` is "
         "answered 200 with the place of the event, `Prefer: respond-async` 202 as soon as they are accepted. A batch is "
         "answered 200 with one result for each event, 207 when some were refused, an error when all were. Each event is "
-        "stored on its own; a batch is decoded in slices, and stored in parts of PART_EVENTS."
+        "stored on its own."
     ),
     "ConsumeTopic": (
         "A stream of every message of a topic, or of one path in it. Parameters: `from` (`first`, `last`, a "
         "cursor, or with `queue` an offset; last), `queue` (all), `path` (a filter with `+` and `#`), `tag` or "
-        "`filter`, and those of `ConsumeHandler`. The field Last-Event-ID, a cursor, comes before `from`."
+        "`filter`, `format`, `text`, `credit`. The field Last-Event-ID, a cursor, comes before `from`."
     ),
     "ConsumeGroup": (
         "A stream of leased messages. One that is not acknowledged when its lease ends is redelivered, to any "
         "member of the group. Parameters: `max` (1 to 1024, 32: messages in flight), `invisible_ms`, `tag` or "
-        "`filter`, `queue`, `from` (`first` or `last`; first), `ordered`, as of `:receive`, and those of "
-        "`ConsumeHandler`."
+        "`filter`, `queue`, `from` (`first` or `last`; first), `ordered`, as of `:receive`; `format`, `text`, `credit`."
     ),
-    "PostStream": ("200 with results, while messages arrive."),
+    "PostStream": (
+        "Messages, one a line, stored as they come: 200 with one result a line, while the request goes on. Members of a "
+        "message as of `postBatch`, and `idempotencyKey`: a record that comes again with its key is stored once, and gets the "
+        "result that it got first; another record with that key is refused in its place (422)."
+    ),
     "GetDescription": "The API as an OpenAPI document, for generators of clients.",
     "GetPage": "The API as a page, with a line for curl for each call.",
     "GetTopics": (
-        "Topics by name, each as `GetTopic` has it. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). "
+        "Topics by name, each as `getTopic` has it. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). "
         "`next` is present when there are more: the `after` of the next request."
     ),
     "GetTopic": (
         "One topic: `name type queues durability retention_ms retention_bytes attributes`; 404 when it does not exist."
     ),
     "PutTopicDocument": (
-        "Create a topic or change it: a JSON object with any of the members that `GetTopic` has, except `name`. A member "
+        "Create a topic or change it: a JSON object with any of the members that `getTopic` has, except `name`. A member "
         "that is absent stays as it is. An attribute that is null is dropped. `retention_ms` 0: the default of the store; "
         "`retention_bytes` 0: no bound."
     ),
@@ -72,7 +75,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     ),
     "GetGroup": "One group: `name orderly consume broadcast retry_max retry_queues attributes`; 404 when it does not exist.",
     "PutGroupDocument": (
-        "Create a group or change it: a JSON object with the members that `GetGroup` has, except `name`. A member that is "
+        "Create a group or change it: a JSON object with the members that `getGroup` has, except `name`. A member that is "
         "absent gets its default: `orderly` false, `consume` true, `broadcast` true, `retry_max` 16, `retry_queues` 1. "
         "Attributes that are absent stay; one that is null is dropped."
     ),

@@ -71,11 +71,7 @@ class _TopicsHandler(Handler):
 
 @final
 class GetTopics(_TopicsHandler):
-    """Topics by name, each as `GetTopic` has it.
-
-    Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
-    `next` is present when there are more: the `after` of the next request.
-    """
+    """`GET /v1/topics`, as `summaries.py` describes it."""
 
     __slots__ = ("_after", "_max")
 
@@ -104,7 +100,7 @@ class GetTopics(_TopicsHandler):
 
 @final
 class GetTopic(_TopicsHandler):
-    """One topic: `name type queues durability retention_ms retention_bytes attributes`; 404 when it does not exist."""
+    """`GET /v1/topics/{topic}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -116,11 +112,7 @@ class GetTopic(_TopicsHandler):
 
 @final
 class PutTopicDocument(_TopicsHandler):
-    """Create a topic or change it: a JSON object with any of the members that `GetTopic` has, except `name`.
-
-    A member that is absent stays as it is. An attribute that is null is dropped. `retention_ms` 0: the default of the store;
-    `retention_bytes` 0: no bound.
-    """
+    """`PUT /v1/topics/{topic}`, as `summaries.py` describes it."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX
@@ -151,7 +143,7 @@ class PutTopicDocument(_TopicsHandler):
 
 @final
 class RemoveTopic(_TopicsHandler):
-    """DELETE: 204; the topic is deleted with its messages."""
+    """`DELETE /v1/topics/{topic}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -163,7 +155,7 @@ class RemoveTopic(_TopicsHandler):
 
 @final
 class GetQueues(_TopicsHandler):
-    """First offset (`min`) and next offset (`max`) of each queue of a topic."""
+    """`GET /v1/topics/{topic}/queues`, as `summaries.py` describes it."""
 
     __slots__ = ()
 

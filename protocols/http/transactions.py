@@ -25,10 +25,7 @@ BODY_BYTES_MAX: Final = 16 * 1024
 
 @final
 class PrepareMessage(PostMessage):
-    """As a message is sent, but nobody sees it before its transaction is committed: 201 with `transaction`.
-
-    The producer group is the topic, as with the gRPC SDKs: a producer of theirs is asked when nobody decides in time.
-    """
+    """`POST /v1/topics/{path…}/messages:prepare`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -74,14 +71,14 @@ class EndHandler(Handler):
 
 @final
 class CommitTransaction(EndHandler):
-    """`:commit`: consumers get the message."""
+    """`POST /v1/topics/{topic}/transactions/{transaction}:commit`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
 
 @final
 class RollBackTransaction(EndHandler):
-    """`:rollback`: nobody gets the message."""
+    """`POST /v1/topics/{topic}/transactions/{transaction}:rollback`, as `summaries.py` describes it."""
 
     __slots__ = ()
     outcome = ROLLBACK
@@ -89,7 +86,7 @@ class RollBackTransaction(EndHandler):
 
 @final
 class RecallDelayed(Handler):
-    """`:recall`: a delayed message is not delivered. Content: `{"recall": "…"}`, as the answer to its sender has it."""
+    """`POST /v1/topics/{topic}:recall`, as `summaries.py` describes it."""
 
     __slots__ = ()
     body_max = BODY_BYTES_MAX

@@ -70,7 +70,7 @@ def _policy(found: AccessPolicy) -> dict[str, Any]:
 
 @final
 class GetUsers(UsersHandler):
-    """Users by name: `name super enabled`. Parameter: `part` (a part of the name)."""
+    """`GET /v1/users`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class GetUsers(UsersHandler):
 
 @final
 class GetUser(UsersHandler):
-    """One user; 404 when it does not exist."""
+    """`GET /v1/users/{user}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class GetUser(UsersHandler):
 
 @final
 class MakeUser(UsersHandler):
-    """POST: a new user, with `password` and, as it is, `super` (false) and `enabled` (true); 400 when there is one."""
+    """`POST /v1/users/{user}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -123,7 +123,7 @@ class MakeUser(UsersHandler):
 
 @final
 class ChangeUser(UsersHandler):
-    """PATCH: change `password`, `super` or `enabled`; what is absent stays."""
+    """`PATCH /v1/users/{user}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class ChangeUser(UsersHandler):
 
 @final
 class RemoveUser(UsersHandler):
-    """DELETE: 204; the user is gone with its policies, and its connections are closed."""
+    """`DELETE /v1/users/{user}`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -151,7 +151,7 @@ class RemoveUser(UsersHandler):
 
 @final
 class GetPolicies(UsersHandler):
-    """Policies of a user: `resource actions decision sources default`."""
+    """`GET /v1/users/{user}/policies`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -163,11 +163,7 @@ class GetPolicies(UsersHandler):
 
 @final
 class PutPolicy(UsersHandler):
-    """PUT: one policy, in the place of the one with the same resource and kind.
-
-    `resource` (`Topic:orders`, `Group:*`), `actions` (Pub, Sub, Create, …), `decision` (Allow), `sources` (any),
-    `default` (false).
-    """
+    """`PUT /v1/users/{user}/policies`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -189,7 +185,7 @@ class PutPolicy(UsersHandler):
 
 @final
 class RemovePolicies(UsersHandler):
-    """DELETE: the policies on `resource` (all). Parameters: `resource`, `default` (false: the custom ones)."""
+    """`DELETE /v1/users/{user}/policies`, as `summaries.py` describes it."""
 
     __slots__ = ()
 

@@ -1,10 +1,13 @@
-"""Repeated sends of real clients are stored once, before and after kill -9: HTTP, CloudEvents, MQTT 5, the Java SDK."""
+"""Repeated sends of real clients are stored once, over kill -9: HTTP, uploads, CloudEvents, MQTT 5, the Java SDK."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
@@ -12,10 +15,12 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from tests.interop.http.curl import CURL, VERSIONS
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
+RECORDS = 2_000
 EVENT = {"ce-specversion": "1.0", "ce-id": "7", "ce-source": "/s", "ce-type": "t", "prefer": "return=representation"}
 
 
@@ -70,6 +75,42 @@ def test_http_events_and_mqtt(node: Node) -> None:
         assert [publish(node, qos, b"x") for qos in (1, 2)] == [0, 0]
         assert publish(node, 1, b"other") == 0x83
     assert [count(node, topic) for topic in ("once-http", "once-events", "once-mqtt")] == [1, 1, 2]
+
+
+@pytest.mark.skipif(CURL is None, reason="curl is not installed")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_of_an_upload(node: Node, version: str, tmp_path: Path) -> None:
+    """An upload by curl that the node does not survive, and the same file again: as many messages as records."""
+    topic = f"once-upload{VERSIONS.index(version)}"
+    post(node, "PUT", f"/v1/topics/{topic}", b"{}", {})
+    file = tmp_path / "records"
+    file.write_text("".join(json.dumps({"text": f"m{at}", "idempotencyKey": f"k{at}"}) + "\n" for at in range(RECORDS)))
+    url = f"http://127.0.0.1:{node.port('http')}/v1/topics/{topic}/messages:stream"
+    command = ["curl", "-sSN", version, "--max-time", "100", "-X", "POST", "-T", str(file)]
+    command += ["-H", "Content-Type: application/x-ndjson", url]
+
+    def upload(*options: str, dies: bool = False) -> dict[int, dict[str, object]]:
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+            if dies:
+                limit = time.monotonic() + 60
+                while count(node, topic) < RECORDS // 10 and time.monotonic() < limit:
+                    time.sleep(0.05)
+                node.kill()
+            said, _ = running.communicate()
+        found = [json.loads(one) for one in said.split(b"\n") if one.endswith(b"}")]
+        return {one.pop("seq"): one for one in found if "offset" in one}
+
+    before = upload("--limit-rate", "20K", dies=True)
+    node.start()
+    stored = count(node, topic)
+    assert RECORDS // 10 <= stored < RECORDS, "some of them"
+    after = upload()
+    again = upload()
+    assert len(before) > 0
+    assert len(after) == RECORDS
+    assert after == again
+    assert {at: after[at] for at in before} == before, "what was said before the kill is said again"
+    assert count(node, topic) == RECORDS
 
 
 def test_the_java_sdk_sends_a_message_again(java: JavaClient, node: Node) -> None:

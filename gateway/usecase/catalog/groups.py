@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from domain import address, attribute
-from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
+from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -24,7 +24,7 @@ Then = Callable[[Group | Failure], None]
 
 
 class Groups:
-    """The verbs QueryGroup, ListGroups, PutGroup and DeleteGroup, and `ensure` for use cases that need a group."""
+    """The verbs QueryGroup, FindGroup, ListGroups, PutGroup and DeleteGroup, and `ensure` for use cases that need a group."""
 
     def __init__(
         self,
@@ -43,8 +43,14 @@ class Groups:
         self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryGroup, ListGroups, PutGroup, DeleteGroup."""
-        return {QueryGroup: self._query, ListGroups: self._list, PutGroup: self._put, DeleteGroup: self._delete}
+        """QueryGroup, FindGroup, ListGroups, PutGroup, DeleteGroup."""
+        return {
+            QueryGroup: self._query,
+            FindGroup: self._find,
+            ListGroups: self._list,
+            PutGroup: self._put,
+            DeleteGroup: self._delete,
+        }
 
     def find(self, name: str) -> Group | None:
         """A group by name, None when it does not exist."""
@@ -73,6 +79,14 @@ class Groups:
                 connection.answer(GroupFound(command.ticket, result))
 
         self.ensure(command.group, answer)
+
+    def _find(self, connection: ClientConnection, command: FindGroup) -> None:
+        group = self._metadata.group(command.group)
+        if group is None:
+            failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
+            connection.answer(Refused(command.ticket, failure))
+        else:
+            connection.answer(GroupFound(command.ticket, group))
 
     def _list(self, connection: ClientConnection, command: ListGroups) -> None:
         self._questions.ask(connection, self._all(connection, command))

@@ -6,6 +6,7 @@ from collections import deque
 from typing import Final, final
 
 from domain import limits
+from domain.address import topic_of_path
 from domain.command import FollowTopic
 from domain.errors import ErrorCode
 from domain.event import Event, TopicFollowed
@@ -143,11 +144,7 @@ class FollowSource(Source):
 
 @final
 class ConsumeTopic(ConsumeHandler):
-    """A stream of every message of a topic, or of one path in it.
-
-    Parameters: `from` (`first`, `last`, a cursor, or with `queue` an offset; last), `queue` (all), `path` (a filter with `+`
-    and `#`), `tag` or `filter`, and those of `ConsumeHandler`. The field Last-Event-ID, a cursor, comes before `from`.
-    """
+    """`GET /v1/topics/{path…}:consume`, as `summaries.py` describes it."""
 
     __slots__ = ("_command",)
 
@@ -162,8 +159,8 @@ class ConsumeTopic(ConsumeHandler):
         self._form(request, asked)
         queue_id = number("queue", asked.get("queue"), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1)
         pattern = asked.get("path", match.path)
-        if "path" in asked and (match.path or not is_filter(pattern)):
-            raise refuse(ErrorCode.FILTER_ILLEGAL, "path is a filter over the paths of a topic", parameter="path")
+        if "path" in asked and (match.path or not is_filter(pattern) or not _may_match(pattern, match.topic)):
+            raise refuse(ErrorCode.FILTER_ILLEGAL, "path is a filter over the paths of the topic", parameter="path")
         command = FollowTopic(
             ticket, match.topic, {}, "", queue_id, 0, BATCH_MESSAGES_MAX, BATCH_BYTES_MAX, 0, filter_of(match, asked), pattern
         )  # fmt: skip
@@ -201,6 +198,11 @@ class ConsumeTopic(ConsumeHandler):
         )
         source.answer(event, 0)
         return self._response(source, source.position())
+
+
+def _may_match(pattern: str, topic: str) -> bool:
+    """True when messages of the topic can be on paths that match."""
+    return pattern[0] in "+#" or topic_of_path(pattern) == topic
 
 
 def fault_of(event: TopicFollowed) -> Response | None:

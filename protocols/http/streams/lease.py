@@ -207,11 +207,7 @@ def _holder(ticket: object) -> str:
 
 @final
 class ConsumeGroup(ConsumeHandler):
-    """A stream of leased messages. One that is not acknowledged when its lease ends is redelivered, to any member of the group.
-
-    Parameters: `max` (1 to 1024, 32: messages in flight), `invisible_ms`, `tag` or `filter`, `queue`, `from` (`first` or
-    `last`; first), `ordered`, as of `:receive`, and those of `ConsumeHandler`.
-    """
+    """`GET /v1/groups/{group}/topics/{topic}:consume`, as `summaries.py` describes it."""
 
     __slots__ = ("_command", "_max")
 

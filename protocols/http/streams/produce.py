@@ -1,10 +1,11 @@
 """`POST /v1/topics/{path…}/messages:stream`: one message a line, stored as they come, and one result a line, in their order.
 
-    up     {"text":"one"}\\n{"text":"two"}\\n               members as of `messages:batch`; an empty line keeps the stream open
+    up     {"text":"one"}\\n{"text":"two"}\\n               members as of `messages:batch`, and `idempotencyKey`;
+                                                       an empty line keeps the stream open
     down   {"seq":0,"topic":"t","id":"…","queue":1,"offset":7}\\n{"seq":1,"error":{"status":400,"code":"…","detail":"…"}}\\n
 
-The messages that have arrived are stored together, with one command, while the next ones arrive: there is one such command in
-flight, so their order is kept. A record that is refused does not end the stream.
+The messages that have arrived are stored together while the next ones arrive: there is one such batch in flight, so their order
+is kept. A record that is refused does not end the stream, and one whose key is known gets the answer that it got first.
 """
 
 from __future__ import annotations
@@ -16,23 +17,19 @@ from typing import Final, final
 import orjson
 
 from domain import limits
-from domain.command import Command, Send
-from domain.errors import ErrorCode, Failure
-from domain.event import Event, Refused, Sent
-from domain.message import Message
+from domain.command import Command
+from domain.errors import ErrorCode
+from domain.event import Event
 from domain.principal import Principal
 from protocols.host_shares import HostShare
-from protocols.http.argument import parameters
-from protocols.http.batch import item_of, message_of
+from protocols.http.argument import KEY_MEMBER, parameters
 from protocols.http.flow import PART_BYTES_MAX, Flow
 from protocols.http.handler import Handler, Match, Outcome
-from protocols.http.place import due_of, place
-from protocols.http.problem import RefusalError, of_failure, problem, refuse
+from protocols.http.problem import problem, refuse
 from protocols.http.request import Request, no_room
 from protocols.http.response import Response
+from protocols.http.streams.records import RECORD_BYTES_MAX, RecordBatch, error_of, too_large
 
-RECORD_BYTES_MAX: Final = limits.ENVELOPE_BYTES_MAX
-"""One line."""
 STREAM_BYTES_MAX: Final = 999_999_999_999
 """Content of one stream: the largest Content-Length that is read."""
 WAITING_RECORDS_MAX: Final = 1_024
@@ -55,23 +52,18 @@ class ProduceFlow(Flow):
     _lines      complete records that wait
     _tail       the incomplete record
     _share      bytes of both, in the bound of unfinished requests
-    _batch      results of the records of the command in flight, in order; None: not known yet
-    _pending    its messages; stored one by one when all of them together were refused
-    _sending    messages of the command in flight
+    _batch      the records that are being stored; None: there are none
     _seq        number of the next record
     _out        results that the client has not taken
     _began      monotonic ns of the first byte of the incomplete record
     _heard_at   monotonic ns of the last byte
     _ended      True: no more content comes
     _fault      the problem document of invalid content; b"": it is valid
-    _alone      True: the messages in flight are stored one by one
     """
 
     __slots__ = (
-        "_alone",
         "_batch",
         "_began",
-        "_due_ms",
         "_ended",
         "_fault",
         "_handler",
@@ -80,9 +72,7 @@ class ProduceFlow(Flow):
         "_lines",
         "_out",
         "_out_bytes",
-        "_pending",
         "_request",
-        "_sending",
         "_seq",
         "_share",
         "_tail",
@@ -97,11 +87,7 @@ class ProduceFlow(Flow):
         self._line_bytes = 0
         self._tail = bytearray()
         self._share = HostShare(match.context.uploads, request.peer.host)
-        self._batch: list[dict[str, object] | None] = []
-        self._pending: deque[Message] = deque()
-        self._due_ms: deque[int] = deque()
-        self._sending = 0
-        self._alone = False
+        self._batch: RecordBatch | None = None
         self._fault = b""
         self._seq = 0
         self._out: deque[bytes] = deque()
@@ -140,7 +126,7 @@ class ProduceFlow(Flow):
             self._keep([line for line in lines if line and not line.isspace()], consumed)
         self._tail += rest
         if len(self._tail) > RECORD_BYTES_MAX:
-            self.fail(_too_large())
+            self.fail(too_large())
 
     def _keep(self, lines: list[bytes], consumed: int) -> None:
         """Complete records that took `consumed` bytes with what was between them."""
@@ -174,71 +160,42 @@ class ProduceFlow(Flow):
         self.cut(response.body)
 
     def _finish(self) -> None:
-        if self._ended and not self._lines and not self._batch and not self.over:
+        if self._ended and not self._lines and self._batch is None and not self.over:
             self.over = True
             if self._fault:
-                self._say(orjson.dumps({"seq": self._seq, **_error(orjson.loads(self._fault))}) + b"\n")
+                self._say(orjson.dumps({"seq": self._seq, **error_of(self._fault)}) + b"\n")
 
     # Commands
 
     def _send(self) -> None:
-        """Make the next command of the records that wait."""
-        messages = self._pending
+        """Store the records that wait."""
+        batch = self._batch = RecordBatch(self._handler, self._request)
         size = 0
-        while self._lines and len(self._batch) < BATCH_RECORDS_MAX and size < BATCH_BYTES_MAX:
+        while self._lines and len(batch) < BATCH_RECORDS_MAX and size < BATCH_BYTES_MAX:
             line = self._lines.popleft()
             size += len(line)
             self._line_bytes -= len(line)
             self._share.give(len(line))
-            try:
-                if len(line) > RECORD_BYTES_MAX:
-                    raise RefusalError(_too_large())
-                message = message_of(self._handler, item_of(line), self._request)
-            except RefusalError as refusal:
-                self._batch.append(_error(orjson.loads(refusal.response.body)))
-                continue
-            self._batch.append(None)
-            messages.append(message)
-            self._due_ms.append(due_of(message))
-        self._alone = False
-        self._dispatch()
-
-    def _dispatch(self) -> None:
-        """Send what is pending, one by one after a refusal; say the results when all are known."""
-        if not self._pending:
-            self._say_batch()
-            return
-        messages = [self._pending[0]] if self._alone else list(self._pending)
-        self._sending = len(messages)
-        self._ask(Send(self.ticket, messages))
+            batch.add(line)
+        self._put(batch.commands(self.ticket))
 
     def answer(self, event: Event, now: int) -> None:
         """Sent or Refused."""
-        count, self._sending = self._sending, 0
-        if isinstance(event, Refused) and count > 1 and event.failure.code is not ErrorCode.FLUSH_TIMEOUT:
-            # None of them was stored: which one the reason is about shows when each is sent by itself.
-            self._alone = True
-        elif isinstance(event, Sent):
-            for placed in event.placed:
-                self._pending.popleft()
-                self._put({"topic": self._handler.topic, **place(placed, self._due_ms.popleft())})
-        else:
-            failure = event.failure if isinstance(event, Refused) else Failure(ErrorCode.INTERNAL)
-            for _ in range(count):
-                self._pending.popleft()
-                self._due_ms.popleft()
-                self._put(_error(orjson.loads(of_failure(failure).body)))
-        self._dispatch()
+        if self._batch is not None:
+            self._put(self._batch.answer(event, self.ticket))
 
-    def _put(self, result: dict[str, object]) -> None:
-        self._batch[self._batch.index(None)] = result
-
-    def _say_batch(self) -> None:
+    def _put(self, commands: Sequence[Command]) -> None:
+        """Queue commands of the batch; say its results when all are known."""
+        for command in commands:
+            self._ask(command)
+        batch = self._batch
+        if batch is None or not batch.known:
+            return
+        self._batch = None
         lines: list[bytes] = []
-        for result in self._batch:
+        for result in batch.results:
             lines.append(orjson.dumps({"seq": self._seq, **(result or {})}))
             self._seq += 1
-        self._batch.clear()
         if lines:
             self._say(b"\n".join(lines) + b"\n")
         self._finish()
@@ -271,7 +228,7 @@ class ProduceFlow(Flow):
 
     @property
     def _may_send(self) -> bool:
-        return bool(self._lines) and not self._batch and self._out_bytes < UNREAD_BYTES_MAX
+        return bool(self._lines) and self._batch is None and self._out_bytes < UNREAD_BYTES_MAX
 
     def deadline(self) -> int | None:
         """0 when there is something to store; else when the record has to be complete, or the stream is idle for too long."""
@@ -316,7 +273,7 @@ class ProduceFlow(Flow):
 
 @final
 class PostStream(Handler):
-    """200 with results, while messages arrive."""
+    """`POST /v1/topics/{path…}/messages:stream`, as `summaries.py` describes it."""
 
     __slots__ = ()
     body_max = STREAM_BYTES_MAX
@@ -333,15 +290,9 @@ class PostStream(Handler):
             raise refuse(ErrorCode.MEDIA_TYPE, "a stream is application/x-ndjson: one message a line")
         if request.field(b"content-encoding").lower() not in (b"", b"identity"):
             raise refuse(ErrorCode.MEDIA_TYPE, "a stream is not compressed")
+        if request.has(b"idempotency-key"):
+            detail = f"a stream may end anywhere, so its records have keys of their own: member {KEY_MEMBER}"
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, detail, field="idempotency-key")
         response = Response(200, [(b"content-type", b"application/x-ndjson"), (b"x-accel-buffering", b"no")])
         response.flow = ProduceFlow(ticket, self.principal, self._match, request)
         return None, response
-
-
-def _error(document: dict[str, object]) -> dict[str, object]:
-    return {"error": {name: value for name, value in document.items() if name not in ("type", "title")}}
-
-
-def _too_large() -> Response:
-    detail = f"a record is above {RECORD_BYTES_MAX} bytes"
-    return problem(413, ErrorCode.MESSAGE_TOO_LARGE.value, detail, limit=RECORD_BYTES_MAX)

@@ -140,6 +140,7 @@ def test_an_offset_of_one_queue(version: str) -> None:
         ("queue=0&from=99", 400, "event-id-invalid"),
         ("queue=9", 400, "queue-illegal"),
         ("path=a/%23/b", 400, "filter-illegal"),
+        ("path=another/%23", 400, "filter-illegal"),
         ("tag=a&filter=a%3D1", 400, "argument-illegal"),
         ("format=xml", 400, "argument-illegal"),
         ("credit=5", 400, "argument-illegal"),

@@ -127,6 +127,115 @@ def test_a_record_that_the_store_refuses_does_not_take_the_others_with_it(versio
 
 
 @both
+def test_a_record_with_a_known_key_is_stored_once_and_answered_alike(version: str) -> None:
+    bench = furnished(4)
+    keyed = [line(f"m{at}", idempotencyKey=f"k{at}", **({"delay_ms": 60_000} if at == 3 else {})) for at in range(6)]
+    results = []
+    for _ in range(2):
+        reply = open_stream(bench, version)
+        reply.upload(b"".join(keyed[:4]) + line("none") + keyed[0] + b"".join(keyed[4:]), ends=True)
+        results.append(reply.lines(100))
+        assert reply.over
+    first, again = results
+    assert [one["seq"] for one in first] == list(range(8))
+    assert [one for one in again if one["seq"] != 4] == [one for one in first if one["seq"] != 4]
+    assert {**first[5], "seq": 0} == first[0], "twice in one stream"
+    assert first[4]["id"] != again[4]["id"], "without a key it is stored again"
+    assert "recall" in first[3]
+    assert sorted(stored(bench)) == sorted(["m0", "m1", "m2", "m4", "m5", "none", "none"])
+
+
+@both
+def test_a_known_key_with_another_record_is_refused_in_its_place(version: str) -> None:
+    bench = furnished(1)
+    open_stream(bench, version).upload(line("a", idempotencyKey="k"), ends=True)
+    reply = open_stream(bench, version)
+    others = [line("b", idempotencyKey="k"), line("a", idempotencyKey="k", key="x"), line("c"), line("a", idempotencyKey="k")]
+    reply.upload(b"".join(others), ends=True)
+    results = reply.lines(100)
+    assert [one.get("error", {}).get("status", 201) for one in results] == [422, 422, 201, 201]
+    assert [one["error"]["code"] for one in results[:2]] == ["key-reused"] * 2
+    assert stored(bench) == ["a", "c"], "a refused record does not store the others twice"
+    other_path = Visit(bench, version).ask("POST", "/v1/topics/T/x/messages:stream", NDJSON, None)
+    other_path.upload(line("a", idempotencyKey="k"), ends=True)
+    assert other_path.lines(100)[0]["error"]["code"] == "key-reused"
+
+
+@both
+@pytest.mark.parametrize("key", ["", "x" * 257, 'a"b', "é", "a\nb", 7, None, ["k"], {}], ids=repr)
+def test_a_key_that_is_none_is_refused_in_its_place(version: str, key: object) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    reply.upload(line("a", idempotencyKey=key) + line("b" * 70_000, idempotencyKey=key) + line("c"), ends=True)
+    results = reply.lines(100)
+    assert [one.get("error", {}).get("status", 201) for one in results] == [400, 400, 201]
+    assert {one["error"]["member"] for one in results[:2]} == {"idempotencyKey"}
+    assert reply.visit.refused == ["argument-illegal"] * 2
+    assert stored(bench) == ["c"]
+
+
+@both
+def test_a_large_record_has_a_key_too(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    for _ in range(2):
+        reply.upload(line("b" * 70_000, idempotencyKey="k" * 256))
+    first, again = reply.lines(100)
+    assert {**again, "seq": 0} == first
+    assert stored(bench) == ["b" * 70_000]
+
+
+@both
+def test_a_key_as_a_property_does_not_store_its_neighbours_twice(version: str) -> None:
+    bench = furnished(1)
+    reply = open_stream(bench, version)
+    keyed = {"properties": {"idempotency-key": "k"}}
+    reply.upload(line("a", **keyed) + line("b"))
+    assert [one["seq"] for one in reply.lines(100)] == [0, 1]
+    reply.upload(line("c") + line("other", **keyed) + line("d"), ends=True)
+    results = reply.lines(100)
+    assert [one.get("error", {}).get("code", "") for one in results] == ["", "key-reused", ""]
+    assert stored(bench) == ["a", "b", "c", "d"]
+
+
+@both
+def test_records_with_keys_wait_for_the_store_together(version: str) -> None:
+    """Each is a command of its own, and the next records are read meanwhile: a key does not cost a sync."""
+    bench = furnished(1)
+    handle = bench.handler.handle
+    held = []
+    bench.instead = lambda connection, command: held.append((connection, command))
+    reply = open_stream(bench, version)
+    reply.upload(b"".join(line(f"m{at}", idempotencyKey=f"k{at}") for at in range(100)))
+    assert 1 < len(held) <= 128
+    reply.upload(line("last"))
+    while held:
+        commands, held[:] = list(held), []
+        for connection, command in reversed(commands):
+            handle(connection, command)
+        reply.visit.run(100)
+    results = reply.lines(100)
+    assert [one["seq"] for one in results] == list(range(101)), "results keep the order of the records"
+    assert len({one["id"] for one in results}) == 101
+
+
+@both
+def test_who_may_not_send_is_told_so_once_for_each_record(version: str) -> None:
+    bench = furnished(1)
+    asked = []
+
+    def refusing(connection, command):  # type: ignore[no-untyped-def]
+        asked.append(command)
+        connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "no", denied=True)))
+
+    bench.instead = refusing
+    reply = open_stream(bench, version)
+    reply.upload(b"".join(line(f"m{at}") for at in range(5)), ends=True)
+    assert [one["error"]["status"] for one in reply.lines(100)] == [403] * 5
+    assert len(asked) == 1
+
+
+@both
 def test_a_record_above_the_bound_ends_the_stream_behind_the_results_before_it(version: str) -> None:
     bench = furnished(1)
     reply = open_stream(bench, version)
@@ -193,6 +302,7 @@ def test_reading_stops_while_the_store_has_not_answered(version: str) -> None:
     [
         ({"Content-Type": "application/json"}, 415, "media-type"),
         ({"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}, 415, "media-type"),
+        ({"Content-Type": "application/x-ndjson", "Idempotency-Key": '"k"'}, 400, "argument-illegal"),
     ],
 )
 def test_other_content_is_refused(version: str, fields: dict[str, str], status: int, code: str) -> None:

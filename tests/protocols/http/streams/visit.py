@@ -36,6 +36,8 @@ from tests.protocols.http.stage import PEER, FixedEntropy
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 VERSIONS = ("1.1", "2")
+FRAME_BYTES = 16_384
+"""The largest frame of HTTP/2 that a peer takes without having said so (RFC 9113, 4.2)."""
 
 
 def furnished(queues: int = 2) -> Bench:
@@ -253,6 +255,10 @@ class Reply:
         """A part of the request's content."""
         visit = self.visit
         if visit.version == "2":
+            while len(data) > FRAME_BYTES:
+                visit.h2.send_data(self.stream, data[:FRAME_BYTES])
+                visit.run()
+                data = data[FRAME_BYTES:]
             visit.h2.send_data(self.stream, data, end_stream=ends)
         else:
             visit.send((b"%x\r\n%b\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if ends else b""))
