@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain import property as properties
-from domain.access import PUB, CheckAccess, Reauthenticate
-from domain.command import Command, Send
+from domain.access import GROUP, PUB, CheckAccess, Need, Reauthenticate
+from domain.command import Command, Send, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.filter.path import path_of
 from domain.message import Message
 from domain.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.principal import GATEWAY, Principal
+from domain.record import Record
+from domain.store_ports import MessageLog
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
 from gateway.access.authority import Access
@@ -41,16 +43,19 @@ class Gate:
         handler: Handler,
         transactions: Transactions | None = None,
         revocation: AccessRevocation | None = None,
+        log: MessageLog | None = None,
     ) -> None:
         """Make a gate before `handler`.
 
         transactions   topics of half messages; None: only Super users may end transactions
+        log            topics of messages that are sent back; None: only Super users may send messages back
         revocation     is told the principals of connections; None: a client that loses its access notices with its next command
         """
         self._access = access
         self._revocation = revocation
         self._handle = handler.handle
         self._transactions = transactions
+        self._log = log
         self._special: dict[type[Command], Callable[[ClientConnection, Principal, Command], None]] = {
             Send: self._send,
             SendOnce: self._send,
@@ -58,6 +63,7 @@ class Gate:
             Attach: self._attach,
             CheckAccess: self._ask,
             EndTransaction: self._end,
+            SendBack: self._send_back,
             Reauthenticate: self._renew,
         }
 
@@ -208,6 +214,36 @@ class Gate:
                 self._deny(connection, command, failure)
 
         self._transactions.topic(command.group, command.message_id, command.offset, found)
+
+    def _send_back(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
+        """A message is sent back by its position in the log, and then the group receives it: that needs the right to its topic.
+
+        Where no message is, nothing is checked but the group: the answer says so.
+        """
+        assert isinstance(command, SendBack)
+        if principal.privileged:
+            self._handle(connection, command)
+            return
+        failure = self._access.first_denial(principal, (Need(GROUP, command.group, needs.SUBSCRIBE),), connection.client_id)
+        if failure is not None:
+            self._deny(connection, command, failure)
+            return
+        if self._log is None:
+            text = f"User:{principal.user}: messages are sent back by Super users"
+            self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
+            return
+
+        def found(record: bytes | Failure) -> None:
+            denied: Failure | None = None
+            if not isinstance(record, Failure):
+                wanted = needs.of_topic(Record(record).topic, needs.SUBSCRIBE, command.group)
+                denied = self._access.first_denial(principal, (wanted,), connection.client_id)
+            if denied is None:
+                self._handle(connection, command)
+            else:
+                self._deny(connection, command, denied)
+
+        self._log.record_at(command.physical_offset, found)
 
     def _deny(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         self._access.refused["not-allowed"] += 1

@@ -49,14 +49,19 @@ Needs = Callable[[Any], Iterable[Need | PathNeed]]
 
 
 def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
-    """The need for a topic; for the retry topic of a group, the need for that group."""
+    """The need for a topic; for the retry topic of a group, the need for that group.
+
+    `group`: whose right is needed besides. Its name and `_` may begin the name of another group, too, whose retry topic cannot
+    be told from its own for a topic: that of `a` for `b_c` is that of `a_b` for `c`, and that of group `a_b_c`. So the right to
+    the topic behind the name is needed, which who receives from it has.
+    """
     if topic.startswith(lite.PREFIX):
         topic = lite.topic_of(topic)
     if not topic.startswith(RETRY_PREFIX):
         return Need(TOPIC, topic, actions)
     name = topic.removeprefix(RETRY_PREFIX)
     if group and name.startswith(f"{group}_"):
-        name = group
+        return Need(TOPIC, name[len(group) + 1 :], actions)
     return Need(GROUP, name, SUBSCRIBE if actions == PUBLISH else actions)
 
 
@@ -65,10 +70,14 @@ def publish(path: str, topic: str) -> PathNeed:
     return PathNeed(PUB, path, of_topic(topic, PUBLISH))
 
 
+def is_wild(pattern: str) -> bool:
+    """True for a path filter that begins with a wildcard: it may match in every topic."""
+    return pattern[:2] in ("+/", "#", "+")
+
+
 def listen(pattern: str) -> PathNeed:
     """The need of subscribing to a path filter. A filter that begins with a wildcard needs the right to every topic."""
-    wild = pattern[:2] in ("+/", "#", "+")
-    return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
+    return PathNeed(SUB, pattern, Need(TOPIC, EVERY if is_wild(pattern) else topic_of_path(pattern), SUBSCRIBE))
 
 
 def subscription(found: mqtt_session.MqttSubscription) -> Iterable[Need | PathNeed]:
@@ -111,8 +120,13 @@ def _nothing(_: Any) -> Sequence[Need]:
     return ()
 
 
-def _followed(found: command.FollowTopic) -> Sequence[Need | PathNeed]:
-    return (listen(found.pattern) if found.pattern else of_topic(found.topic, SUBSCRIBE),)
+def _followed(found: command.FollowTopic) -> Iterable[Need | PathNeed]:
+    """A filter that cannot match in the topic gives no right to it: the answer tells where the topic's queues end."""
+    if found.pattern:
+        yield listen(found.pattern)
+        if is_wild(found.pattern) or topic_of_path(found.pattern) == found.topic:
+            return
+    yield of_topic(found.topic, SUBSCRIBE)
 
 
 def _moved(found: command.CommitOffsets) -> Iterable[Need]:
@@ -193,7 +207,6 @@ TABLE: Final[dict[type[Command], Needs]] = {
     command.Acknowledge: _both(SUB),
     command.Extend: _group(SUB),
     command.DeadLetter: _both(SUB),
-    command.SendBack: _group(SUB),
     command.SendRetry: _group(SUB),
     command.CommitOffsets: _moved,
     command.QueryOffset: _both(SUB, GET),
@@ -302,8 +315,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     user_admin.DeletePolicies: _cluster(UPDATE),
     user_admin.ListPolicies: _cluster(GET, LIST),
 }
-"""The gate checks Send, SendOnce, Subscribe and EndTransaction itself: they carry several messages or subscriptions, or name a
-message that only the log knows."""
+"""The gate checks Send, SendOnce, Subscribe, EndTransaction and SendBack itself: they carry several messages or subscriptions,
+or name a message that only the log knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {

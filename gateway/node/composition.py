@@ -341,6 +341,7 @@ def _gate(
     if access is not None:
         revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews)
         sessions.resumed = revocation.session_resumed
-        gate = Gate(access, inner, store.transactions, revocation)
+        clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
+        gate = Gate(access, inner, store.transactions, revocation, store.log)
     limits = config.part(LimitsConfig, "limits")
     return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None

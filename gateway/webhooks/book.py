@@ -49,6 +49,7 @@ class SubscriptionBook:
     """The verbs PutSubscription, QuerySubscriptions, DeleteSubscription and ChangeStatus.
 
     statuses   id -> status of every subscription
+    _check     says why a user may not have a subscription; None: access is not controlled
     changed    called with the id of a subscription that was made, changed or deleted
     """
 
@@ -65,6 +66,7 @@ class SubscriptionBook:
     ) -> None:
         self._questions = questions
         self._reviewing: Iterator[bytes] = iter(())
+        self._check: RightsCheck | None = None
         self._metadata = metadata
         self._topics = topics
         self._log = log
@@ -223,6 +225,12 @@ class SubscriptionBook:
             connection.answer(Refused(command.ticket, failure))
             return
         status = Status(command.status)
+        if status is Status.ACTIVE and command.epoch < 0 and self._check is not None:
+            # Nothing else asks for the rights of its user: deliveries are the gateway's own.
+            lost = _lost(self._check, found)
+            if lost is not None:
+                connection.answer(Refused(command.ticket, lost))
+                return
         if command.epoch >= 0 and found.status is not Status.ACTIVE and found.status is not Status.PENDING:
             connection.answer(SubscriptionFound(command.ticket, encode(found)))  # a person was faster
             return
@@ -285,8 +293,10 @@ class SubscriptionBook:
     def review(self, check: RightsCheck) -> None:
         """Users, policies or rules have changed: suspend the subscriptions whose users may not have them any more.
 
-        STEP_ITEMS of them in a turn. A further change begins anew.
+        STEP_ITEMS of them in a turn. A further change begins anew. It is called at the start, too, when the configuration may
+        have changed.
         """
+        self._check = check
         self._reviewing = iter(list(self._space.values))
         self._review_some(check, self._reviewing)
 
@@ -303,21 +313,26 @@ class SubscriptionBook:
 
     def _judge(self, check: RightsCheck, key: bytes) -> None:
         found = self.find(key.decode())
-        if found is None or not found.user or found.status is Status.SUSPENDED:
+        if found is None or found.status is Status.SUSPENDED:
             return
-        connection = ClientConnection("http", CLOSED_DRIVER, Principal(found.user, found.host, epoch=-1))
-        wanted = PutSubscription(None, b"", found.source, found.group, _published(found), found.id)
-        failure = check(connection, wanted)
+        failure = _lost(check, found)
         if failure is not None:
             reason = f"the rights of {found.user} have changed: {failure.text}"
             changed = replace(found, status=Status.SUSPENDED, reason=reason[:1_000], version=found.version + 1)
             self.store(changed, lambda _: None)
 
 
+def _lost(check: RightsCheck, subscription: WebhookSubscription) -> Failure | None:
+    """Why the user of a subscription may not have it any more; None: it may, or access was not controlled when it was made."""
+    if not subscription.user:
+        return None
+    connection = ClientConnection("http", CLOSED_DRIVER, Principal(subscription.user, subscription.host, epoch=-1))
+    published = [topic for topic in (subscription.reply_topic, subscription.dead_letter_topic) if topic]
+    # The group that was made for it is its own, and needs no right.
+    group = "" if subscription.group == GROUP_PREFIX + subscription.id else subscription.group
+    return check(connection, PutSubscription(None, b"", subscription.source, group, published, subscription.id))
+
+
 def _owns(command: Command, subscription: WebhookSubscription) -> bool:
     principal: Principal | None = getattr(command, "principal", None)
     return principal is None or principal.privileged or principal.user == subscription.user
-
-
-def _published(subscription: WebhookSubscription) -> list[str]:
-    return [topic for topic in (subscription.reply_topic, subscription.dead_letter_topic) if topic]

@@ -164,11 +164,11 @@ class CoapEndpoint:
         return authority.authenticate(credentials, remote.address[0], certified)
 
     def _identity(self, remote: Remote) -> str:
-        """The name of the principal that commands of this remote have; "" when they have none."""
+        """The principal that commands of this remote have, and its address, which policies may name; "" without one."""
         if self.authority is None:
             return ""
         principal = self._authenticate(self.authority, remote)
-        return principal.user if isinstance(principal, Principal) else ""
+        return f"{principal.user} {principal.host}" if isinstance(principal, Principal) else ""
 
     def forget(self, peer: Peer, now: int) -> Sequence[Command]:
         """The session of this peer has ended: its observations end, and what waits for it is dropped."""

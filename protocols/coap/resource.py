@@ -22,7 +22,7 @@ from protocols.coap.translate import NOTHING, Publication, Reception, Representa
 class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
-    identity   the name of the principal that a remote is; observers of one path with the same one share a Watch
+    identity   the principal that a remote is, at its address; observers of one path with the same one share a Watch
     """
 
     __slots__ = ("identity", "observations", "outcomes", "pinned", "responder")

@@ -10,7 +10,10 @@ from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.world import World
 
 LINES = 12
-NEAR = {"test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways", "test_pull_cost", "test_repetition"}
+NEAR = {
+    "test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways", "test_matrix", "test_pull_cost",
+    "test_repetition",
+}  # fmt: skip
 """Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway, as those of `cluster/`.
 All others run twice."""
 

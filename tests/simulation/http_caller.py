@@ -44,6 +44,10 @@ class HttpCaller:
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in answered)}
         return int(first.split()[1]), fields, content
 
+    def content(self) -> bytes:
+        """What has come of the content of the last answer, as it is on the wire."""
+        return self._data.partition(b"\r\n\r\n")[2]
+
     def _whole(self) -> bool:
         start, end, content = self._data.partition(b"\r\n\r\n")
         if not end:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain import property as properties
+from domain.access import PUB, TOPIC, CheckAccess, Need
 from domain.address import UNDECIDED_TOPIC
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
@@ -18,6 +19,7 @@ from domain.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
@@ -25,11 +27,15 @@ _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
 
 
 class TransactionEnding:
-    """The verb EndTransaction. As a TransactionListener it checks with the producers of a group, another one each time."""
+    """The verb EndTransaction. As a TransactionListener it checks with the producers of a group, another one each time.
+
+    _check   says why a client may not have what a command asks for; None: access is not controlled
+    """
 
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
         self._transactions = transactions
         self._registry = registry
+        self._check: RightsCheck | None = None
         registry.on_producer.append(transactions.present)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -48,19 +54,32 @@ class TransactionEnding:
             command.group, command.message_id, command.offset, command.position, command.outcome == COMMIT, ended
         )
 
+    def review(self, check: RightsCheck) -> None:
+        """Rights have changed, or the node has started: producers are judged when they are to be asked."""
+        self._check = check
+
     def undecided(self, group: str, record: bytes, check: int) -> bool:
         """Ask one connected producer of the group for its decision. Returns False when there is none.
 
-        The store checks again when a producer connects, and after a while when none has answered.
+        The question has the message in it, and whoever says so is a producer of a group: only those are asked who may send to
+        the topic. The store checks again when a producer connects, and after a while when none has answered.
         """
-        producers = self._registry.producers(group)
-        if not producers:
-            return False
         view = Record(record)
-        client_id = sorted(producers)[(view.queue_offset + check) % len(producers)]
+        producers = self._registry.producers(group)
+        asked = [client_id for client_id in sorted(producers) if self._may_send(producers[client_id], view.topic)]
+        if not asked:
+            return False
+        client_id = asked[(view.queue_offset + check) % len(asked)]
         message_id = properties.text(view.properties, properties.UNIQ_KEY)
         producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))
         return True
+
+    def _may_send(self, producer: ClientConnection, topic: str) -> bool:
+        if self._check is None:
+            return True
+        wanted: Command = CheckAccess(None, (Need(TOPIC, topic, (PUB,)),))
+        wanted.principal = producer.last_principal
+        return self._check(producer, wanted) is None
 
 
 class TransactionResuming:

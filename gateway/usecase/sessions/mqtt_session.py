@@ -162,6 +162,7 @@ class MqttSession:
     is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
     client_id             Client Identifier
+    user                  whose session it is; "": access was not controlled, or the session is older than this field
     connection            the client's connection; None: disconnected
     epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop
     window                Receive Maximum: slots that may be occupied at once
@@ -237,12 +238,14 @@ class MqttSession:
         "unread",
         "unstored_accepts",
         "unstored_deliveries",
+        "user",
         "will",
         "window",
     )  # fmt: skip
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
+        self.user = ""
         self.connection: ClientConnection | None = None
         self.window = 1
         self.packet_bytes_max = 0
@@ -349,9 +352,15 @@ class MqttSession:
             for then in waiting:
                 then()
 
+    def is_of(self, connection: ClientConnection) -> bool:
+        """True unless it is another user's than the connection's: a client id is no secret."""
+        principal = connection.principal
+        return principal is None or self.user in ("", principal.user)
+
     def connect(self, connection: ClientConnection, command: Attach) -> None:
         """Belong to a connection from now on, by the terms of its CONNECT."""
         self.connection = connection
+        self.user = "" if connection.principal is None else connection.principal.user
         self.epoch += 1
         self.window = command.window
         self.packet_bytes_max = command.packet_bytes_max

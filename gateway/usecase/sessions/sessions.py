@@ -208,6 +208,8 @@ class Sessions:
             self._disconnect(old, True)
             other.answer(SessionTakenOver())
         ends = old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms())
+        # What waits in a session is for its user: another one begins anew.
+        ends = ends or (old is not None and not old.is_of(connection))
         if old is not None and ends and old.appending:
             # The packet identifiers that come with these appends would be found in the session that follows.
             old.after_appends(lambda: self._attach(connection, command))

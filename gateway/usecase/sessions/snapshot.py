@@ -2,7 +2,8 @@
 
 A key is the client id (which holds no U+0000), a zero byte and one of:
 
-    d               definition: expiry, time of disconnection, baseline, will, subscriptions (changes with CONNECT, SUBSCRIBE)
+    d               definition: expiry, time of disconnection, baseline, will, subscriptions, user (changes with CONNECT,
+                    SUBSCRIBE)
     f               in-flight window
     m + identifier  one inbound packet identifier, 2 bytes, written in the same commit as its message
     p + topic       positions in the queues of one topic
@@ -62,6 +63,8 @@ def definition(session: MqttSession) -> StateChange:
         )
         out.append(_SUBSCRIPTION.pack(flags, 0, subscription.identifier, subscription.since))
         out.append(_put_text(subscription.name))
+    if session.user:
+        out.append(_put_text(session.user))  # earlier versions read up to here, and find what they know
     return StateChange(SPACE, key(session.client_id, b"d"), b"".join(out))
 
 
@@ -195,6 +198,8 @@ def _read_definition(data: bytes, session: MqttSession) -> None:
             pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group
         )
         (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
+    if cursor.at < len(data):
+        session.user = cursor.text()
 
 
 def _read_in_flight(data: bytes, session: MqttSession) -> None:

@@ -57,6 +57,7 @@ def sessions(draw: st.DrawFn) -> MqttSession:
         if draw(st.booleans()):
             out.positions[(topic, draw(st.integers(0, 7)))] = draw(st.integers(0, 1 << 50))
             out.changed_topics[topic] = None
+    out.user = draw(st.sampled_from(("", "anna", "été")))
     if draw(st.booleans()):
         message = Message("w", draw(st.binary(max_size=5)), b"k\x01v\x02", retain=draw(st.integers(0, 2)))
         out.will = Will(message, draw(st.integers(0, 0xFFFFFFFF)), draw(st.integers(-1, 1 << 30)))
@@ -67,7 +68,7 @@ def facts(session: MqttSession) -> object:
     will = session.will
     message = will and will.message
     return (
-        session.client_id, session.expiry_s, session.disconnected_ms, session.baseline_ms, session.positions,
+        session.client_id, session.user, session.expiry_s, session.disconnected_ms, session.baseline_ms, session.positions,
         [[getattr(each, name) for name in MqttSubscription.__slots__] for each in session.subscriptions.values()],
         [
             (slot, flight.level, flight.queue, flight.offset, flight.path, flight.retained, flight.identifiers, flight.accepted)

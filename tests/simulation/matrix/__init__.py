@@ -1,0 +1,1 @@
+"""Every operation of every protocol, and the rights that it needs: with each of them, without one of them, without a name."""

@@ -1,0 +1,135 @@
+"""MQTT 3.1.1 and 5.0: every packet that a client may send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from domain.limits import MQTT_PACKET_BYTES_MAX
+from protocols.mqtt import packet as packets
+from protocols.mqtt.connect import Connack, Connect, Will
+from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.property import NONE
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
+from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place
+from tests.simulation.network import Link
+
+PATH: Final = f"{TOPIC_NAME}/a"
+CLOSED: Final = "closed"
+PUBACK: Final = 4
+PUBREC: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One packet, on a connection that was accepted unless it is CONNECT itself.
+
+    operation   the row of the matrix that it belongs to
+    packet      what is sent; None: CONNECT
+    will        the topic of the will in CONNECT; "": there is none
+    """
+
+    operation: str
+    packet: Packet | None
+    will: str = ""
+
+
+REQUESTS: Final[Mapping[int, Mapping[str, Request]]] = {
+    packets.CONNECT: {
+        "CONNECT": Request("connect", None),
+        "CONNECT with a will": Request("send", None, PATH),
+    },
+    packets.PUBLISH: {
+        "PUBLISH at QoS 1": Request("send", Publish(PATH.encode(), b"x", 1, False, False, 7, NONE)),
+        "PUBLISH at QoS 2": Request("send", Publish(PATH.encode(), b"x", 2, False, False, 7, NONE)),
+        "PUBLISH, retained": Request("send", Publish(PATH.encode(), b"x", 1, True, False, 7, NONE)),
+        "PUBLISH that removes a retained value": Request("send", Publish(PATH.encode(), b"", 1, True, False, 7, NONE)),
+    },
+    packets.SUBSCRIBE: {
+        "SUBSCRIBE": Request("subscribe", Subscribe(8, [(f"{TOPIC_NAME}/#", 1)])),
+        "SUBSCRIBE to all topics": Request("subscribe to all topics", Subscribe(8, [("+/a", 1)])),
+        "SUBSCRIBE with a group": Request("receive", Subscribe(8, [(f"$share/{GROUP_NAME}/{TOPIC_NAME}/#", 1)])),
+    },
+    packets.UNSUBSCRIBE: {"UNSUBSCRIBE": Request("connect", Unsubscribe(9, [PATH]))},
+}
+"""Type of a packet -> its requests by name."""
+OPEN: Final = frozenset(
+    {packets.PUBACK, packets.PUBREC, packets.PUBREL, packets.PUBCOMP, packets.PINGREQ, packets.DISCONNECT, packets.AUTH}
+)
+"""Packets that go on with what was begun: acknowledgements, the end, and proofs of who a client is."""
+
+
+def served() -> set[int]:
+    """Types of packets that a client may send."""
+    return set(packets._FROM_CLIENT)
+
+
+class Mqtt:
+    """Asks in one version: 4 (3.1.1) or 5, each time on a new connection."""
+
+    def __init__(self, place: Place, version: int) -> None:
+        self.place = place
+        self.version = version
+
+    def ask(self, request: Request, who: Person, owner: Person | None = None) -> str:
+        """Send a packet -> `done`, the reason code of the answer in hex, or CLOSED."""
+        client = _Client(self.place, self.version)
+        will = Will(request.will, b"gone", 1, False, NONE) if request.will else None
+        user, password = (who.name, who.password.encode()) if who.name else (None, None)
+        name = f"m{self.place.serial()}"
+        answer = client.ask(Connect(self.version, name, True, 0, will, user, password, NONE))
+        assert isinstance(answer, Connack)
+        if answer.code or request.packet is None:
+            outcome = answer.code
+        else:
+            found = client.ask(request.packet)
+            if found is None:
+                return CLOSED
+            if isinstance(found, Suback):
+                outcome = found.codes[0] if found.codes and not found.un else 0
+                outcome = 0 if outcome <= 2 else outcome
+            else:
+                assert isinstance(found, Ack)
+                outcome = found.code
+        client.leave()
+        return f"{outcome:#x}" if outcome else "done"
+
+
+class _Client:
+    """One connection."""
+
+    def __init__(self, place: Place, version: int) -> None:
+        self._world = place.world
+        self._version = version
+        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, version, client=True)
+        self._heard: list[Packet] = []
+        self._link: Link | None = None
+        self._world.dial("mqtt", self)
+
+    def connected(self, link: Link) -> None:
+        self._link = link
+
+    def lost(self) -> None:
+        self._link = None
+
+    def received(self, data: bytes) -> None:
+        kept = (Connack, Suback, Ack)
+        self._heard += [packet for packet in self._decoder.feed(data) if isinstance(packet, kept)]
+
+    def ask(self, packet: Packet) -> Packet | None:
+        """The answer to a packet; None: the node has closed the connection."""
+        assert self._link is not None
+        self._heard.clear()
+        self._link.send(encode(packet, self._version))
+        self._world.clock.run_until(lambda: bool(self._heard) or self._link is None, 5_000)
+        return self._heard[0] if self._heard else None
+
+    def leave(self) -> None:
+        """End the connection; a will is not published."""
+        if self._link is not None:
+            self._link.send(b"\xe0\x00")
+            self._world.clock.run_for(10)
+        if self._link is not None:
+            self._link.reset()
