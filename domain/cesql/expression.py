@@ -6,23 +6,24 @@ from typing import Final, final
 
 from domain.cesql.grammar import CesqlGrammar
 from domain.cesql.term import Attributes
-from domain.cesql.token import CesqlError, tokens
+from domain.cesql.token import CESQL
 from domain.cesql.value import CesqlFault, CesqlMissing, Known
+from domain.lexicon import ExpressionError
 
 EXPRESSION_CHARS_MAX: Final = 4_096
 
 
 @final
 class Cesql:
-    """One expression. Raises CesqlError, with the column, for text that is not CESQL."""
+    """One expression. Raises ExpressionError, with the column, for text that is not CESQL."""
 
     __slots__ = ("_tree", "text")
 
     def __init__(self, text: str) -> None:
         if len(text) > EXPRESSION_CHARS_MAX:
-            raise CesqlError(EXPRESSION_CHARS_MAX, f"an expression has at most {EXPRESSION_CHARS_MAX} characters")
+            raise ExpressionError(EXPRESSION_CHARS_MAX, f"an expression has at most {EXPRESSION_CHARS_MAX} characters")
         self.text = text
-        self._tree = CesqlGrammar(tokens(text)).whole()
+        self._tree = CesqlGrammar(CESQL.tokens(text)).whole()
 
     def evaluate(self, event: Attributes) -> tuple[Known, list[CesqlFault]]:
         """The value and the errors; False for an attribute that the event does not have. Never raises."""

@@ -28,12 +28,11 @@ from domain.cesql.term import (
     CesqlLike,
     CesqlLiteral,
     CesqlLogic,
-    CesqlNegative,
-    CesqlNot,
+    CesqlOpposite,
     CesqlTerm,
 )
-from domain.cesql.token import END, INTEGER, KEYWORD, NAME, SIGN, TEXT, CesqlError, CesqlToken
 from domain.cesql.value import INTEGER_MAX
+from domain.lexicon import END, KEYWORD, NAME, SIGN, TEXT, WHOLE, ExpressionError, Token
 
 DEPTH_MAX: Final = 64
 TERMS_MAX: Final = 1_024
@@ -45,11 +44,11 @@ Made = TypeVar("Made", bound=CesqlTerm)
 
 @final
 class CesqlGrammar:
-    """The parser of one expression. Every method raises CesqlError."""
+    """The parser of one expression. Every method raises ExpressionError."""
 
     __slots__ = ("_at", "_depth", "_terms", "_tokens")
 
-    def __init__(self, tokens: list[CesqlToken]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
@@ -60,13 +59,13 @@ class CesqlGrammar:
         found = self._logic()
         token = self._tokens[self._at]
         if token.kind != END:
-            raise CesqlError(token.column, f"{token.said()} cannot stand here")
+            raise ExpressionError(token.column, f"{token.said()} cannot stand here")
         return found
 
     def _logic(self) -> CesqlTerm:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise CesqlError(self._tokens[self._at].column, f"more than {DEPTH_MAX} levels of parentheses and operators")
+            raise ExpressionError(self._tokens[self._at].column, f"more than {DEPTH_MAX} levels of parentheses and operators")
         first = self._comparison()
         rest: list[tuple[str, CesqlTerm]] = []
         while (sign := self._accept(KEYWORD, _LOGIC)) is not None:
@@ -108,7 +107,7 @@ class CesqlGrammar:
         while (negated := self._operator("LIKE")) is not None:
             token = self._next()
             if token.kind != TEXT:
-                raise CesqlError(token.column, f"behind LIKE stands a string, not {token.said()}")
+                raise ExpressionError(token.column, f"behind LIKE stands a string, not {token.said()}")
             left = self._made(CesqlLike(left, token.text, negated))
         return left
 
@@ -134,50 +133,50 @@ class CesqlGrammar:
             return self._sign(token)
         if token.kind == TEXT:
             return self._made(CesqlLiteral(token.text))
-        if token.kind == INTEGER:
+        if token.kind == WHOLE:
             return self._integer(token, 1)
         if token.kind == NAME and self._accept(SIGN, ("(",)) is not None:
             return self._call(token)
         return self._made(CesqlAttribute(self._name(token)))
 
-    def _keyword(self, token: CesqlToken) -> CesqlTerm:
+    def _keyword(self, token: Token) -> CesqlTerm:
         if token.text == "NOT":
-            return self._nested(CesqlNot)
+            return self._opposite(bool)
         if token.text == "EXISTS":
             return self._made(CesqlExists(self._name(self._next())))
         if token.text in ("TRUE", "FALSE"):
             return self._made(CesqlLiteral(token.text == "TRUE"))
-        raise CesqlError(token.column, f"{token.text} cannot stand here")
+        raise ExpressionError(token.column, f"{token.text} cannot stand here")
 
-    def _sign(self, token: CesqlToken) -> CesqlTerm:
+    def _sign(self, token: Token) -> CesqlTerm:
         after = self._tokens[self._at]
-        if token.text in SUMS and after.kind == INTEGER:
+        if token.text in SUMS and after.kind == WHOLE:
             self._at += 1
             return self._integer(after, -1 if token.text == "-" else 1)
         if token.text == "-":
-            return self._nested(CesqlNegative)
+            return self._opposite(int)
         if token.text == "(":
             found = self._logic()
             self._expect(")")
             return found
-        raise CesqlError(token.column, f"{token.text} cannot stand here")
+        raise ExpressionError(token.column, f"{token.text} cannot stand here")
 
-    def _nested(self, kind: type[CesqlNot] | type[CesqlNegative]) -> CesqlTerm:
+    def _opposite(self, kind: type[bool] | type[int]) -> CesqlTerm:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise CesqlError(self._tokens[self._at].column, f"more than {DEPTH_MAX} levels of parentheses and operators")
+            raise ExpressionError(self._tokens[self._at].column, f"more than {DEPTH_MAX} levels of parentheses and operators")
         inner = self._unary()
         self._depth -= 1
-        return self._made(kind(inner))
+        return self._made(CesqlOpposite(inner, kind))
 
-    def _integer(self, token: CesqlToken, factor: int) -> CesqlTerm:
+    def _integer(self, token: Token, factor: int) -> CesqlTerm:
         if len(token.text) > 20 or int(token.text) > INTEGER_MAX + (factor < 0):
-            raise CesqlError(token.column, "an integer has 32 bits")
+            raise ExpressionError(token.column, "an integer has 32 bits")
         return self._made(CesqlLiteral(factor * int(token.text)))
 
-    def _call(self, token: CesqlToken) -> CesqlTerm:
+    def _call(self, token: Token) -> CesqlTerm:
         if _FUNCTION.fullmatch(token.text) is None:
-            raise CesqlError(token.column, f"{token.said()} is no name of a function: letters and _")
+            raise ExpressionError(token.column, f"{token.said()} is no name of a function: letters and _")
         arguments: list[CesqlTerm] = []
         if self._accept(SIGN, (")",)) is None:
             arguments.append(self._logic())
@@ -186,15 +185,15 @@ class CesqlGrammar:
             self._expect(")")
         return self._made(CesqlCall(find(token.text, len(arguments)), arguments))
 
-    def _name(self, token: CesqlToken) -> str:
-        if token.kind not in (NAME, INTEGER) or _ATTRIBUTE.fullmatch(token.text) is None:
-            raise CesqlError(token.column, f"{token.said()} is no attribute: letters and digits")
+    def _name(self, token: Token) -> str:
+        if token.kind not in (NAME, WHOLE) or _ATTRIBUTE.fullmatch(token.text) is None:
+            raise ExpressionError(token.column, f"{token.said()} is no attribute: letters and digits")
         return token.text.lower()
 
-    def _next(self) -> CesqlToken:
+    def _next(self) -> Token:
         token = self._tokens[self._at]
         if token.kind == END:
-            raise CesqlError(token.column, "the expression ends too early")
+            raise ExpressionError(token.column, "the expression ends too early")
         self._at += 1
         return token
 
@@ -208,10 +207,10 @@ class CesqlGrammar:
     def _expect(self, sign: str) -> None:
         token = self._tokens[self._at]
         if self._accept(SIGN, (sign,)) is None:
-            raise CesqlError(token.column, f"{sign} is expected, not {token.said()}")
+            raise ExpressionError(token.column, f"{sign} is expected, not {token.said()}")
 
     def _made(self, term: Made) -> Made:
         self._terms += 1
         if self._terms > TERMS_MAX or term.depth > DEPTH_MAX * 8:
-            raise CesqlError(1, f"the expression has more than {TERMS_MAX} parts")
+            raise ExpressionError(1, f"the expression has more than {TERMS_MAX} parts")
         return term

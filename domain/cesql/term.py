@@ -58,15 +58,21 @@ class CesqlLiteral(CesqlTerm):
         return self.value
 
 
-@final
-class CesqlAttribute(CesqlTerm):
-    """An attribute of the event; MISSING, with an error, when the event does not have it."""
+class CesqlNamed(CesqlTerm):
+    """A term about one attribute of the event: `name`."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
+
+
+@final
+class CesqlAttribute(CesqlNamed):
+    """An attribute of the event; MISSING, with an error, when the event does not have it."""
+
+    __slots__ = ()
 
     def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
         """Its value."""
@@ -78,14 +84,10 @@ class CesqlAttribute(CesqlTerm):
 
 
 @final
-class CesqlExists(CesqlTerm):
+class CesqlExists(CesqlNamed):
     """EXISTS."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
+    __slots__ = ()
 
     def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
         """True for an attribute that the event has; always for the required ones."""
@@ -93,35 +95,24 @@ class CesqlExists(CesqlTerm):
 
 
 @final
-class CesqlNot(CesqlTerm):
-    """NOT."""
+class CesqlOpposite(CesqlTerm):
+    """NOT, whose `kind` is bool, and unary minus, whose kind is int."""
 
-    __slots__ = ("inner",)
+    __slots__ = ("inner", "kind")
 
-    def __init__(self, inner: CesqlTerm) -> None:
+    def __init__(self, inner: CesqlTerm, kind: type[bool] | type[int]) -> None:
         super().__init__(inner)
         self.inner = inner
+        self.kind = kind
 
     def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
-        """The negation; False for a missing attribute."""
+        """The opposite; False or 0 for a missing attribute."""
         value = self.inner.evaluate(event, faults)
-        return False if isinstance(value, CesqlMissing) else not to_boolean(value, faults)
-
-
-@final
-class CesqlNegative(CesqlTerm):
-    """Unary minus."""
-
-    __slots__ = ("inner",)
-
-    def __init__(self, inner: CesqlTerm) -> None:
-        super().__init__(inner)
-        self.inner = inner
-
-    def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
-        """The negative; 0 for a missing attribute."""
-        value = self.inner.evaluate(event, faults)
-        return 0 if isinstance(value, CesqlMissing) else bounded(-to_integer(value, faults), faults)
+        if isinstance(value, CesqlMissing):
+            return zero(self.kind)
+        if self.kind is bool:
+            return not to_boolean(value, faults)
+        return bounded(-to_integer(value, faults), faults)
 
 
 @final
@@ -155,6 +146,23 @@ class CesqlLogic(CesqlTerm):
         return known != right if sign == "XOR" else right
 
 
+class CesqlPair(CesqlTerm):
+    """An operator with two operands.
+
+    sign    the operator as written
+    left    the first operand
+    right   the second one
+    """
+
+    __slots__ = ("left", "right", "sign")
+
+    def __init__(self, sign: str, left: CesqlTerm, right: CesqlTerm) -> None:
+        super().__init__(left, right)
+        self.sign = sign
+        self.left = left
+        self.right = right
+
+
 _ORDERS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "<": lambda left, right: left < right,
     "<=": lambda left, right: left <= right,
@@ -165,16 +173,10 @@ COMPARISONS: Final = ("=", "!=", "<>", *_ORDERS)
 
 
 @final
-class CesqlComparison(CesqlTerm):
+class CesqlComparison(CesqlPair):
     """`=`, `!=` and `<>` over the type of the right operand; the orders over integers."""
 
-    __slots__ = ("left", "right", "sign")
-
-    def __init__(self, sign: str, left: CesqlTerm, right: CesqlTerm) -> None:
-        super().__init__(left, right)
-        self.sign = sign
-        self.left = left
-        self.right = right
+    __slots__ = ()
 
     def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
         """True or False; False where an operand is a missing attribute, or has an error."""
@@ -195,16 +197,10 @@ PRODUCTS: Final = ("*", "/", "%")
 
 
 @final
-class CesqlArithmetic(CesqlTerm):
+class CesqlArithmetic(CesqlPair):
     """`+ - * / %` over integers. A quotient is rounded towards 0, and a remainder has the sign of the dividend."""
 
-    __slots__ = ("left", "right", "sign")
-
-    def __init__(self, sign: str, left: CesqlTerm, right: CesqlTerm) -> None:
-        super().__init__(left, right)
-        self.sign = sign
-        self.left = left
-        self.right = right
+    __slots__ = ()
 
     def evaluate(self, event: Attributes, faults: list[CesqlFault]) -> Value:
         """The integer; 0 where an operand is a missing attribute, and for a division by 0, which is an error."""

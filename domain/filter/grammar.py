@@ -18,7 +18,7 @@ from typing import Final, TypeVar, final
 from domain.filter import term as terms
 from domain.filter.number import WHOLE_MAX, real
 from domain.filter.term import Condition, Constant, Property, Term
-from domain.filter.token import END, KEYWORD, NAME, REAL, SIGN, TEXT, WHOLE, ExpressionError, FilterToken
+from domain.lexicon import END, KEYWORD, NAME, REAL, SIGN, TEXT, WHOLE, ExpressionError, Token
 
 DEPTH_MAX: Final = 64
 TERMS_MAX: Final = 1_024
@@ -36,7 +36,7 @@ class Grammar:
 
     __slots__ = ("_at", "_depth", "_tokens", "terms")
 
-    def __init__(self, tokens: list[FilterToken]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
@@ -98,14 +98,14 @@ class Grammar:
             self._at += 2 if negated else 1
             left = self._made(self._keyword(left, token, negated))
 
-    def _keyword(self, left: Term, token: FilterToken, negated: bool) -> Term:
+    def _keyword(self, left: Term, token: Token, negated: bool) -> Term:
         if token.text == "BETWEEN":
             return self._between(left, token, negated)
         if token.text == "IN":
             return self._in(left, token, negated)
         return terms.TextSearch(left, token.text, self._text(), negated)
 
-    def _between(self, left: Term, token: FilterToken, negated: bool) -> Term:
+    def _between(self, left: Term, token: Token, negated: bool) -> Term:
         low = self._unary()
         self._expect(KEYWORD, "AND", "AND")
         high = self._unary()
@@ -119,7 +119,7 @@ class Grammar:
             raise ExpressionError(token.column, "the lower bound of BETWEEN is above the upper one")
         return found
 
-    def _in(self, left: Term, token: FilterToken, negated: bool) -> Term:
+    def _in(self, left: Term, token: Token, negated: bool) -> Term:
         if not isinstance(left, Property):
             raise ExpressionError(token.column, "IN needs the name of a property before it")
         self._expect(SIGN, "(", "(")
@@ -174,13 +174,13 @@ class Grammar:
         self._at += 1
         return _encoded(token.text)
 
-    def _order(self, left: Term, token: FilterToken, sign: str, right: Term) -> Condition:
+    def _order(self, left: Term, token: Token, sign: str, right: Term) -> Condition:
         for operand in (left, right):
             if not _is_ordered(operand):
                 raise ExpressionError(token.column, f"{token.text} compares numbers: properties and number literals")
         return self._made(terms.Comparison(left, sign, right))
 
-    def _condition(self, found: Term, begin: FilterToken) -> Term:
+    def _condition(self, found: Term, begin: Token) -> Term:
         """The term where a condition is needed: TRUE, FALSE, NULL and property names will do."""
         if isinstance(found, Condition):
             return found
@@ -199,7 +199,7 @@ class Grammar:
             raise ExpressionError(token.column, f"terms stand inside each other more than {DEPTH_MAX} deep")
         return found
 
-    def _enter(self, token: FilterToken) -> None:
+    def _enter(self, token: Token) -> None:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ExpressionError(token.column, f"terms stand inside each other more than {DEPTH_MAX} deep")
@@ -217,7 +217,7 @@ class Grammar:
             raise ExpressionError(token.column, f"{said} is expected, not {token.said()}")
 
 
-def _check_equal(left: Term, right: Term, token: FilterToken) -> None:
+def _check_equal(left: Term, right: Term, token: Token) -> None:
     """Refuse what can never hold because of how it is written."""
     for operand in (left, right):
         if isinstance(operand, Constant) and operand.value is None:
@@ -241,7 +241,7 @@ def _number(term: Term) -> int | float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _literal(token: FilterToken) -> int | float:
+def _literal(token: Token) -> int | float:
     if token.kind == REAL:
         value = float(token.text)
         if value - value != 0:

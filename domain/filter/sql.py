@@ -12,7 +12,8 @@ from domain.errors import ErrorCode, Failure
 from domain.filter.filter import SQL92
 from domain.filter.grammar import Grammar
 from domain.filter.term import Term
-from domain.filter.token import ExpressionError, tokens
+from domain.filter.token import SQL
+from domain.lexicon import ExpressionError
 
 EXPRESSION_CHARS_MAX: Final = 8_192
 
@@ -40,7 +41,7 @@ def parse(expression: str) -> SqlFilter | Failure:
         text = f"a SQL92 filter has at most {EXPRESSION_CHARS_MAX} characters, this one has {len(expression)}"
         return Failure(ErrorCode.FILTER_ILLEGAL, text)
     try:
-        grammar = Grammar(tokens(expression))
+        grammar = Grammar(SQL.tokens(expression))
         return SqlFilter(grammar.whole(), grammar.terms, expression)
     except ExpressionError as fault:
         # Clients can write half of a surrogate pair, which no answer could carry.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain.cesql.expression import Cesql
-from domain.cesql.token import CesqlError
+from domain.lexicon import ExpressionError
 from domain.subscription.subscription import FILTERS_MAX
 
 DIALECTS: Final = ("exact", "prefix", "suffix", "all", "any", "not", "sql")
@@ -92,5 +92,5 @@ def _sql(inner: object, member: str) -> Predicate:
         raise SubscriptionError(member, "is a CESQL expression")
     try:
         return Cesql(inner).holds
-    except CesqlError as error:
+    except ExpressionError as error:
         raise SubscriptionError(member, str(error)) from None

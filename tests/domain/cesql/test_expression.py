@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cesql.expression import EXPRESSION_CHARS_MAX, Cesql
-from domain.cesql.token import CesqlError
 from domain.cesql.value import CesqlFault
+from domain.lexicon import ExpressionError
 
 EVENT = {"id": "1", "source": "/s", "type": "com.example.made", "specversion": "1.0", "n": "10", "flag": "true"}
 
@@ -52,7 +52,7 @@ def test_values_and_errors(text: str, value: object, faults: list[CesqlFault]) -
     ],
 )  # fmt: skip
 def test_what_is_no_cesql_is_refused_with_its_column(text: str) -> None:
-    with pytest.raises(CesqlError) as error:
+    with pytest.raises(ExpressionError) as error:
         Cesql(text)
     assert error.value.column >= 1
 
@@ -65,7 +65,7 @@ def test_a_filter_that_fails_is_false() -> None:
 
 @given(st.text(alphabet="abn01'\"()=<>!,+-*/% ANDORNTLIKEXS_", max_size=60))
 def test_no_text_raises_anything_else(text: str) -> None:
-    with suppress(CesqlError):
+    with suppress(ExpressionError):
         Cesql(text).evaluate(EVENT)
 
 

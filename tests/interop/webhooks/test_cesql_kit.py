@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from domain.cesql.expression import Cesql
-from domain.cesql.token import CesqlError
+from domain.lexicon import ExpressionError
 from tests.interop.workshop import made, need, step
 
 MODULE, VERSION = "github.com/cloudevents/sdk-go/sql/v2", "v2.16.2"
@@ -57,7 +57,7 @@ def test_the_public_kit() -> None:
             where = f"{file.name}: {case['name']}: {text}"
             ran += 1
             if case.get("error") == "parse":
-                with pytest.raises(CesqlError):
+                with pytest.raises(ExpressionError):
                     Cesql(text)
                 continue
             value, faults = Cesql(text).evaluate(event_of(case))
