@@ -20,6 +20,7 @@ from domain.subscription.subscription import (
     RETRY_MS_MAX,
     TIMEOUT_MS_MAX,
     Credential,
+    EventFormat,
     Payload,
     Scheme,
     SinkRetry,
@@ -32,7 +33,7 @@ MEMBERS: Final = frozenset(
 )
 CONFIG: Final = frozenset(
     (
-        "group", "from", "payload", "batchMax", "retry", "backoffPolicy", "backoffDelay", "timeout", "retryAfterMax",
+        "group", "from", "payload", "format", "batchMax", "retry", "backoffPolicy", "backoffDelay", "timeout", "retryAfterMax",
         "deadLetterTopic", "replyTopic", "concurrency", "ordered", "ratePerMinute", "verify",
     )
 )  # fmt: skip
@@ -79,7 +80,7 @@ def parse(found: object, identity: str = "", user: str = "", now_ms: int = 0) ->
     types = _types(found.get("types", []))
     predicate(filters, types)
     assert isinstance(filters, list)
-    payload = _choice(config, "payload", [each.value for each in Payload], Payload.BINARY.value)
+    payload = Payload(_choice(config, "payload", [each.value for each in Payload], Payload.BINARY.value))
     return WebhookSubscription(
         id=identity,
         source=_source(found),
@@ -90,7 +91,8 @@ def parse(found: object, identity: str = "", user: str = "", now_ms: int = 0) ->
         credential=credential(found.get("sinkcredential")),
         group=_group(config) or GROUP_PREFIX + identity,
         from_first=_choice(config, "from", ["first", "last"], "last") == "first",
-        payload=Payload(payload),
+        payload=payload,
+        format=_format(config, payload),
         batch_max=_number(config, "batchMax", 1, BATCH_MAX, BATCH_MAX),
         retry=_retry(config),
         dead_letter_topic=_topic(config, "deadLetterTopic"),
@@ -186,6 +188,15 @@ def _topic(config: Mapping[str, object], name: str) -> str:
     return topic
 
 
+def _format(config: Mapping[str, object], payload: Payload) -> EventFormat:
+    found = EventFormat(_choice(config, "format", [each.value for each in EventFormat], EventFormat.JSON.value))
+    if "format" in config and payload not in (Payload.STRUCTURED, Payload.BATCHED):
+        raise SubscriptionError("config.format", "is for the payloads structured and batched")
+    if found is EventFormat.AVRO and payload is Payload.BATCHED:
+        raise SubscriptionError("config.format", "is json or protobuf for the payload batched: Avro has no batches")
+    return found
+
+
 def _retry(config: Mapping[str, object]) -> SinkRetry:
     usual = SinkRetry()
     return SinkRetry(
@@ -258,6 +269,8 @@ def document(subscription: WebhookSubscription) -> dict[str, Any]:
         "ordered": subscription.ordered,
         "verify": subscription.verify,
     }
+    if subscription.payload in (Payload.STRUCTURED, Payload.BATCHED):
+        config["format"] = subscription.format.value
     if subscription.payload is Payload.BATCHED:
         config["batchMax"] = subscription.batch_max
     if subscription.rate_per_minute:

@@ -36,6 +36,14 @@ class Payload(StrEnum):
     RAW = "raw"
 
 
+class EventFormat(StrEnum):
+    """Event format of structured and batched deliveries. AVRO has no batches."""
+
+    JSON = "json"
+    PROTOBUF = "protobuf"
+    AVRO = "avro"
+
+
 class Status(StrEnum):
     """Whether a subscription delivers.
 
@@ -104,6 +112,7 @@ class WebhookSubscription:
     group               the consumer group
     from_first          True: a new group begins at the first message that is kept
     payload             form of a delivery
+    format              event format, for `structured` and `batched`
     batch_max           events of one request at most, for `batched`
     retry               when a failed delivery is tried again
     dead_letter_topic   "": the dead-letter topic of the group
@@ -128,6 +137,7 @@ class WebhookSubscription:
     group: str = ""
     from_first: bool = False
     payload: Payload = Payload.BINARY
+    format: EventFormat = EventFormat.JSON
     batch_max: int = 32
     retry: SinkRetry = SinkRetry()
     dead_letter_topic: str = ""

@@ -240,7 +240,8 @@ class Deliverer:
     def _send(self, chain: Sequence[Sequence[_Item]], until: int) -> None:
         """Send the first batch of a chain; the next one follows when it is settled."""
         batch = chain[0]
-        form = request_of(self.subscription.payload, [record for _, record, _ in batch], [event for _, _, event in batch])
+        records, events = [record for _, record, _ in batch], [event for _, _, event in batch]
+        form = request_of(self.subscription.payload, self.subscription.format, records, events)
         leased = [each for each, _, _ in batch]
         self._begin(form, message_id(batch[0][1]), leased, max(each.attempt for each in leased), rest=chain[1:], until=until)
 
@@ -266,7 +267,7 @@ class Deliverer:
             b'{"test":true}', True,
         )  # fmt: skip
         payload = self.subscription.payload
-        form = request_of(Payload.BINARY if payload is Payload.RAW else payload, [], [event])
+        form = request_of(Payload.BINARY if payload is Payload.RAW else payload, self.subscription.format, [], [event])
         self._begin(form, identity, [], 1, serial)
 
     def _begin(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import orjson
@@ -12,9 +12,9 @@ from domain import property as properties
 from domain.address import RETRY_PREFIX
 from domain.filter.path import path_of
 from domain.record import Record
-from domain.subscription.subscription import Payload
+from domain.subscription.subscription import EventFormat, Payload
+from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
-from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, is_json_type, is_media_type
 from protocols.cloudevents.instant import rfc3339
@@ -24,8 +24,12 @@ ENVELOPE_TYPE: Final = "io.headgate.message"
 """Type of the event that stands for a message which is no CloudEvent."""
 BATCH_BYTES_MAX: Final = 1024 * 1024
 """Bytes of events after which a batch ends."""
-_BATCH: Final = "application/cloudevents-batch+json; charset=utf-8"
-_STRUCTURED: Final = "application/cloudevents+json; charset=utf-8"
+_STRUCTURED: Final[Mapping[EventFormat, bytes]] = {
+    EventFormat.JSON: binding.STRUCTURED_JSON, EventFormat.PROTOBUF: binding.PROTOBUF, EventFormat.AVRO: binding.AVRO,
+}  # fmt: skip
+_BATCHED: Final[Mapping[EventFormat, bytes]] = {
+    EventFormat.JSON: binding.BATCH_JSON, EventFormat.PROTOBUF: binding.PROTOBUFS,
+}  # fmt: skip
 _OCTETS: Final = "application/octet-stream"
 
 
@@ -87,19 +91,25 @@ def attributes_of(event: CloudEvent) -> dict[str, str]:
     return {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
 
 
-def request_of(payload: Payload, records: Sequence[Record], events: Sequence[CloudEvent]) -> Form:
+def request_of(payload: Payload, form: EventFormat, records: Sequence[Record], events: Sequence[CloudEvent]) -> Form:
     """The content for some messages: for one of them, or with BATCHED for several. `events`: those of the records."""
     if payload is Payload.BATCHED:
-        return Form([("content-type", _BATCH)], envelope.encode_batch(list(events)))
+        encoded = [formats.encode(_STRUCTURED[form], event) for event in events]
+        return Form([_content_type(_BATCHED[form])], formats.join(_BATCHED[form], encoded))
     event = events[0]
     if payload is Payload.STRUCTURED:
-        return Form([("content-type", _STRUCTURED)], envelope.encode(event))
+        return Form([_content_type(_STRUCTURED[form])], formats.encode(_STRUCTURED[form], event))
     if payload is Payload.RAW:
         return Form(_raw(records[0], event), event.data)
     fields = [(name.decode(), value.decode("latin-1")) for name, value in binding.encode(event)]
     if not any(name == "content-type" for name, _ in fields):
         fields.append(("content-type", _OCTETS))
     return Form(fields, event.data)
+
+
+def _content_type(media_type: bytes) -> tuple[str, str]:
+    text = media_type.decode()
+    return "content-type", f"{text}; charset=utf-8" if text.endswith("json") else text
 
 
 def _raw(record: Record, event: CloudEvent) -> list[tuple[str, str]]:

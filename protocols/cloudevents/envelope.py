@@ -1,9 +1,10 @@
-"""The JSON text of an event in structured mode, kept without its data: MQTT has to forward a payload unaltered.
+"""The text of an event in structured mode, kept without its data: MQTT has to forward a payload unaltered.
 
 A message holds the data of an event as its body, so that an event is the same message whichever way it came. The property
 HG_ENVELOPE keeps the text around the data: `<form><offset of the data> <content type>` U+000A `<text without the data>`. Form
 `j`: the data is the body; `b`: the body in base64; `s`: the body as a JSON string; `n`: there is none; `-`: the text could not
-be kept, and the event is encoded anew.
+be kept, and the event is encoded anew. Of a binary event format the text without the data is in base64: form `J` is then as
+`j`, and `N` as `n`.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ from typing import Final
 import orjson
 
 from domain import property as properties
-from protocols.cloudevents import json
+from protocols.cloudevents import formats, json
 from protocols.cloudevents.event import CloudEvent
-from protocols.cloudevents.http import STRUCTURED_JSON
+from protocols.cloudevents.http import MODES, STRUCTURED, STRUCTURED_JSON
 
 ENVELOPE_BYTES_MAX: Final = 8 * 1024
 """Bytes of a text that is kept."""
 
-_KEPT = re.compile(rb"([jbsn-])(\d{1,8}) ([^\n]*)\n(.*)", re.DOTALL)
+_KEPT = re.compile(rb"([jbsnJN-])(\d{1,8}) ([^\n]*)\n(.*)", re.DOTALL)
 
 
 def stored_form(text: bytes, event: CloudEvent, content_type: str) -> bytes:
     """The property HG_ENVELOPE of a valid event. `content_type`: as its sender gave it, "" for none.
 
-    Nothing is searched for: a search from the right of data that nearly repeats itself takes the square of its length.
+    Nothing is searched for in JSON: a search from the right of data that nearly repeats itself takes the square of its length.
     """
     kind = content_type.replace("\n", "").encode()
+    if not _is_json(kind):
+        return _binary_form(text, event.data, kind)
     form, at, end = _place(text, event)
     rest = b""
     if form != b"-" and len(text) - (end - at) <= ENVELOPE_BYTES_MAX:
@@ -41,15 +44,46 @@ def stored_form(text: bytes, event: CloudEvent, content_type: str) -> bytes:
     return properties.HG_ENVELOPE_START + form + b"%d " % at + kind + b"\n" + rest + b"\x02"
 
 
-def structured(stored: bytes, event: CloudEvent) -> tuple[str, bytes]:
-    """(content type, text) of an event in structured mode: as it was sent, or encoded anew."""
+def _is_json(kind: bytes) -> bool:
+    """True for a content type of the JSON format, and for none."""
+    return not kind or MODES.get(_bare(kind), STRUCTURED) == STRUCTURED
+
+
+def _bare(kind: bytes) -> bytes:
+    return kind.partition(b";")[0].strip().lower()
+
+
+def _binary_form(text: bytes, data: bytes, kind: bytes) -> bytes:
+    """The property of an event in a binary format. The data may be taken for any bytes of the text that are equal to it."""
+    form, at = b"N", 0
+    if data:
+        form, at = b"J", text.find(data)
+    rest = text[:at] + text[at + len(data) :]
+    if at < 0 or len(rest) > ENVELOPE_BYTES_MAX:
+        form, at, rest = b"-", 0, b""
+    return properties.HG_ENVELOPE_START + form + b"%d " % at + kind + b"\n" + binascii.b2a_base64(rest, newline=False) + b"\x02"
+
+
+def structured(stored: bytes, event: CloudEvent, typed: bool = True) -> tuple[str, bytes]:
+    """(content type, text) of an event in structured mode: as it was sent, or encoded anew.
+
+    `typed`: False for readers that do not get the content type, who can only expect JSON.
+    """
     kept = _KEPT.fullmatch(properties.find(stored, properties.HG_ENVELOPE_START))
     if kept is None:
         return STRUCTURED_JSON.decode(), json.encode(event)
     form, at, rest = kept.group(1), int(kept.group(2)), kept.group(4)
     kind = kept.group(3).decode("utf-8", "replace") or STRUCTURED_JSON.decode()
+    if not typed and not _is_json(kind.encode()):
+        return STRUCTURED_JSON.decode(), json.encode(event)
     if form == b"-":
-        return kind, json.encode(event)
+        return kind, formats.encode(_bare(kind.encode()), event)
+    if form in (b"J", b"N"):
+        try:
+            rest = binascii.a2b_base64(rest)
+        except binascii.Error:  # of a client that has set the property itself
+            return kind, formats.encode(_bare(kind.encode()), event)
+        return kind, rest[:at] + (event.data if form == b"J" else b"") + rest[at:]
     return kind, b"".join((rest[:at], _rendered(form, event.data), rest[at:]))
 
 

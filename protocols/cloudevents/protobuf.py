@@ -24,7 +24,11 @@ from protocols.cloudevents.event import (
 from protocols.cloudevents.instant import INSTANT_MS_MAX
 
 SLICE_ELEMENTS: Final = 1_024
-"""Elements of a batch that are found in one slice."""
+"""Fields of a batch that are read in one slice."""
+FIELDS_MAX: Final = 128
+"""Fields of an event, unknown ones included. They are counted first: the library takes most of a second for a million."""
+_EVENTS: Final = 0x0A
+"""Tag of an event in a batch: field 1, bytes behind their length."""
 _PROTOBUF: Final = b"application/protobuf"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _TEXT: Final = re.compile(rb"text/|application/(?:xml|x-www-form-urlencoded|[^;]*\+xml)\b", re.IGNORECASE)
@@ -45,11 +49,16 @@ def decode(content: bytes) -> CloudEvent:
     Data that is a protobuf message is its bytes: its type is `dataschema`, and `datacontenttype` application/protobuf, unless
     the event has these attributes. A type URL without a scheme gets https, which it stands for.
     """
+    for number, _ in enumerate(_fields(content, "CloudEvent")):
+        if number >= FIELDS_MAX:
+            raise CloudEventError(
+                "", f"an event has at most {FIELDS_MAX} fields, of which {ATTRIBUTES_MAX} attributes", too_large=True
+            )
     found = _messages().CloudEvent()
     try:
         found.ParseFromString(content)
     except DecodeError:
-        raise CloudEventError("", "the content is no CloudEvent of the protobuf format") from None
+        raise _none("CloudEvent") from None
     if len(found.attributes) > ATTRIBUTES_MAX - len(REQUIRED):
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     attributes = {
@@ -116,32 +125,38 @@ def elements(content: bytes, most: int, found: list[bytes]) -> Iterator[None]:
     They are counted before any is decoded: one that is empty takes two bytes here, and hundreds as an object. Raises
     CloudEventError for other content, and for more than `most` events.
     """
-    at, size = 0, len(content)
-    while at < size:
-        tag, at = _varint(content, at)
-        kind = tag & 7
-        length = 0
-        if kind == 2:
-            length, at = _varint(content, at)
-        elif kind == 0:
-            _, at = _varint(content, at)
-        elif kind in (1, 5):
-            length = 8 if kind == 1 else 4
-        else:
-            raise _no_batch()
-        end = at + length
-        if end > size:
-            raise _no_batch()
-        if tag == 0x0A:
-            found.append(content[at:end])
+    for number, (tag, begin, end) in enumerate(_fields(content, "CloudEventBatch"), 1):
+        if tag == _EVENTS:
+            found.append(content[begin:end])
             if len(found) > most:
                 raise CloudEventError("", f"a batch has at most {most} events", too_large=True)
-        at = end
-        if len(found) % SLICE_ELEMENTS == 0:
+        if number % SLICE_ELEMENTS == 0:
             yield
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
+def _fields(content: bytes, message: str) -> Iterator[tuple[int, int, int]]:
+    """(tag, begin of the value, its end) of each field of a message. Raises CloudEventError when the bytes are no `message`."""
+    at, size = 0, len(content)
+    while at < size:
+        tag, at = _varint(content, at, message)
+        kind = tag & 7
+        length = 0
+        if kind == 2:
+            length, at = _varint(content, at, message)
+        elif kind == 0:
+            _, at = _varint(content, at, message)
+        elif kind in (1, 5):
+            length = 8 if kind == 1 else 4
+        else:
+            raise _none(message)
+        end = at + length
+        if end > size:
+            raise _none(message)
+        yield tag, at, end
+        at = end
+
+
+def _varint(content: bytes, at: int, message: str) -> tuple[int, int]:
     """(a number, where it ends)."""
     value = shift = 0
     while at < len(content) and shift < 64:
@@ -151,11 +166,11 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise _no_batch()
+    raise _none(message)
 
 
-def _no_batch() -> CloudEventError:
-    return CloudEventError("", "the content is no CloudEventBatch of the protobuf format")
+def _none(message: str) -> CloudEventError:
+    return CloudEventError("", f"the content is no {message} of the protobuf format")
 
 
 def encode(event: CloudEvent) -> bytes:

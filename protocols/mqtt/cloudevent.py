@@ -1,7 +1,7 @@
 """CloudEvents in MQTT (CloudEvents MQTT binding 1.0.2): what a PUBLISH brings becomes the same message as an event over HTTP.
 
 Binary mode (5.0): attributes are user properties of the same names, Content Type is the datacontenttype. Structured mode: the
-payload is a JSON event; in 5.0 Content Type says so, 3.1.1 has no other mode and nothing that says so.
+payload is an event in the format that Content Type names; 3.1.1 has no other mode, nothing that names a format, and JSON alone.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from typing import Final
 
 from domain import limits
 from domain import property as properties
-from protocols.cloudevents import envelope
+from protocols.cloudevents import envelope, formats
 from protocols.cloudevents import http as binding
-from protocols.cloudevents import json as event_format
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
 from protocols.mqtt import property as props
@@ -64,19 +63,16 @@ def is_attribute(key: str) -> bool:
 def structured(body: bytes, content_type: str | None) -> CloudEvent | None:
     """The event in a payload, None when it is none. `content_type`: of a 5.0 PUBLISH, None below 5.0.
 
-    Below 5.0 a payload is an event when it is a JSON object with all that an event has. Anything else stays as it was sent.
+    Below 5.0 a payload is an event when it is a JSON object with all that an event has. Anything else stays as it was sent,
+    batches too, which the binding does not have.
     """
-    if content_type is None:
-        if body[:1] != b"{" or _QUOTED_MARK not in body:
-            return None
-    else:
-        try:
-            if binding.mode(content_type.encode()) != binding.STRUCTURED:
-                return None
-        except CloudEventError:
-            return None
+    mode = binding.STRUCTURED
     try:
-        return event_format.decode(body)
+        if content_type is not None:
+            mode = binding.mode(content_type.encode())
+        elif body[:1] != b"{" or _QUOTED_MARK not in body:
+            return None
+        return None if mode == binding.BINARY or formats.is_batch(mode) else formats.decode(mode, body)
     except CloudEventError:
         return None
 
@@ -101,10 +97,13 @@ def is_structured(stored: bytes) -> bool:
     return properties.has(stored, properties.HG_ENVELOPE_START)
 
 
-def payload(stored: bytes, body: bytes) -> tuple[str, bytes] | None:
-    """(content type, payload) of a message that is an event, in structured mode; None for another message."""
+def payload(stored: bytes, body: bytes, typed: bool) -> tuple[str, bytes] | None:
+    """(content type, payload) of a message that is an event, in structured mode; None for another message.
+
+    `typed`: the payload goes out with its content type.
+    """
     event = mapping.decode(stored, body)
-    return None if event is None else envelope.structured(stored, event)
+    return None if event is None else envelope.structured(stored, event, typed)
 
 
 def attributes(stored: bytes) -> dict[str, str]:

@@ -260,7 +260,7 @@ def parts(
         text = None
         is_event = properties.has(routed.stored, properties.CE_SPECVERSION_START)
         if is_event and (version != V5 or cloudevent.is_structured(routed.stored)):
-            text = cloudevent.payload(routed.stored, body)
+            text = cloudevent.payload(routed.stored, body, version == V5)
             body = body if text is None else text[1]
         if version == V5:
             section = _section(routed, left_s, identifiers, abs(alias), "" if text is None else text[0])

@@ -9,7 +9,7 @@ import pytest
 from domain.subscription.document import decode, document, encode, parse
 from domain.subscription.duration import milliseconds, text
 from domain.subscription.filters import SubscriptionError
-from domain.subscription.subscription import Payload, Scheme, SinkRetry
+from domain.subscription.subscription import EventFormat, Payload, Scheme, SinkRetry
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GOOD: dict[str, Any] = {"source": "orders", "sink": "https://example.com/hook", "protocol": "HTTP"}
@@ -22,14 +22,16 @@ def test_everything_that_a_document_can_say() -> None:
             "protocolsettings": {"headers": {"X-Key": "1"}, "method": "POST"},
             "sinkcredential": {"type": "standardwebhooks", "secret": SECRET, "previous": SECRET},
             "config": {
-                "group": "g", "from": "first", "payload": "batched", "batchMax": 5, "retry": 3, "backoffPolicy": "linear",
-                "backoffDelay": "PT0.5S", "timeout": "PT2S", "retryAfterMax": "PT1M", "deadLetterTopic": "dead",
-                "replyTopic": "replies", "concurrency": 2, "ordered": True, "ratePerMinute": 60, "verify": False,
+                "group": "g", "from": "first", "payload": "batched", "format": "protobuf", "batchMax": 5, "retry": 3,
+                "backoffPolicy": "linear", "backoffDelay": "PT0.5S", "timeout": "PT2S", "retryAfterMax": "PT1M",
+                "deadLetterTopic": "dead", "replyTopic": "replies", "concurrency": 2, "ordered": True, "ratePerMinute": 60,
+                "verify": False,
             },
         },
         "id1", "user", 7,
     )  # fmt: skip
-    assert found.payload is Payload.BATCHED
+    assert (found.payload, found.format) == (Payload.BATCHED, EventFormat.PROTOBUF)
+    assert document(found)["config"]["format"] == "protobuf"
     assert found.retry == SinkRetry(3, True, 500, 2_000, 60_000)
     assert found.headers == (("x-key", "1"),)
     assert found.credential is not None
@@ -70,6 +72,10 @@ def test_secrets_are_never_shown() -> None:
         ({"config": {"backoffDelay": "1s"}}, "config.backoffDelay"),
         ({"config": {"timeout": "PT10M"}}, "config.timeout"),
         ({"config": {"payload": "xml"}}, "config.payload"),
+        ({"config": {"payload": "structured", "format": "xml"}}, "config.format"),
+        ({"config": {"payload": "batched", "format": "avro"}}, "config.format"),
+        ({"config": {"format": "json"}}, "config.format"),
+        ({"config": {"payload": "raw", "format": "avro"}}, "config.format"),
         ({"config": {"concurrency": 65}}, "config.concurrency"),
         ({"config": {"ordered": "yes"}}, "config.ordered"),
         ({"config": {"group": "a b"}}, "config.group"),

@@ -13,6 +13,7 @@ import pytest
 from cloudevents.v1.http import from_http
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from protocols.cloudevents import formats, http
 from tests.interop.node import Node
 from tests.interop.webhooks.api import Api, hooked
 from tests.interop.webhooks.receiver import Receiver, Taken
@@ -185,6 +186,30 @@ def test_forms_of_delivery(node: Node, receiver: Receiver) -> None:
     assert event["data"] == {"a": 1}
     raw = found["/raw"]
     assert (raw.body, raw.fields["content-type"], raw.fields["mq-topic"]) == (b'{"a":1}', "application/json", "forms")
+
+
+def test_events_are_delivered_in_each_format(node: Node, receiver: Receiver) -> None:
+    api = Api(node)
+    kinds = {
+        ("structured", "protobuf"): b"application/cloudevents+protobuf",
+        ("structured", "avro"): b"application/cloudevents+avro",
+        ("batched", "protobuf"): b"application/cloudevents-batch+protobuf",
+    }
+    for payload, form in kinds:
+        api.subscribe(f"{receiver.url}/{payload}/{form}", "formats", verify=False, payload=payload, format=form)
+    api.send(b"\x00\x01", "formats", content_type="application/x-own")
+    ask(30, lambda: len(receiver.taken) == 3)
+    found = {each.path: each for each in receiver.taken}
+    for (payload, form), kind in kinds.items():
+        taken = found[f"/{payload}/{form}"]
+        assert taken.fields["content-type"].encode() == kind
+        content = [taken.body]
+        if payload == "batched":
+            content = []
+            list(formats.elements(http.BATCH_PROTOBUF, taken.body, 1, content))
+        event = formats.decode(http.MODES[kind.replace(b"-batch", b"")], content[0])
+        assert (event.attributes[b"type"], event.attributes[b"source"]) == (b"io.headgate.message", b"/topics/formats")
+        assert (event.attributes[b"datacontenttype"], event.data) == (b"application/x-own", b"\x00\x01")
 
 
 def test_filters_choose(node: Node, receiver: Receiver) -> None:

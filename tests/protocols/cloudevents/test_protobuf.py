@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any
 
 import pytest
@@ -141,6 +142,14 @@ def test_a_batch_is_split_and_each_event_judged() -> None:
 def test_other_content_is_no_batch(bad: bytes) -> None:
     with pytest.raises(CloudEventError):
         list(protobuf.elements(bad, 9, []))
+
+
+def test_fields_are_counted_before_an_event_is_decoded() -> None:
+    began = time.process_time()
+    with pytest.raises(CloudEventError) as error:
+        protobuf.decode(b"\x2a\x00" * (2 * 1024 * 1024))
+    assert error.value.too_large
+    assert time.process_time() - began < 0.1
 
 
 def test_events_are_counted_before_one_is_decoded() -> None:

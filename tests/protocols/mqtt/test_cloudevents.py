@@ -7,6 +7,7 @@ import json
 import pytest
 
 from domain import property as properties
+from protocols.cloudevents import formats, http
 from protocols.cloudevents import json as event_format
 from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.message import encode
@@ -87,6 +88,57 @@ def test_a_structured_event_is_that_of_http_and_is_forwarded_as_it_was_sent(text
         kept = properties.decode(stored.stored)
         assert kept.pop("HG_ENVELOPE")
         assert ({**kept, "HG_PROTOCOL": "cloudevents"}, stored.body) == (properties.decode(wanted.properties), wanted.body)
+
+
+BINARY_FORMATS = {
+    f"{kind.decode().partition('+')[2]} {name}": (kind, formats.encode(kind, event_format.decode(text)))
+    for kind in (http.PROTOBUF, http.AVRO)
+    for name, text in TEXTS.items()
+}
+
+
+@pytest.mark.parametrize(("kind", "payload"), BINARY_FORMATS.values(), ids=BINARY_FORMATS.keys())
+def test_an_event_in_a_binary_format_is_that_of_http_and_is_forwarded_as_it_was_sent(kind: bytes, payload: bytes) -> None:
+    event = formats.decode(http.MODES[kind], payload)
+    wanted = encode(event, "t", "", PEER.born_host)
+    broker = Broker()
+    five, three = broker.client(5), broker.client(4)
+    for listener, name in ((five, "five"), (three, "three")):
+        listener.connect(name)
+        listener.subscribe("t/#")
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("t/x", payload, 0, properties=given([], kind.decode()))
+    (message,) = five.messages()
+    assert (message.body, message.properties.texts[props.CONTENT_TYPE]) == (payload, kind.decode())
+    # Nothing tells a client of 3.1.1 which format a payload has: it can expect JSON alone.
+    (older,) = three.messages()
+    assert event_format.decode(older.body).attributes == event.attributes
+    assert event_format.decode(older.body).data == event.data
+    kept = properties.decode(content(given([], kind.decode()), payload, V5, NOW_MS).stored)
+    assert kept.pop("HG_ENVELOPE")[:1] == ("J" if event.data else "N")
+    assert {**kept, "HG_PROTOCOL": "cloudevents"} == properties.decode(wanted.properties)
+
+
+def test_an_event_of_a_binary_format_whose_text_cannot_be_kept_is_encoded_anew_in_that_format() -> None:
+    attributes = {**{name.encode(): value.encode() for name, value in EVENT}, b"long": b"x" * 9_000}
+    payload = formats.encode(http.AVRO, CloudEvent(attributes, b"data", False))
+    broker = Broker()
+    five = broker.client(5)
+    five.connect("five")
+    five.subscribe("t/#")
+    five.publish("t/x", payload, 0, properties=given([], http.AVRO.decode()))
+    (message,) = five.messages()
+    assert message.properties.texts[props.CONTENT_TYPE] == http.AVRO.decode()
+    found = formats.decode(http.STRUCTURED_AVRO, message.body)
+    assert (found.attributes, found.data) == (attributes, b"data")
+
+
+@pytest.mark.parametrize("kind", [http.BATCH_JSON, http.PROTOBUFS, http.PROTOBUF, http.AVRO, b"application/cloudevents+xml"])
+def test_batches_and_payloads_that_are_not_of_their_format_are_not_touched(kind: bytes) -> None:
+    payload = b"[" + TEXTS["JSON"] + b"]"
+    found = content(given([], kind.decode()), payload, V5, NOW_MS)
+    assert (found.body, "CE_id" in properties.decode(found.stored)) == (payload, False)
 
 
 @pytest.mark.parametrize(
