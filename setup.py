@@ -48,7 +48,7 @@ FOLDERS = {
         "batch", "chunks", "connection", "content", "documents", "events", "exchange", "find", "flow",
         "flow_output", "flow_streams", "groups", "handler", "latest", "openapi", "options", "path", "problem",
         "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle", "site", "status",
-        "subscriptions", "topics", "transactions", "users",
+        "subscriptions", "topics", "transactions", "users", "webhook",
     ),
     "protocols/http/streams": (
         "consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer",

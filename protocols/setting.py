@@ -12,6 +12,10 @@ from protocols.host_shares import REQUESTS_BYTES_MAX, HostShares
 from protocols.http2.application import ApplicationFactory
 
 
+def ignore_grant(url: str, origin: str, rate: int) -> None:
+    """Grant nothing: the default of `Setting.grant`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Facts about the node. Every adapter gets one when it is made.
@@ -29,6 +33,8 @@ class Setting:
     uploads       bounds the bytes of unfinished requests, of all protocols together
     unread        bounds the bytes of answers that their clients have not read, of all protocols together
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
+    grant         tells a WebHook sender that it may send: called with its callback URL, its origin, and requests a minute
+                  (0: no bound)
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     is_replica     True: the port is that of a replica, which followers use alone
     """
@@ -45,5 +51,6 @@ class Setting:
     carried: Mapping[str, Adapter] = field(default_factory=dict)
     uploads: HostShares = field(default_factory=lambda: HostShares(REQUESTS_BYTES_MAX))
     unread: HostShares = field(default_factory=HostShares)
+    grant: Callable[[str, str, int], None] = ignore_grant
     is_controller: bool = False
     is_replica: bool = False

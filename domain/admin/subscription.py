@@ -71,6 +71,20 @@ class ChangeStatus(Command):
 
 
 @dataclass(slots=True)
+class GrantConsent(Command):
+    """A sink consents at the callback URL of the handshake -> Done. Errors: SUBSCRIPTION_NOT_FOUND, for a wrong key, too.
+
+    key    of that URL
+    rate   deliveries a minute that it grants; 0: no bound
+    """
+
+    ticket: object
+    id: str
+    key: str
+    rate: int = 0
+
+
+@dataclass(slots=True)
 class ClaimSubscriptions(Command):
     """Renew the claims of one who delivers, and take over what is free -> SubscriptionsClaimed.
 

@@ -305,6 +305,7 @@ def encode(subscription: WebhookSubscription) -> bytes:
         "host": subscription.host,
         "version": subscription.version,
         "created_ms": subscription.created_ms,
+        "consent": [subscription.consent_key, subscription.consented_ms, subscription.granted_rate],
     }
     return json.dumps({"subscription": found, "own": own}, separators=(",", ":")).encode()
 
@@ -315,4 +316,8 @@ def decode(record: bytes) -> WebhookSubscription:
     own, stored = found["own"], found["subscription"]
     parsed = parse(stored, str(stored["id"]), str(own["user"]), int(own["created_ms"]))
     status, reason = Status(stored["status"]), str(stored.get("reason", ""))
-    return replace(parsed, status=status, reason=reason, host=str(own["host"]), version=int(own["version"]))
+    key, consented_ms, rate = own.get("consent", ["", 0, 0])
+    return replace(
+        parsed, status=status, reason=reason, host=str(own["host"]), version=int(own["version"]), consent_key=str(key),
+        consented_ms=int(consented_ms), granted_rate=int(rate),
+    )  # fmt: skip

@@ -125,6 +125,9 @@ class WebhookSubscription:
     status, reason      whether it delivers, and why not
     version             grows with each change
     created_ms          epoch ms
+    consent_key         proves a consent that the sink sends to the callback URL; never returned, logged or traced
+    consented_ms        epoch ms of the last one; 0: there was none
+    granted_rate        deliveries a minute that it granted; 0: no bound
     """
 
     id: str
@@ -152,3 +155,11 @@ class WebhookSubscription:
     reason: str = ""
     version: int = 1
     created_ms: int = 0
+    consent_key: str = field(default="", repr=False)
+    consented_ms: int = 0
+    granted_rate: int = 0
+
+
+def granted_rate(value: str) -> int:
+    """The value of WebHook-Allowed-Rate -> requests a minute, from 1 on; 0: no bound, for `*` and for what is no number."""
+    return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 10 else 0

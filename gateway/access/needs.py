@@ -232,6 +232,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     subscription_admin.QuerySubscriptions: _nothing,
     subscription_admin.DeleteSubscription: _nothing,
     subscription_admin.ChangeStatus: _nothing,
+    subscription_admin.GrantConsent: _nothing,
     subscription_admin.QueryAttempts: _nothing,
     subscription_admin.TestSubscription: _nothing,
     subscription_admin.Redrive: _nothing,

@@ -12,6 +12,7 @@ from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.protocols import Adapters
 from gateway.observe.counters import CounterRegistry
+from gateway.webhooks.granting import Granting
 from protocols.adapter import Losing
 from protocols.host_shares import HostShares
 
@@ -29,6 +30,7 @@ class ClientSide:
     counter_registry  counters of all protocols
     uploads           bytes of unfinished requests
     unread            bytes of answers that clients have not read
+    granting          sends consents to senders of WebHooks; None: this side sends none
     entries           places besides connections at which commands enter `gate`
     forwards          True: another node carries out the commands, and limits rates of messages
     users_elsewhere   True: another node keeps the users, and this one a copy of them
@@ -43,6 +45,7 @@ class ClientSide:
     counter_registry: CounterRegistry
     uploads: HostShares
     unread: HostShares
+    granting: Granting | None = None
     entries: Sequence[CommandEntry] = ()
     forwards: bool = False
     users_elsewhere: bool = False

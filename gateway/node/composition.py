@@ -53,6 +53,7 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
+from gateway.webhooks.granting import Granting
 from gateway.webhooks.settings import WebhookSettings
 from gateway.webhooks.use_cases import webhook_use_cases
 from nameserver.config import NameserverConfig
@@ -190,7 +191,10 @@ def compose(
     entry = side.first(throttle or gate)
     for each in added.entries:
         each.handler = entry
-    setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
+    granting = Granting(clock)
+    setting = Setting(
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant
+    )  # fmt: skip
     return Parts(
         store=store,
         handler=handler,
@@ -209,6 +213,7 @@ def compose(
         counter_registry=counters,
         uploads=setting.uploads,
         unread=setting.unread,
+        granting=granting,
         entries=added.entries,
         users_elsewhere=side.access is not None,
     )

@@ -20,6 +20,7 @@ from gateway.node.composition import CHANNELS, access_of
 from gateway.node.config import Config
 from gateway.node.protocols import Protocols
 from gateway.observe.counters import CounterRegistry
+from gateway.webhooks.granting import Granting
 from protocols.setting import Setting
 
 
@@ -61,7 +62,10 @@ def compose_gateway(
     counters  of this process
     """
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
-    setting = Setting(config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
+    granting = Granting(clock)
+    setting = Setting(
+        config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant
+    )  # fmt: skip
     return ClientSide(
         gate=ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder),
         access=access,
@@ -72,6 +76,7 @@ def compose_gateway(
         counter_registry=counters,
         uploads=setting.uploads,
         unread=setting.unread,
+        granting=granting,
         forwards=True,
         users_elsewhere=True,
     )

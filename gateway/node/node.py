@@ -168,12 +168,18 @@ class Node:
             self.health.phase = SERVING
 
     def _deliver(self) -> None:
-        """Deliver to webhooks, in a process that serves clients."""
-        settings = self.config.part(WebhookSettings, "webhook")
-        if not settings.deliver or GATEWAY not in self.config.role_set or is_rocketmq(self.config):
+        """Deliver to webhooks, and send consents to those who deliver here, in a process that serves clients."""
+        if GATEWAY not in self.config.role_set:
             return
+        settings = self.config.part(WebhookSettings, "webhook")
         self._courier = HttpCourier(settings.allow, settings.ca, settings.connections_max)
-        self._deliverers = Deliverers(self.side.gate, self._courier, self._clock, SystemEntropy(), settings.origin)
+        if self.side.granting is not None:
+            self.side.granting.courier = self._courier
+        if not settings.deliver or is_rocketmq(self.config):
+            return
+        self._deliverers = Deliverers(
+            self.side.gate, self._courier, self._clock, SystemEntropy(), settings.origin, callback=settings.callback
+        )
         self._deliverers.start()
 
     def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int]) -> ConnectionContext:
@@ -453,6 +459,8 @@ class Node:
         }
         if self._deliverers is not None:
             counters |= self._deliverers.figures()
+        if side.granting is not None:
+            counters |= side.granting.figures()
         if side.throttle is not None:
             counters["held_off_total"] = side.throttle.held_off
         return counters
@@ -468,6 +476,8 @@ class Node:
             self._switch.stop()
         if self._deliverers is not None:
             self._deliverers.stop()
+        if self.side.granting is not None:
+            self.side.granting.courier = None
         self.role.pause()
         self._turns.stop()
         self.reload.stop()

@@ -119,6 +119,9 @@ COUNTERS: Final = {
     "webhook_unrecorded_total": "Attempts that were made and could not be recorded",
     "webhook_replies_illegal_total": "Answers of sinks that should be published and are no events",
     "webhook_claims_lost_total": "Times that this process ended its deliveries since its claims could not be renewed",
+    "webhook_consents_sent_total": "Consents that senders of WebHooks have taken at their callback URLs",
+    "webhook_consents_failed_total": "Consents that could not be sent there",
+    "webhook_consents_dropped_total": "Consents that were not sent: too many at once, or within a minute",
     "uploads_refused_total": "HTTP and gRPC requests refused because incomplete ones held too many bytes",
 }
 HISTOGRAMS: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from domain.address import topic_of_path
 from domain.admin.subscription import (
     ChangeStatus,
     DeleteSubscription,
+    GrantConsent,
     PutSubscription,
     QuerySubscriptions,
     SubscriptionFound,
@@ -39,6 +41,7 @@ from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 SPACE: Final = "webhook"
 """State space: id -> record of a subscription."""
 ID_BYTES: Final = 9
+KEY_BYTES: Final = 24
 PAGE_MAX: Final = 1_000
 PAUSE_NS: Final = MILLISECOND_NS
 """Pause between two turns of a review."""
@@ -46,7 +49,7 @@ PAUSE_NS: Final = MILLISECOND_NS
 
 @final
 class SubscriptionBook:
-    """The verbs PutSubscription, QuerySubscriptions, DeleteSubscription and ChangeStatus.
+    """The verbs PutSubscription, QuerySubscriptions, DeleteSubscription, ChangeStatus and GrantConsent.
 
     statuses   id -> status of every subscription
     _check     says why a user may not have a subscription; None: access is not controlled
@@ -80,12 +83,13 @@ class SubscriptionBook:
         state.follow(SPACE, self._tell)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """PutSubscription, QuerySubscriptions, DeleteSubscription, ChangeStatus."""
+        """PutSubscription, QuerySubscriptions, DeleteSubscription, ChangeStatus, GrantConsent."""
         return {
             PutSubscription: self._put,
             QuerySubscriptions: self._query,
             DeleteSubscription: self._delete,
             ChangeStatus: self._change,
+            GrantConsent: self._grant,
         }
 
     @property
@@ -184,8 +188,12 @@ class SubscriptionBook:
         except (ValueError, RecursionError):
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the subscription is no JSON")
         status = Status.PENDING if made.verify else Status.ACTIVE
+        made = replace(made, consent_key=self._entropy.token(KEY_BYTES).hex())
         if old is None:
             return replace(made, host=host, status=status)
+        if made.sink == old.sink:
+            key, at_ms, rate = old.consent_key or made.consent_key, old.consented_ms, old.granted_rate
+            made = replace(made, consent_key=key, consented_ms=at_ms, granted_rate=rate)
         if made.sink == old.sink and old.status is not Status.SUSPENDED:
             status = old.status
         return replace(
@@ -243,6 +251,28 @@ class SubscriptionBook:
                 connection.answer(Refused(command.ticket, result))
             else:
                 connection.answer(SubscriptionFound(command.ticket, encode(changed)))
+
+        self.store(changed, answer)
+
+    def _grant(self, connection: ClientConnection, command: GrantConsent) -> None:
+        found = self.find(command.id)
+        given = command.key.encode("utf-8", "replace")
+        if found is None or not found.consent_key or not hmac.compare_digest(found.consent_key.encode(), given):
+            # The same for an id and for a key that are not known: nobody learns which ids there are.
+            failure = Failure(ErrorCode.SUBSCRIPTION_NOT_FOUND, "there is no subscription with this id and key")
+            connection.answer(Refused(command.ticket, failure))
+            return
+        status = Status.ACTIVE if found.status is Status.PENDING else found.status
+        now_ms = self._clock.wall_ms()
+        changed = replace(
+            found, status=status, consented_ms=now_ms, granted_rate=command.rate, version=found.version + 1
+        )  # fmt: skip
+
+        def answer(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                connection.answer(Done(command.ticket))
 
         self.store(changed, answer)
 

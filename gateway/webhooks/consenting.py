@@ -21,9 +21,12 @@ TRIES_MAX: Final = 10
 class Consenting:
     """The consent of one sink.
 
-    given    True: deliveries may go out
-    asking   True: a question is under way
-    rate     deliveries a minute that the sink grants; 0: no bound
+    A sink that is told a callback URL may consent there, at any time: it comes back as a change of the subscription.
+
+    given     True: deliveries may go out
+    asking    True: a question is under way
+    waiting   True: the sink has not consented, and may do so at the callback URL
+    rate      deliveries a minute that the sink grants; 0: no bound
     """
 
     def __init__(
@@ -35,8 +38,16 @@ class Consenting:
         origin: str,
         agreed: Callable[[], None],
         refused: Callable[[str], None],
+        waits: Callable[[], None],
+        callback: str = "",
     ) -> None:
-        """`agreed`: called when the sink consents; `refused`: with the reason, when it does not."""
+        """Begin with the consent that the subscription has, if it is not older than a day.
+
+        agreed     called when the sink consents
+        refused    called with the reason when it does not, and has no callback URL
+        waits      called when it does not, and may do so there
+        callback   the setting `callback`; "": sinks are told no URL
+        """
         self._subscription = subscription
         self._courier = courier
         self._clock = clock
@@ -47,15 +58,24 @@ class Consenting:
         self._tries = 0
         self._timer: Timer | None = None
         self._ended = False
-        self.given = not subscription.verify
+        self._waits = waits
+        self._callback = f"{callback}/subscriptions/{subscription.id}:consent?key={subscription.consent_key}"
+        if not callback or not subscription.consent_key:
+            self._callback = ""
+        fresh_ms = subscription.consented_ms + AGAIN_NS // MILLISECOND_NS - clock.wall_ms()
+        fresh = subscription.consented_ms > 0 and fresh_ms > 0
+        self.given = not subscription.verify or fresh
         self.asking = False
-        self.rate = 0
+        self.waiting = False
+        self.rate = subscription.granted_rate if subscription.verify and fresh else 0
+        if subscription.verify and fresh:
+            self._later(fresh_ms * MILLISECOND_NS)
 
     def ask(self) -> None:
         """Ask the sink, unless a question is under way."""
         if not self.asking and not self._ended:
             self.asking = True
-            self._courier.send(question(self._subscription, self._origin), self._answered)
+            self._courier.send(question(self._subscription, self._origin, self._callback), self._answered)
 
     def withdraw(self, ask: bool) -> None:
         """Deliveries may not go out any more. `ask`: ask the sink anew."""
@@ -74,6 +94,7 @@ class Consenting:
         if self._ended:
             return
         agreed, rate = consent(answer, self._origin)
+        self.waiting = False
         if agreed:
             self.given, self._tries, self.rate = True, 0, rate
             self._later(AGAIN_NS)
@@ -82,7 +103,11 @@ class Consenting:
         self.given = False
         self._tries += 1
         refused = answer.trouble is None and answer.status < 500 and answer.status not in RETRIED
-        if refused or verdict(answer) is Verdict.SUSPEND or self._tries > TRIES_MAX:
+        if refused and answer.status != 410 and self._callback:
+            self.waiting = True
+            self._later(AGAIN_NS)
+            self._waits()
+        elif refused or verdict(answer) is Verdict.SUSPEND or self._tries > TRIES_MAX:
             why = answer.text or f"OPTIONS was answered {answer.status}, without WebHook-Allowed-Origin: {self._origin}"
             self._refused(f"the sink does not consent to deliveries: {why}")
         else:

@@ -85,6 +85,7 @@ class Deliverer:
         entropy: Entropy,
         origin: str,
         counters: dict[str, int],
+        callback: str = "",
     ) -> None:
         self.subscription = subscription
         self.epoch = epoch
@@ -110,7 +111,9 @@ class Deliverer:
             identity, epoch, asker, clock, lambda: self._breaker.state(clock.monotonic_ns()), self._count
         )
         self._settlement = Settlement(subscription, asker, self._count)
-        self._consenting = Consenting(subscription, courier, clock, entropy, origin, self._agreed, self._suspend)
+        self._consenting = Consenting(
+            subscription, courier, clock, entropy, origin, self._agreed, self._suspend, self._wait, callback
+        )
         self._timer: Timer | None = None
         self._timer_ns = 0
 
@@ -121,17 +124,22 @@ class Deliverer:
         if self.subscription.status not in (Status.ACTIVE, Status.PENDING):
             return
         if self._consenting.given:
-            self._pump()
+            self._agreed()
         else:
             self._consenting.ask()
 
     def renew(self, subscription: WebhookSubscription) -> bool:
         """The subscription has changed. False: in more than its status, so that another deliverer is needed."""
         mine = replace(self.subscription, status=subscription.status, reason=subscription.reason, version=subscription.version)
-        if mine != subscription or self._stopped or not (self._consenting.given or self._consenting.asking):
+        if mine != subscription or self._stopped or not self._consents:
             return False
         self.subscription = subscription
         return True
+
+    @property
+    def _consents(self) -> bool:
+        """True while the sink consents, or may still do so."""
+        return self._consenting.given or self._consenting.asking or self._consenting.waiting
 
     def stop(self, release: bool) -> list[Attempt]:
         """End all requests. `release`: their messages are free at once, without counting a try; False: the claim is lost.
@@ -354,6 +362,11 @@ class Deliverer:
         if self.subscription.status is Status.PENDING:
             self._change(Status.ACTIVE, "")
         self._pump()
+
+    def _wait(self) -> None:
+        """The sink may consent later: messages wait."""
+        if self.subscription.status is Status.ACTIVE:
+            self._change(Status.PENDING, "")
 
     def _suspend(self, reason: str) -> None:
         self._consenting.withdraw(ask=False)  # leases nothing more

@@ -45,6 +45,7 @@ class Deliverers:
         entropy: Entropy,
         origin: str,
         capacity: int = SUBSCRIPTIONS_MAX,
+        callback: str = "",
     ) -> None:
         self._handler = handler
         self._asker = Asker(handler, self._lost)
@@ -53,6 +54,7 @@ class Deliverers:
         self._entropy = entropy
         self._origin = origin
         self._capacity = capacity
+        self._callback = callback
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
         self._left: list[tuple[str, int, list[Attempt]]] = []
@@ -177,8 +179,9 @@ class Deliverers:
         if known is not None:
             known[1].stop(release=True)
         made = Deliverer(
-            subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin, self.counters
-        )
+            subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin, self.counters,
+            self._callback,
+        )  # fmt: skip
         self._known[claim.id] = (claim.record, made)
         made.start()
         return made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from domain.subscription.courier import SinkAnswer, SinkRequest
-from domain.subscription.subscription import WebhookSubscription
+from domain.subscription.subscription import WebhookSubscription, granted_rate
 
 
-def question(subscription: WebhookSubscription, origin: str) -> SinkRequest:
-    """OPTIONS to the exact URL of the sink."""
+def question(subscription: WebhookSubscription, origin: str, callback: str = "") -> SinkRequest:
+    """OPTIONS to the exact URL of the sink. `callback`: where it may consent later; "": nowhere."""
     fields = [("webhook-request-origin", origin)]
+    if callback:
+        fields.append(("webhook-request-callback", callback))
     if subscription.rate_per_minute:
         fields.append(("webhook-request-rate", str(subscription.rate_per_minute)))
     return SinkRequest("OPTIONS", subscription.sink, fields, b"", subscription.retry.timeout_ms, subscription.credential)
@@ -23,7 +25,4 @@ def consent(answer: SinkAnswer, origin: str) -> tuple[bool, int]:
     allowed = found.get("webhook-allowed-origin", "")
     if allowed != "*" and allowed.lower() != origin.lower():
         return False, 0
-    rate = found.get("webhook-allowed-rate", "*")
-    if rate.isascii() and rate.isdigit() and len(rate) < 10:
-        return True, max(1, int(rate))
-    return True, 0
+    return True, granted_rate(found.get("webhook-allowed-rate", "*"))

@@ -56,14 +56,18 @@ class CloudEventError(ValueError):
     attribute      the attribute or JSON member that is wrong; "" when the error is elsewhere
     unsupported    True: the format is not supported; the event itself may be valid
     too_large      True: the event is valid but above a limit
+    unrouted       True: the event is valid, but nothing says to which topic it goes
     """
 
-    def __init__(self, attribute: str, text: str, unsupported: bool = False, too_large: bool = False) -> None:
+    def __init__(
+        self, attribute: str, text: str, unsupported: bool = False, too_large: bool = False, unrouted: bool = False
+    ) -> None:
         super().__init__(text)
         self.attribute = attribute
         self.text = text
         self.unsupported = unsupported
         self.too_large = too_large
+        self.unrouted = unrouted
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.adapter import Peer
+from protocols.cloudevents.routes import EventRoutes
 from protocols.declaration import Declaration, Listener
 from protocols.http.application import HttpApplication
 from protocols.http.config import HttpConfig
@@ -61,12 +62,16 @@ def context(setting: Setting, config: HttpConfig) -> HandlerContext:
     site = Site(config.hosts, setting.host, config.origins, config.webhook_origins)
     return HandlerContext(
         setting.wall_ms,
-        ROUTES,
+        ROUTES if config.event_routes else tuple(route for route in ROUTES if route.pattern),
         site,
         config.webhook_origins,
         config.webhook_rate,
         authority=setting.authority,
         uploads=setting.uploads,
+        webhook_tls=config.webhook_tls,
+        webhook_callbacks=frozenset(config.webhook_callbacks),
+        grant=setting.grant,
+        event_routes=EventRoutes(config.event_routes),
         cloudevents_03=config.cloudevents_03,
         refused=setting.refused,
     )

@@ -1,8 +1,8 @@
-"""CloudEvents over HTTP: `POST /ce/{path…}` in binary, structured and batch mode, and the WebHook handshake."""
+"""CloudEvents over HTTP: `POST /ce/{path…}` and `POST /`, in binary, structured and batch mode."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Final, final
 
 import orjson
@@ -30,6 +30,7 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.status import STATUS
+from protocols.http.webhook import check_delivery
 
 _CONTENT_BYTES_MAX: Final = (
     limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX,
@@ -50,18 +51,25 @@ _ASYNC: Final = (b"preference-applied", b"respond-async")
 class _Part:
     """The events of one Send of a batch.
 
-    indexes   place of each event in the batch
-    due_ms    delivery time of each, 0 for none
+    indexes    place of each event in the batch
+    due_ms     delivery time of each, 0 for none
+    messages   their messages, until they are sent
     """
 
-    __slots__ = ("due_ms", "indexes")
+    __slots__ = ("due_ms", "indexes", "messages")
 
     def __init__(self) -> None:
         self.indexes: list[int] = []
         self.due_ms: list[int] = []
+        self.messages: list[Message] = []
+
+    def add(self, index: int, message: Message) -> None:
+        """Add one event."""
+        self.indexes.append(index)
+        self.due_ms.append(due_of(message))
+        self.messages.append(message)
 
 
-@final
 class PostEvents(Handler):
     """`POST /ce/{path…}`, as `summaries.py` describes it.
 
@@ -97,10 +105,12 @@ class PostEvents(Handler):
 
     def admit(self, request: Request) -> None:
         """As every request; a sender of WebHooks may have its token in the query (HTTP WebHook, 3.3)."""
-        authority = self._match.context.authority
+        context = self._match.context
+        token = query(self._match.query).get("access_token", "") if self._match.query else ""
+        check_delivery(request, token, context)
+        self._private = token != ""
+        authority = context.authority
         if authority is not None:
-            token = query(self._match.query).get("access_token", "") if self._match.query else ""
-            self._private = token != ""
             self.principal = identify(authority, request, token)
 
     def in_slices(self, request: Request, ticket: object, body_max: int, share: HostShare, now: int) -> SlicedRequest | None:
@@ -156,8 +166,8 @@ class PostEvents(Handler):
                 yield None
         except CloudEventError as error:
             return of_event_error(error)
-        messages: list[Message] = []
-        part, size, colons = _Part(), 0, 0
+        parts: dict[str, _Part] = {}
+        count, size, colons = 0, 0, 0
         older = self._match.context.cloudevents_03
         for index, element in enumerate(found):
             size += len(element)
@@ -168,17 +178,19 @@ class PostEvents(Handler):
                 decoded = yield from _large(element, older)
             message = self._element(index, decoded, request)
             if message is not None:
-                part.indexes.append(index)
-                part.due_ms.append(due_of(message))
-                messages.append(message)
-            if len(messages) >= PART_EVENTS or size >= PART_BYTES:
-                yield self._send(part, messages, ticket)
-                messages, part, size, colons = [], _Part(), 0, 0
+                count += 1
+                parts.setdefault(message.topic, _Part()).add(index, message)
+            if count >= PART_EVENTS or size >= PART_BYTES:
+                if not parts:
+                    yield None
+                for command in self._sends(parts, ticket):
+                    yield command
+                count, size, colons = 0, 0, 0
             elif colons >= SLICE_MEMBERS:
                 colons = 0
                 yield None
-        if messages:
-            yield self._send(part, messages, ticket)
+        for command in self._sends(parts, ticket):
+            yield command
         return self._answered()
 
     def _preferences(self, request: Request) -> None:
@@ -191,12 +203,17 @@ class PostEvents(Handler):
             self._with_place = request.prefers(b"return=representation")
 
     def _message(self, event: CloudEvent, request: Request) -> Message:
-        path, born_host = self._match.path, request.peer.born_host
-        message = mapping.encode(event, self._match.topic, path, born_host, self._retain, self._match.context.wall_ms())
+        topic, path = self._place(event)
+        wall_ms = self._match.context.wall_ms()
+        message = mapping.encode(event, topic, path, request.peer.born_host, self._retain, wall_ms)
         for name, value in request.trace():
             if not properties.find(message.properties, properties.start_of(name)):
                 message.properties += properties.entry(name, value)
         return message
+
+    def _place(self, event: CloudEvent) -> tuple[str, str]:
+        """(topic, path) of an event. May raise CloudEventError."""
+        return self._match.topic, self._match.path
 
     def _element(self, index: int, decoded: CloudEvent | CloudEventError, request: Request) -> Message | None:
         """The message of one element of a batch; None, with a result that says why, when it is refused."""
@@ -213,14 +230,19 @@ class PostEvents(Handler):
                 result["attribute"] = error.attribute
             return None
 
-    def _send(self, part: _Part, messages: list[Message], ticket: object) -> Command | None:
-        if not messages:
-            return None
+    def _sends(self, parts: dict[str, _Part], ticket: object) -> Iterator[Command]:
+        """A Send for each topic, so that each answers for its own events alone. Empties `parts`."""
+        for part in parts.values():
+            yield self._send(part, ticket)
+        parts.clear()
+
+    def _send(self, part: _Part, ticket: object) -> Command:
         number = len(self._parts)
         self._parts.append(part)
         self._unanswered += 1
         once = None if self._once is None else (b"%s %d" % (self._once[0], number), self._once[1])
         ticket = (*ticket, number) if isinstance(ticket, tuple) else (ticket, number)
+        messages, part.messages = part.messages, []
         return Send(ticket, messages, early=self._early, once=once)
 
     def collect(self, event: Event) -> Response | None:
@@ -276,6 +298,17 @@ class PostEvents(Handler):
         return Response(status, fields, orjson.dumps({"results": results}))
 
 
+@final
+class PostRoutedEvents(PostEvents):
+    """`POST /`, as `summaries.py` describes it: the topic of an event is chosen by `EventRoutes`."""
+
+    __slots__ = ()
+
+    def _place(self, event: CloudEvent) -> tuple[str, str]:
+        """Those of the first rule that fits."""
+        return self._match.context.event_routes.find(event)
+
+
 def _large(element: bytes, older: bool) -> Generator[None, None, CloudEvent | CloudEventError]:
     """A large element of a batch in slices -> the event, or why it is none."""
     if len(element) > limits.ENVELOPE_BYTES_MAX:
@@ -284,24 +317,3 @@ def _large(element: bytes, older: bool) -> Generator[None, None, CloudEvent | Cl
         return (yield from envelope.decode_in_slices(element, older))
     except CloudEventError as error:
         return error
-
-
-@final
-class WebhookHandshake(Handler):
-    """OPTIONS: the handshake of WebHook senders (CloudEvents HTTP WebHook 1.0.2, section 4), and Allow."""
-
-    __slots__ = ()
-
-    def start(self, request: Request, ticket: object) -> Outcome:
-        """204 with Allow; with the WebHook fields when `webhook_origins` has the origin."""
-        fields = self.options(request)
-        asked = {name: value for name, value in request.fields if name[:8] == b"webhook-"}
-        origin = asked.get(b"webhook-request-origin", b"")
-        context = self._match.context
-        allowed = context.webhook_origins
-        if origin and ("*" in allowed or origin.decode("latin-1") in allowed):
-            fields.append((b"webhook-allowed-origin", origin))
-            if b"webhook-request-rate" in asked:
-                rate = b"%d" % context.webhook_rate if context.webhook_rate else b"*"
-                fields.append((b"webhook-allowed-rate", rate))
-        return None, Response(204, fields)

@@ -13,6 +13,7 @@ from domain.event import Event, Refused
 from domain.filter.expression import Expressions
 from domain.principal import Principal
 from protocols.adapter import ignore_refusal
+from protocols.cloudevents.routes import EventRoutes
 from protocols.host_shares import HostShare, HostShares
 from protocols.http.access import identify
 from protocols.http.documents import Documents
@@ -21,6 +22,7 @@ from protocols.http.request import Request, inflate, is_compressed
 from protocols.http.response import Fields, Response
 from protocols.http.site import Site
 from protocols.http.slices import SlicedRequest, Steps
+from protocols.setting import ignore_grant
 
 Outcome = tuple[Command | None, Response | None]
 """A command without a response: `finish` makes the response. With a response: the request is answered at once."""
@@ -41,6 +43,10 @@ class HandlerContext:
     documents        encodes messages for streams
     cloudevents_03   True: events of CloudEvents 0.3 are accepted
     refused          counts a refusal inside a response that goes on
+    webhook_tls      True: WebHooks from other machines use TLS
+    webhook_callbacks  hosts that consent is sent to
+    grant            sends consent to a callback URL: called with URL, origin, and requests a minute (0: no bound)
+    event_routes     rules that choose the topic of events sent to `/`
     """
 
     wall_ms: Callable[[], int]
@@ -54,6 +60,10 @@ class HandlerContext:
     documents: Documents = field(default_factory=Documents)
     cloudevents_03: bool = False
     refused: Callable[[str, str], None] = ignore_refusal
+    webhook_tls: bool = True
+    webhook_callbacks: frozenset[str] = frozenset()
+    grant: Callable[[str, str, int], None] = ignore_grant
+    event_routes: EventRoutes = field(default_factory=EventRoutes)
 
 
 @final
@@ -62,7 +72,7 @@ class Match:
 
     methods   the handlers of the route, by method
     names     decoded values of the `{name}` parts
-    topic     domain topic of a `{path…}` part
+    topic     domain topic of a `{path…}` part; "" without one
     path      `originMqttTopic` of a `{path…}` part; "" when it equals the topic
     query     the raw query
     context   facts of the node

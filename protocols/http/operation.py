@@ -87,35 +87,38 @@ def _subscription(example: Any, status: int = 200, **more: Any) -> Operation:
     return Operation("Webhooks", answers=_json(example, status), **more)
 
 
+_EVENTS: Final = Operation(
+    "CloudEvents",
+    fields={
+        "mq-retain": _SENDING["mq-retain"],
+        "idempotency-key": _SENDING["idempotency-key"],
+        "prefer": "return=representation, or respond-async",
+    },
+    content={
+        "application/cloudevents+json": {
+            "specversion": "1.0",
+            "id": "1",
+            "source": "/shop",
+            "type": "order.made",
+            "data": {"bicycles": 1},
+        },
+        _JSON_BATCH: [{"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.made"}],
+        "application/cloudevents+protobuf": "an event in the protobuf format",
+        "application/cloudevents-batch+protobuf": "a CloudEventBatch in the protobuf format",
+        "application/cloudevents+avro": "an event in the Avro format",
+        _OCTETS: "the data, with the attributes in ce- fields",
+    },
+    answers={
+        **_EMPTY,
+        200: (JSON, {"id": "0A000001…", "queue": 1, "offset": 7}),
+        202: ("", None),
+        207: (JSON, {"results": []}),
+    },
+)
+
 OPERATIONS: Final[Mapping[str, Operation]] = {
-    "PostEvents": Operation(
-        "CloudEvents",
-        fields={
-            "mq-retain": _SENDING["mq-retain"],
-            "idempotency-key": _SENDING["idempotency-key"],
-            "prefer": "return=representation, or respond-async",
-        },
-        content={
-            "application/cloudevents+json": {
-                "specversion": "1.0",
-                "id": "1",
-                "source": "/shop",
-                "type": "order.made",
-                "data": {"bicycles": 1},
-            },
-            _JSON_BATCH: [{"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.made"}],
-            "application/cloudevents+protobuf": "an event in the protobuf format",
-            "application/cloudevents-batch+protobuf": "a CloudEventBatch in the protobuf format",
-            "application/cloudevents+avro": "an event in the Avro format",
-            _OCTETS: "the data, with the attributes in ce- fields",
-        },
-        answers={
-            **_EMPTY,
-            200: (JSON, {"id": "0A000001…", "queue": 1, "offset": 7}),
-            202: ("", None),
-            207: (JSON, {"results": []}),
-        },
-    ),
+    "PostEvents": _EVENTS,
+    "PostRoutedEvents": _EVENTS,
     "GetDescription": Operation("Description", answers=_json({"openapi": "3.1.0"})),
     "GetPage": Operation("Description", answers={200: ("text/html", "<!doctype html>…")}),
     "GetTopics": Operation("Topics", _PAGE, answers=_json({"topics": [_TOPIC]})),
@@ -245,6 +248,13 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "RemoveSubscription": Operation("Webhooks", answers=_EMPTY),
     "PauseSubscription": _subscription({**_SUBSCRIPTION, "status": "paused", "reason": "paused by request"}),
     "ResumeSubscription": _subscription(_SUBSCRIPTION),
+    "GetConsent": Operation("Webhooks", {"key": ("string", "of the callback URL")}, answers=_EMPTY),
+    "PostConsent": Operation(
+        "Webhooks",
+        {"key": ("string", "of the callback URL")},
+        {"webhook-allowed-rate": "deliveries a minute, or *"},
+        answers=_EMPTY,
+    ),
     "TestDelivery": _subscription({"breaker": "closed", "attempts": [_ATTEMPT]}),
     "GetAttempts": _subscription(
         {"breaker": "closed", "attempts": [_ATTEMPT]}, query={"max": ("integer", "attempts, 1 to 1000")}

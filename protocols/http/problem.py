@@ -75,6 +75,8 @@ def event_error(error: CloudEventError) -> tuple[int, ErrorCode]:
     """Status and code of one invalid event."""
     if error.too_large:
         return 413, ErrorCode.MESSAGE_TOO_LARGE
+    if error.unrouted:
+        return 404, ErrorCode.TOPIC_NOT_FOUND
     return 400, ErrorCode.MESSAGE_ILLEGAL
 
 

@@ -21,6 +21,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "request-timeout": Ending.FRAME_DEADLINE,
     "host-unknown": ErrorCode.NOT_ALLOWED,
     "origin-refused": ErrorCode.NOT_ALLOWED,
+    "tls-required": ErrorCode.NOT_ALLOWED,
     "uploads-full": ErrorCode.OVERLOADED,
     "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
     "user-unknown": ErrorCode.ARGUMENT_ILLEGAL,

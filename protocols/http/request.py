@@ -26,6 +26,7 @@ _ONCE: Final = frozenset(
         b"sec-fetch-site",
         b"last-event-id",
         b"sec-websocket-key",
+        b"webhook-request-origin",
         b"sec-websocket-version",
     )
 )

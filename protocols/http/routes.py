@@ -1,4 +1,4 @@
-"""The table of routes: pattern of the path -> the handler of each method."""
+"""The table of routes: pattern of the path -> the handler of each method. The root is one where `event_routes` has rules."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from protocols.http import (
     topics,
     transactions,
     users,
+    webhook,
 )
 from protocols.http.handler import Route
 from protocols.http.streams import follow, lease, produce
 
 ROUTES: Final = (
-    Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": events.WebhookHandshake}),
+    Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": webhook.WebhookHandshake}),
+    Route("", {b"POST": events.PostRoutedEvents, b"OPTIONS": webhook.WebhookHandshake}),
     Route("v1/topics/{path…}:consume", {b"GET": follow.ConsumeTopic}),
     Route("v1/groups/{group}/topics/{topic}:consume", {b"GET": lease.ConsumeGroup}),
     Route("v1/topics/{path…}/messages:stream", {b"POST": produce.PostStream}),
@@ -66,6 +68,7 @@ ROUTES: Final = (
     Route("subscriptions", {b"GET": subscriptions.GetSubscriptions, b"POST": subscriptions.MakeSubscription}),
     Route("subscriptions/{id}:pause", {b"POST": subscriptions.PauseSubscription}),
     Route("subscriptions/{id}:resume", {b"POST": subscriptions.ResumeSubscription}),
+    Route("subscriptions/{id}:consent", {b"GET": subscriptions.GetConsent, b"POST": subscriptions.PostConsent}),
     Route("subscriptions/{id}:test", {b"POST": subscriptions.TestDelivery}),
     Route("subscriptions/{id}:redrive", {b"POST": subscriptions.RedriveSubscription}),
     Route("subscriptions/{id}:reset", {b"POST": subscriptions.ResetTo}),

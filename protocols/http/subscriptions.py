@@ -12,6 +12,7 @@ from domain.admin.subscription import (
     AttemptList,
     ChangeStatus,
     DeleteSubscription,
+    GrantConsent,
     PutSubscription,
     QueryAttempts,
     QuerySubscriptions,
@@ -25,9 +26,10 @@ from domain.admin.subscription import (
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Done, Event
+from domain.principal import GATEWAY
 from domain.subscription.document import decode, document, parse
 from domain.subscription.filters import SubscriptionError
-from domain.subscription.subscription import Status
+from domain.subscription.subscription import Status, granted_rate
 from protocols.cloudevents.instant import rfc3339
 from protocols.http.argument import number, parameters
 from protocols.http.groups import instant, positions
@@ -205,6 +207,43 @@ class ResumeSubscription(SubscriptionHandler):
         """ChangeStatus."""
         parameters(self._match)
         return ChangeStatus(ticket, self._id, Status.ACTIVE.value), None
+
+
+class ConsentHandler(SubscriptionHandler):
+    """A sink consents at the callback URL of the handshake (HTTP WebHook 1.0.2, 4.1.3), whose key is its credential."""
+
+    __slots__ = ()
+
+    def admit(self, request: Request) -> None:
+        """The key is checked where the subscription is."""
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """GrantConsent."""
+        key = parameters(self._match, "key").get("key", "")
+        rate = next((value for name, value in request.fields if name == b"webhook-allowed-rate"), b"*")
+        command: Command = GrantConsent(ticket, self._id, key, granted_rate(rate.decode("latin-1").strip()))
+        command.principal = GATEWAY
+        return command, None
+
+    def finish(self, event: Event) -> Response:
+        """Done."""
+        response = super().finish(event)
+        response.fields.append(PRIVATE)
+        return response
+
+
+@final
+class GetConsent(ConsentHandler):
+    """`GET /subscriptions/{id}:consent`, as `summaries.py` describes it."""
+
+    __slots__ = ()
+
+
+@final
+class PostConsent(ConsentHandler):
+    """`POST /subscriptions/{id}:consent`, as `summaries.py` describes it."""
+
+    __slots__ = ()
 
 
 @final

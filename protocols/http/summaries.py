@@ -12,6 +12,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
         "answered 200 with one result for each event, 207 when some were refused, an error when all were. Each event is "
         "stored on its own."
     ),
+    "PostRoutedEvents": (
+        "Store events in the topics that rules of the setting `event_routes` choose by source and type; 404 when none fits. "
+        "Otherwise as under `/ce`."
+    ),
     "ConsumeTopic": (
         "A stream of every message of a topic, or of one path in it. Parameters: `from` (`first`, `last`, a "
         "cursor, or with `queue` an offset; last), `queue` (all), `path` (a filter with `+` and `#`), `tag` or "
@@ -124,6 +128,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "ResumeSubscription": (
         "`:resume`: deliver again, after a pause or a suspension; a sink that has to consent is asked first."
     ),
+    "GetConsent": ("A sink consents at the callback URL of the handshake, by a person with a browser. Parameter: `key`."),
+    "PostConsent": "A sink consents at the callback URL of the handshake. Parameter: `key`. Field: WebHook-Allowed-Rate.",
     "TestDelivery": ("`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."),
     "GetAttempts": "Attempts, the newest first. Parameter: `max` (1 to 1000, 100).",
     "RedriveSubscription": (

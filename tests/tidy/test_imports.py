@@ -35,6 +35,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             "gateway.guard",
             "gateway.node.protocols",
             "gateway.observe",
+            "gateway.webhooks.granting",
             *SHELL,
         ),
     ),

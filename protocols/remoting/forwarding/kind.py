@@ -48,7 +48,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     subscription_admin.DeleteSubscription, subscription_admin.ChangeStatus, subscription_admin.ClaimSubscriptions,
     subscription_admin.RecordAttempts, subscription_admin.QueryAttempts, subscription_admin.TestSubscription,
     subscription_admin.Redrive, subscription_admin.ResetSubscription, command.FollowTopic, command.AwaitSettled,
-    group.FindGroup,
+    group.FindGroup, subscription_admin.GrantConsent,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 

@@ -40,6 +40,15 @@ def test_attributes_are_properties() -> None:
     }
 
 
+def test_a_time_keeps_its_offset_and_its_digits() -> None:
+    """Core specification, 3.1: the canonical string of a timestamp is what its sender wrote."""
+    for time in ("2026-11-21T04:00:00.1234567+01:00", "2026-11-21t03:00:00z"):
+        message = mapping.encode(event(time=time, sequence="7"), "t", "", HOST)
+        again = mapping.decode(message.properties, message.body)
+        assert again is not None
+        assert (again.attributes[b"time"], again.attributes[b"sequence"]) == (time.encode(), b"7")
+
+
 def test_the_body_is_the_data_and_the_sender_is_kept() -> None:
     message = mapping.encode(event(b"\x00\x01"), "orders", "orders/a", HOST)
     assert (message.topic, message.body, message.born_host) == ("orders", b"\x00\x01", HOST)

@@ -19,10 +19,11 @@ from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
-from protocols.setting import Setting
+from protocols.setting import Setting, ignore_grant
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
+TLS_PEER = PEER._replace(tls=True)
 SECOND = 1_000_000_000
 WORK_NS = SECOND
 """Time in which all work on a request is done; shorter than every deadline of a peer."""
@@ -53,14 +54,23 @@ class OnePassword:
         """No exchange is offered."""
 
 
-def setting(uploads: HostShares | None = None, authority: OnePassword | None = None) -> Setting:
+Grant = Callable[[str, str, int], None]
+
+
+def setting(uploads: HostShares | None = None, authority: OnePassword | None = None, grant: Grant = ignore_grant) -> Setting:
     """The facts of a node."""
-    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, authority, uploads=uploads or HostShares())
+    shares = uploads or HostShares()
+    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, authority, uploads=shares, grant=grant)
 
 
-def adapter(uploads: HostShares | None = None, authority: OnePassword | None = None, **options: Any) -> HttpAdapter:
+def adapter(
+    uploads: HostShares | None = None,
+    authority: OnePassword | None = None,
+    grant: Grant = ignore_grant,
+    **options: Any,
+) -> HttpAdapter:
     """The HTTP/1.1 adapter."""
-    return HttpAdapter(setting(uploads, authority), read(HttpConfig, "http", options, {}))
+    return HttpAdapter(setting(uploads, authority, grant), read(HttpConfig, "http", options, {}))
 
 
 def factory(**options: object) -> HttpApplicationFactory:
@@ -130,8 +140,8 @@ def store_all(command: Command) -> Event | None:
 class Client:
     """Sends bytes, answers the commands with `react`, and collects the output."""
 
-    def __init__(self, react: Reaction = store_all, made: HttpAdapter | None = None, **options: Any) -> None:
-        self.connection = (made or adapter(**options)).connect(PEER, 0)
+    def __init__(self, react: Reaction = store_all, made: HttpAdapter | None = None, peer: Peer = PEER, **options: Any) -> None:
+        self.connection = (made or adapter(**options)).connect(peer, 0)
         self.react = react
         self.commands: list[Command] = []
         self.output = b""

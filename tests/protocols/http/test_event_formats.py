@@ -20,7 +20,7 @@ from protocols.cloudevents.http import MODES
 from protocols.cloudevents.json import AT_ONCE_BYTES
 from protocols.cloudevents.messages import cloudevents_pb2 as pb
 from protocols.http.events import PART_EVENTS
-from tests.protocols.http.stage import EVENT_FIELDS, Client, OnePassword, record
+from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, OnePassword, record
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
 BATCH = {"Content-Type": "application/cloudevents-batch+json"}
@@ -147,16 +147,17 @@ class OneToken(OnePassword):
 def test_a_token_may_be_in_the_query_and_the_field_comes_first(query: str, fields: dict[str, str], status: int) -> None:
     """HTTP WebHook, 3: both ways are served, and Authorization is preferred. RFC 6750, 2.3: nobody caches the answer."""
     kept = "private" if query and status == 204 else None
-    answer = Client(authority=OneToken()).ask("POST", f"/ce/orders{query}", {**EVENT_FIELDS, **fields}, b"x")
+    answer = Client(authority=OneToken(), peer=TLS_PEER).ask("POST", f"/ce/orders{query}", {**EVENT_FIELDS, **fields}, b"x")
     assert (answer.status, answer.field("cache-control")) == (status, kept)
-    batch = Client(authority=OneToken()).ask("POST", f"/ce/orders{query}", {**BATCH, **fields}, json.dumps([GOOD]).encode())
+    other = Client(authority=OneToken(), peer=TLS_PEER)
+    batch = other.ask("POST", f"/ce/orders{query}", {**BATCH, **fields}, json.dumps([GOOD]).encode())
     assert (batch.status, batch.field("cache-control")) == (200 if status == 204 else status, kept)
 
 
 def test_a_request_that_is_repeated_with_a_new_token_is_the_same() -> None:
     digests = set()
     for token in ("t0k", "other"):
-        client = Client()
+        client = Client(peer=TLS_PEER)
         fields = {**EVENT_FIELDS, "Idempotency-Key": "k"}
         assert client.ask("POST", f"/ce/orders?access_token={token}", fields, b"x").status == 204
         (command,) = client.commands

@@ -15,6 +15,7 @@ from domain.event import Event, Refused
 from domain.message import RETAIN_SET
 from protocols.cloudevents.json import AT_ONCE_BYTES, SLICE_CHARACTERS
 from protocols.http.events import PART_EVENTS, SLICE_MEMBERS
+from protocols.http.status import PHRASE
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, adapter, request, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
@@ -45,6 +46,23 @@ def test_structured_mode_keeps_the_text_of_data() -> None:
     assert client.ask("POST", "/ce/orders", {**STRUCTURED, "ce-id": "ignored"}, body).status == 204
     assert client.message().body == b'{ "b":1, "a" : 2 }'
     assert properties.text(client.message().properties, "CE_id") == "1"
+
+
+def test_names_of_fields_have_any_case_and_no_body_is_no_data() -> None:
+    client = Client()
+    fields = {"CE-SpecVersion": "1.0", "Ce-Id": "1", "ce-SOURCE": "/s", "CE-TYPE": "t", "CE-MyExt": "x"}
+    assert client.ask("POST", "/ce/orders", fields).status == 204
+    message = client.message()
+    assert (properties.text(message.properties, "CE_myext"), message.body) == ("x", b"")
+    assert "CE_datacontenttype" not in properties.decode(message.properties)
+
+
+def test_fields_of_binary_mode_change_no_structured_event() -> None:
+    client = Client()
+    fields = {**STRUCTURED, "ce-id": "other", "ce-datacontenttype": "text/plain", "ce-more": "x"}
+    assert client.ask("POST", "/ce/orders", fields, json.dumps(GOOD).encode()).status == 204
+    found = properties.decode(client.message().properties)
+    assert (found["CE_id"], "CE_more" in found, "CE_datacontenttype" in found) == ("1", False, False)
 
 
 def test_sub_levels_are_the_path() -> None:
@@ -125,6 +143,21 @@ def test_refusals_are_problem_documents_that_name_the_attribute(
 def test_refusals_of_the_gateway_are_problem_documents() -> None:
     answer = Client(refuse).ask("POST", "/ce/orders", EVENT_FIELDS, b"x")
     assert (answer.status, answer.field("retry-after"), answer.json()["code"]) == (503, "1", "overloaded")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "after"),
+    [
+        (ErrorCode.NOT_ALLOWED, 403, None), (ErrorCode.TOPIC_NOT_FOUND, 404, None), (ErrorCode.RATE, 429, "1"),
+        (ErrorCode.QUOTA, 429, "1"), (ErrorCode.STORE_UNAVAILABLE, 503, "1"), (ErrorCode.FLUSH_TIMEOUT, 504, None),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_the_status_that_webhook_senders_know(code: ErrorCode, status: int, after: str | None) -> None:
+    """HTTP WebHook, 2.2: 429 says when to send again, and no answer redirects."""
+    client = Client(lambda command: Refused(command.ticket, Failure(code, "no")))  # type: ignore[attr-defined]
+    answer = client.ask("POST", "/ce/orders", EVENT_FIELDS, b"x")
+    assert (answer.status, answer.json()["code"], answer.field("retry-after")) == (status, code.value, after)
+    assert [status for status in PHRASE if 300 <= status < 400] == []
 
 
 def test_a_batch_is_answered_event_by_event() -> None:
@@ -277,28 +310,6 @@ def test_a_delayed_event_has_no_place_yet() -> None:
     assert Client().ask("POST", "/ce/t", later, b"x").json() == {"id": "ID0", "deliverAt": 1_795_230_000_000}
     batch = Client().ask("POST", "/ce/t", BATCH, json.dumps([GOOD, {**GOOD, "deliverytime": "2026-11-21T03:00:00Z"}]).encode())
     assert batch.json()["results"][1] == {"index": 1, "status": 200, "id": "ID1", "deliverAt": 1_795_230_000_000}
-
-
-def test_the_webhook_handshake() -> None:
-    """WebHook, section 4: the response names the origin, and the rate only when one was requested."""
-    client = Client()
-    asked = {"WebHook-Request-Origin": "eventemitter.example.com", "WebHook-Request-Rate": "120"}
-    answer = client.ask("OPTIONS", "/ce/orders", asked)
-    assert answer.status == 204
-    assert answer.field("allow") == "OPTIONS, POST"
-    assert answer.field("webhook-allowed-origin") == "eventemitter.example.com"
-    assert answer.field("webhook-allowed-rate") == "*"
-    del asked["WebHook-Request-Rate"]
-    assert client.ask("OPTIONS", "/ce/orders", asked).field("webhook-allowed-rate") is None
-    assert client.ask("OPTIONS", "/ce/orders").field("webhook-allowed-origin") is None
-
-
-def test_consent_is_configured() -> None:
-    client = Client(webhook_origins=["a.example"], webhook_rate=60)
-    asked = {"WebHook-Request-Origin": "a.example", "WebHook-Request-Rate": "120"}
-    assert client.ask("OPTIONS", "/ce/orders", asked).field("webhook-allowed-rate") == "60"
-    other = client.ask("OPTIONS", "/ce/orders", {**asked, "WebHook-Request-Origin": "b.example"})
-    assert (other.status, other.field("webhook-allowed-origin")) == (204, None)
 
 
 @pytest.mark.parametrize("mode", ["structured", "batch"])

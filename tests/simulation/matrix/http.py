@@ -65,6 +65,10 @@ REQUESTS: Final[Mapping[str, tuple[Request, ...]]] = {
         Request("send", f"/ce/{TOPIC_NAME}", b"[%b]" % EVENT, {"content-type": "application/cloudevents-batch+json"}),
         Request("send", f"/ce/{TOPIC_NAME}", EVENT, {**STRUCTURED, "prefer": "respond-async"}),
     ),
+    "POST /": (
+        Request("send", "/", EVENT, STRUCTURED),
+        Request("send", "/", b"[%b]" % EVENT, {"content-type": "application/cloudevents-batch+json"}),
+    ),
     "GET /v1/topics/{path…}:consume": (
         Request("read by offset", f"{_T}:consume"),
         Request("read by offset", f"{_T}:consume?from=first", fields={"accept": "text/event-stream"}),
@@ -150,8 +154,11 @@ REQUESTS: Final[Mapping[str, tuple[Request, ...]]] = {
     "GET /v1/latest/{path…}": (Request("read the latest value", f"/v1/latest/{TOPIC_NAME}/a"),),
     "DELETE /v1/latest/{path…}": (Request("remove the latest value", f"/v1/latest/{TOPIC_NAME}/a"),),
 }  # fmt: skip
-OPEN: Final = ("OPTIONS /ce/{path…}",)
-"""The handshake of WebHook, which browsers' preflight requests and senders without a name may ask for."""
+OPEN: Final = (
+    "OPTIONS /ce/{path…}", "OPTIONS /", "GET /subscriptions/{id}:consent", "POST /subscriptions/{id}:consent",
+)  # fmt: skip
+"""The handshake of WebHook, which browsers' preflight requests and senders without a name may ask for; and the consent of a
+sink, whose credential is the key in its URL (tests/interop/cloudevents/test_receiving.py)."""
 
 
 def served() -> set[str]:

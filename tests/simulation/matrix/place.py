@@ -47,7 +47,8 @@ class Place:
     """
 
     def __init__(self) -> None:
-        self.world = World(271, Config(admin=f"{ROOT.name}:{ROOT.password}"), gateways=0)
+        tables = {"http": {"event_routes": [{"topic": TOPIC_NAME}]}}
+        self.world = World(271, Config(admin=f"{ROOT.name}:{ROOT.password}", tables=tables), gateways=0)
         self.world.start()
         self.root = Tool(self.world, "root", ROOT.name, ROOT.password)
         self._people: dict[tuple[AccessPolicy, ...], Person] = {}
