@@ -52,7 +52,8 @@ class ApacheProxy:
         (self._folder / "conf").mkdir(parents=True, exist_ok=True)
         (self._folder / "conf" / "rmq-proxy.json").write_text(json.dumps(self._settings))
         command = [
-            "java", "-Xms256m", "-Xmx512m", f"-Drocketmq.home.dir={self._folder}", f"-Duser.home={self._folder}",
+            "java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+            f"-Drocketmq.home.dir={self._folder}", f"-Duser.home={self._folder}",
             "-cp", self._libraries, "org.apache.rocketmq.proxy.ProxyStartup",
         ]  # fmt: skip
         with (self._folder / "output.txt").open("wb") as output:
