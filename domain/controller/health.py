@@ -31,6 +31,11 @@ class ReplicaFigures(NamedTuple):
     skew_ms: int = UNMEASURED
     paths: Sequence[tuple[int, int]] = ()
 
+    @property
+    def path_us(self) -> int:
+        """The time of the slowest of `paths`; UNMEASURED without one."""
+        return max((taken_us for _, taken_us in self.paths), default=UNMEASURED)
+
 
 class Fitness(IntEnum):
     """Whether a replica should lead. Higher: elected only when nobody with a lower one can be."""

@@ -83,6 +83,7 @@ COUNTERS: Final = {
     "replica_slow": "Replicas of the group that are slow by the word of the controllers",
     "replica_sync_seconds": "Mean time of a sync of the log, as in this replica's last heartbeat",
     "replica_ack_seconds": "The same of the time to the answer of the fastest follower, of a leader",
+    "replica_path_seconds": "The same of the slowest follower: far above the fastest when the path to it, or its disk, is slow",
     "replica_turn_seconds": "The same of the longest turn of the event loop",
     "replica_errors_total": "Reads that its disk has failed, appends that timed out, connections to other replicas that broke",
     "nameservers": "Name servers at which this node registers itself",
@@ -137,6 +138,7 @@ Row = TypeVar("Row")
 _FIGURES: Final[tuple[tuple[str, str, Callable[[ReplicaFigures, Standing], int]], ...]] = (
     ("sync_seconds", "Mean time of a sync of a replica's log, as last said", lambda figures, _: figures.sync_us),
     ("ack_seconds", "Time to the answer of the fastest follower, of a leader, as last said", lambda figures, _: figures.ack_us),
+    ("path_seconds", "The same of the slowest follower", lambda figures, _: figures.path_us),
     ("turn_seconds", "Longest turn of a replica's event loop, as last said", lambda figures, _: figures.turn_us),
     ("errors", "Errors of a replica between two heartbeats, as last said", lambda figures, _: figures.errors),
     ("fitness", "0: it may lead, 1: it was slow, 2: its clock is off", lambda _, standing: int(standing.fitness)),

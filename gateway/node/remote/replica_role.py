@@ -369,7 +369,7 @@ def _raise(error: StoreError) -> FollowerLog:
 def _measured(meter: ReplicaMeter) -> dict[str, float]:
     """The figures of the last heartbeat. What was not measured is left out."""
     figures = meter.newest
-    times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("turn", figures.turn_us))
+    times = (("sync", figures.sync_us), ("ack", figures.ack_us), ("path", figures.path_us), ("turn", figures.turn_us))
     found: dict[str, float] = {f"replica_{name}_seconds": us / 1e6 for name, us in times if us != UNMEASURED}
     return {**found, "replica_errors_total": meter.errors}
 

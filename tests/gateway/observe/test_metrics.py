@@ -141,8 +141,9 @@ def test_a_piece_of_the_page_has_a_bounded_number_of_rows() -> None:
 
 
 def test_replicas_that_a_controller_hears_have_their_newest_figures() -> None:
+    leader = ReplicaFigures(2_500, 3_000, 800, 2, paths=((2, 3_000), (3, 9_000)))
     heard = {
-        ("broker-a", 1): (ReplicaFigures(2_500, 3_000, 800, 2), Standing(Fitness.SLOW, "sync_us")),
+        ("broker-a", 1): (leader, Standing(Fitness.SLOW, "sync_us")),
         ("broker-a", 2): (ReplicaFigures(turn_us=0), Standing()),
     }
     found = samples(Snapshot(replicas=heard))
@@ -150,6 +151,8 @@ def test_replicas_that_a_controller_hears_have_their_newest_figures() -> None:
     name = "headgate_controller_replica_"
     assert found[name + "sync_seconds", of[1]] == 0.0025
     assert found[name + "ack_seconds", of[1]] == 0.003
+    assert found[name + "path_seconds", of[1]] == 0.009
+    assert (name + "path_seconds", of[2]) not in found, "a follower measures none"
     assert found[name + "errors", of[1]] == 2
     assert (found[name + "fitness", of[1]], found[name + "fitness", of[2]]) == (1, 0)
     assert found[name + "turn_seconds", of[2]] == 0
