@@ -42,6 +42,8 @@ SPACE: Final = "webhook"
 """State space: id -> record of a subscription."""
 ID_BYTES: Final = 9
 KEY_BYTES: Final = 24
+MEANWHILE_MS: Final = 60_000
+"""A consent of this age may have come after the question that an owner waits for the answer to."""
 PAGE_MAX: Final = 1_000
 PAUSE_NS: Final = MILLISECOND_NS
 """Pause between two turns of a review."""
@@ -244,7 +246,15 @@ class SubscriptionBook:
             return
         if status is Status.ACTIVE and found.verify and command.epoch < 0:
             status = Status.PENDING
-        changed = replace(found, status=status, reason=command.reason[:1_000], version=found.version + 1)
+        at_ms = found.consented_ms
+        if status is Status.PENDING and command.epoch >= 0 and self._clock.wall_ms() - at_ms < MEANWHILE_MS:
+            connection.answer(SubscriptionFound(command.ticket, encode(found)))  # the sink was faster
+            return
+        if status in (Status.PENDING, Status.SUSPENDED):
+            at_ms = 0  # it has to consent anew
+        changed = replace(
+            found, status=status, reason=command.reason[:1_000], version=found.version + 1, consented_ms=at_ms
+        )  # fmt: skip
 
         def answer(result: None | Failure) -> None:
             if isinstance(result, Failure):

@@ -131,6 +131,8 @@ class Deliverer:
     def renew(self, subscription: WebhookSubscription) -> bool:
         """The subscription has changed. False: in more than its status, so that another deliverer is needed."""
         mine = replace(self.subscription, status=subscription.status, reason=subscription.reason, version=subscription.version)
+        if not subscription.consented_ms:  # a consent has ended, which this deliverer has noticed itself
+            mine = replace(mine, consented_ms=0)
         if mine != subscription or self._stopped or not self._consents:
             return False
         self.subscription = subscription

@@ -196,6 +196,7 @@ POINTS: Final = (
         "gateway/webhooks/test_consenting.py: test_a_sink_is_asked_anew_each_day_and_after_a_401",
         "gateway/webhooks/test_consenting.py: test_an_answer_without_consent_is_none_whatever_its_status",
         "gateway/webhooks/test_verdict.py: test_consent_is_the_field_and_not_the_status",
+        "simulation/test_consents.py: test_the_rate_that_a_sink_grants_is_kept",
         f"{DELIVERY}: test_no_consent_suspends",
         f"{DELIVERY}: test_pause_resume_test_and_410",
         f"{DELIVERY}: test_one_curl_subscribes_and_one_delivers",
@@ -204,6 +205,9 @@ POINTS: Final = (
         "gateway/webhooks/test_consenting.py: test_a_sink_is_told_where_it_may_consent_and_is_waited_for",
         "gateway/webhooks/test_consenting.py: test_consent_that_came_by_callback_holds_for_a_day",
         "protocols/http/test_webhook.py: test_a_sink_consents_with_the_key_of_its_url",
+        "simulation/test_consents.py: test_messages_wait_for_a_sink_that_consents_later",
+        "simulation/test_consents.py: test_consent_outlives_its_owner_and_the_node",
+        "simulation/test_consents.py: test_after_the_end_of_a_sink_its_consent_is_asked_for_anew",
         "interop/cloudevents/test_receiving.py: test_a_subscription_is_granted_by_its_callback",
     )),
     Row("corpus", "the conformance features and tool, the CESQL kit, the SDKs of Python, JavaScript, Java and Go", (
