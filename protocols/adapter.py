@@ -142,6 +142,14 @@ class SecuredEndpoint(Endpoint, Protocol):
         """The session of this peer has ended: forget it. Answers to its requests are discarded."""
 
 
+@runtime_checkable
+class DrainedEndpoint(Endpoint, Protocol):
+    """An endpoint that says goodbye to its peers."""
+
+    def drain(self, now: int) -> None:
+        """The node stops, and nothing is received any more: queue what tells the peers, behind the answers."""
+
+
 class DatagramAdapter(Protocol):
     """A datagram protocol, made by its declaration."""
 

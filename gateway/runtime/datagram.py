@@ -19,7 +19,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.runtime.datagram_group import Floodgate
 from gateway.runtime.inbox import Inbox
-from protocols.adapter import Endpoint, Peer
+from protocols.adapter import DrainedEndpoint, Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 64
 """Datagrams that are handled in one turn of the loop."""
@@ -117,11 +117,17 @@ class DatagramPump:
             self._counters.refused(event.failure.code.value)
 
     def close(self) -> None:
-        """Send queued datagrams and close the socket."""
+        """Send queued datagrams, say goodbye to peers with sessions, and close the socket."""
         if not self._open:
             self._close_sockets()
             return
         self.flush()
+        if isinstance(self._endpoint, DrainedEndpoint):
+            try:
+                self._endpoint.drain(self._clock.monotonic_ns())
+            except Exception:  # as in `answer`
+                self._fault("drain")
+            self.flush()
         self.pause()
         self._open = False
         if self._unsent:

@@ -25,7 +25,7 @@ from gateway.runtime.security.hello import ALERT, HANDSHAKE, RECORD_HEAD, Cookie
 from protocols.adapter import Peer, SecuredEndpoint
 
 SESSIONS_MAX: Final = 4_096
-SESSIONS_OF_HOST_MAX: Final = 256
+SESSIONS_OF_HOST_MAX: Final = 128
 """A session takes some 54 KB."""
 HANDSHAKES_MAX: Final = 256
 HANDSHAKES_OF_HOST_MAX: Final = 16
@@ -151,6 +151,12 @@ class DtlsEndpoint:
                 self._repeat_at(session, now)
         due = self._inner.deadline()
         return self._inner.expire(now) if due is not None and due <= now else ()
+
+    def drain(self, now: int) -> None:
+        """The node stops: send each session a `close_notify`, so that no client waits for answers (RFC 5246, 7.2.1)."""
+        for address, session in self._sessions.items():
+            session.close()
+            self._take(session, address)
 
     # Handshakes
 

@@ -44,6 +44,10 @@ _CLIENT.cdef("""
 """)
 
 
+ZERO_RETURN = 6
+"""The error of OpenSSL that stands for a `close_notify` of the peer."""
+
+
 class Client:
     """A DTLS client with a pre-shared key, in memory."""
 
@@ -315,6 +319,27 @@ def test_close_notify_ends_the_session(scene: Scene) -> None:
     assert len(scene.inner.gone) == 1
     assert not scene.endpoint._sessions
     assert not scene.endpoint._of_host
+
+
+def test_a_node_that_stops_says_goodbye_to_each_session(scene: Scene) -> None:
+    clients = [Client("sensor", b"a long secret", port=40_000 + number) for number in range(3)]
+    for client in clients:
+        scene.shake(client)
+    unfinished = Client("sensor", b"a long secret", port=41_000)
+    unfinished.connect()
+    scene.endpoint.receive(unfinished.take(), unfinished.peer, scene.now)
+    scene.endpoint.outgoing()
+    scene.inner.out.append((b"the last answer", (clients[0].peer.host, next(iter(scene.endpoint._by_number)))))
+    last = scene.endpoint.outgoing()
+    scene.endpoint.drain(scene.now)
+    sent = {address[1]: data for data, address in scene.endpoint.outgoing()}
+    assert sorted(sent) == [40_000, 40_001, 40_002]
+    clients[0].feed(last[0][0])
+    assert clients[0].read() == b"the last answer"
+    for client in clients:
+        client.feed(sent[client.peer.port])
+        assert client.read() == b""
+        assert client.lib.SSL_get_error(client.ssl, 0) == ZERO_RETURN
 
 
 def test_a_session_makes_room_for_another_of_its_host(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,3 +128,23 @@ def test_rights_of_a_user_and_a_change_of_its_password(tmp_path: Path) -> None:
         coap(node, client, "put", "/mq/field/a", "-e", "late", *mine)
         again = ("-u", "sensor7", "-k", "second secret")
         assert coap(node, client, "get", "/mq/field/a", *again)[0].split() == [b"21.5"]
+
+
+@pytest.mark.skipif(not OPENSSL, reason="openssl is not installed")
+def test_a_node_that_stops_closes_its_sessions(tmp_path: Path) -> None:
+    node = Node(tmp_path, "--admin", "root:rootsecret").start()
+    secret = ["-psk_identity", "root", "-psk", b"rootsecret".hex(), "-cipher", "PSK-AES128-CCM8:@SECLEVEL=0"]
+    command = [OPENSSL, "s_client", "-dtls1_2", "-connect", f"127.0.0.1:{node.port('coaps')}", *secret]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        assert client.stdout is not None
+        while b"Verif" not in client.stdout.readline():
+            assert client.poll() is None, "no session"
+        time.sleep(0.5)
+        assert client.poll() is None
+        node.stop()
+        assert client.wait(timeout=20) == 0  # by itself: its input is still open
+    finally:
+        client.kill()
+        client.communicate()
+        node.stop()
