@@ -35,6 +35,7 @@ class Setting:
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     grant         tells a WebHook sender that it may send: called with its callback URL, its origin, and requests a minute
                   (0: no bound)
+    kept          protocol -> what its adapters share, which the first of them makes
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     is_replica     True: the port is that of a replica, which followers use alone
     """
@@ -52,5 +53,6 @@ class Setting:
     uploads: HostShares = field(default_factory=lambda: HostShares(REQUESTS_BYTES_MAX))
     unread: HostShares = field(default_factory=HostShares)
     grant: Callable[[str, str, int], None] = ignore_grant
+    kept: dict[str, object] = field(default_factory=dict)
     is_controller: bool = False
     is_replica: bool = False

@@ -14,6 +14,7 @@ from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB,
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
 from domain.admin import client as client_admin
+from domain.admin import data_topic
 from domain.admin import group as group_admin
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
@@ -237,6 +238,12 @@ TABLE: Final[dict[type[Command], Needs]] = {
     subscription_admin.TestSubscription: _nothing,
     subscription_admin.Redrive: _nothing,
     subscription_admin.ResetSubscription: _nothing,
+    data_topic.MakeDataTopic: _nothing,
+    data_topic.ChangeDataTopic: _nothing,
+    data_topic.QueryDataTopic: _nothing,
+    data_topic.ListDataTopics: _nothing,
+    data_topic.DeleteDataTopic: _nothing,
+    data_topic.JoinDataTopic: _nothing,
     command.Watch: lambda found: (listen(found.pattern),),
     command.QueryLatest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
@@ -317,14 +324,15 @@ TABLE: Final[dict[type[Command], Needs]] = {
     user_admin.ListPolicies: _cluster(GET, LIST),
 }
 """The gate checks Send, SendOnce, Subscribe, EndTransaction and SendBack itself: they carry several messages or subscriptions,
-or name a message that only the log knows."""
+or name a message that only the log knows. A topic of the publish-subscribe draft is known by an id: its book asks for the
+rights on its path (`gateway/access/path_rights.py`)."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
         command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.ConfirmDeliveries,
         mqtt_session.RejectDeliveries, mqtt_session.AcceptDeliveries, channel.ChannelCommand,
-        relay.ClientAnswered, node.NodeFrame,
+        relay.ClientAnswered, node.NodeFrame, data_topic.LeaveDataTopic,
     }
 )  # fmt: skip
-"""Commands that pass unchecked: the end of a connection or watch, acknowledgements of deliveries, answers to requests of the
-gateway, channel commands and frames of gateways, whose inner commands pass the gate themselves."""
+"""Commands that pass unchecked: the end of a connection, a watch or a subscription, acknowledgements of deliveries, answers to
+requests of the gateway, channel commands and frames of gateways, whose inner commands pass the gate themselves."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.admin.data_topic import JoinDataTopic
 from domain.command import Watch
 from gateway.connection.client_connection import ClientConnection
 
@@ -14,21 +15,35 @@ class ForwardedClient:
 
     number       on the wire
     tickets      number -> ticket of a command without an answer; of a Receive: the command
-    watches      number of a watch -> the command
+    watches      number of a command that is answered again and again -> the command
+    numbers      its ticket -> its number
     reads_wait   True: nothing is read from it, because reads of messages wait at the store's node
     departed     True: it has gone; the store's node has still to say that it has heard so
     """
 
-    __slots__ = ("connection", "departed", "number", "reads_wait", "tickets", "watches")
+    __slots__ = ("connection", "departed", "number", "numbers", "reads_wait", "tickets", "watches")
 
     def __init__(self, number: int, connection: ClientConnection) -> None:
         self.number = number
         self.connection = connection
         self.tickets: dict[int, object] = {}
-        self.watches: dict[int, Watch] = {}
+        self.watches: dict[int, Watch | JoinDataTopic] = {}
+        self.numbers: dict[object, int] = {}
         self.reads_wait = False
         self.departed = False
 
     def watch_of(self, ticket: object) -> int:
-        """The number of the watch with this ticket, 0: there is none."""
-        return next((number for number, watch in self.watches.items() if watch.ticket == ticket), 0)
+        """The number of the command in `watches` with this ticket, 0: there is none."""
+        return self.numbers.get(ticket, 0)
+
+    def watch(self, number: int, command: Watch | JoinDataTopic) -> None:
+        """A command with this number is answered again and again."""
+        self.watches[number] = command
+        self.numbers[command.ticket] = number
+        self.tickets[number] = command.ticket
+
+    def unwatch(self, number: int) -> None:
+        """It is answered no more. Does nothing for the number of another command."""
+        watch = self.watches.pop(number, None)
+        if watch is not None:
+            del self.numbers[watch.ticket]

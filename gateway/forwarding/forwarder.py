@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, final
 
+from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
@@ -32,7 +33,7 @@ from protocols.remoting.forwarding.stream import AWAY_NS, TICK_NS, UNSIZED, VERS
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 """`held_bytes_max` of a gateway with one connection to its store; several share it."""
 _VALUE: Final = optional(DATA)
-_WATCHING: Final = frozenset({WatchedMessages, WatchStarted})
+_WATCHING: Final = frozenset({WatchedMessages, WatchStarted, DataTopicJoined})
 _CONTROL: Final = {True: "with access control", False: "without access control"}
 _OWN: Final = 1
 """The number of the gateway itself as a client."""
@@ -97,7 +98,7 @@ class Forwarder:
             item.COMPLETE: self._complete,
             item.GONE: self._gone,
         }
-        self._unwatched: list[tuple[ClientConnection, Watch]] = []
+        self._unwatched: list[tuple[ClientConnection, Watch | JoinDataTopic]] = []
         self._begin()
         self._tick()
 
@@ -268,7 +269,7 @@ class Forwarder:
 
     def _unsent(self, client: ForwardedClient, number: int, command: Command, code: ErrorCode, text: str) -> None:
         """A command has no form on the wire."""
-        client.watches.pop(number, None)
+        client.unwatch(number)
         if client.tickets.pop(number, None) is not None:
             client.connection.answer(Refused(getattr(command, "ticket", None), Failure(code, text)))
 
@@ -296,24 +297,23 @@ class Forwarder:
     def _ticket(self, client: ForwardedClient, kind: Kind, command: Command) -> int:
         """A number for the command's ticket; NO_TICKET: no answer is expected."""
         of = type(command)
-        if of is Unwatch:
-            assert isinstance(command, Unwatch)
+        if of is Unwatch or of is LeaveDataTopic:
+            assert isinstance(command, Unwatch | LeaveDataTopic)
             number = client.watch_of(command.ticket)
-            client.watches.pop(number, None)
+            client.unwatch(number)
             client.tickets.pop(number, None)
             return number
         asked: Any = command
         if not kind.ticketed or (kind.waits and not asked.wait):
             return item.NO_TICKET
         ticket: object = asked.ticket
-        if of is Watch:
-            assert isinstance(command, Watch)
+        if of is Watch or of is JoinDataTopic:
+            assert isinstance(command, Watch | JoinDataTopic)
             number = client.watch_of(ticket)
             if not number:
                 self._ticket_number += 1
                 number = self._ticket_number
-            client.watches[number] = command
-            client.tickets[number] = ticket
+            client.watch(number, command)
             return number
         self._ticket_number += 1
         if ticket is not None:
@@ -353,7 +353,7 @@ class Forwarder:
                 return  # a watch that has ended, or an answer that nobody expects
             if type(event) not in _WATCHING:
                 del client.tickets[ticket_number]
-                client.watches.pop(ticket_number, None)
+                client.unwatch(ticket_number)
         if isinstance(ticket, Receive):
             if client.departed:
                 self._give_back(ticket, event)
@@ -373,7 +373,8 @@ class Forwarder:
             return
         watch = client.watches.get(ticket_number)
         if watch is not None and client.connection.shared:
-            self.handle(client.connection, Unwatch(watch.ticket))
+            ended = Unwatch(watch.ticket) if isinstance(watch, Watch) else LeaveDataTopic(watch.ticket)
+            self.handle(client.connection, ended)
             self.handle(client.connection, watch)
         elif watch is not None or not ticket_number:
             if not client.connection.shared:

@@ -36,6 +36,7 @@ from gateway.node.remote.store_address import StoreAddress
 from gateway.node.storage import DEFAULT_ENGINE, engine_named, engine_of, is_rocketmq, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.store_log import log_store_event
+from gateway.pubsub.book import DataTopics
 from gateway.replicas.settings import ReplicationSettings
 from gateway.usecase.catalog.modes import Modes
 from gateway.usecase.catalog.policy import NodePolicy
@@ -128,6 +129,7 @@ class Parts(ClientSide):
     watches           subscriptions to new messages that connections have registered
     sessions          MQTT sessions
     latest_values     latest (retained) values
+    data_topics       topics of CoAP's publish-subscribe draft; None: the store keeps none
     policy            policy of the node, as it is now
     forwarded         clients of gateways
     """
@@ -140,6 +142,7 @@ class Parts(ClientSide):
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
+    data_topics: DataTopics | None
 
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
@@ -187,6 +190,8 @@ def compose(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
     handler.add(Administration(access_records))
+    if added.data_topics is not None:
+        added.data_topics.rights.access = access
     gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
     entry = side.first(throttle or gate)
     for each in added.entries:
@@ -207,6 +212,7 @@ def compose(
         watches=added.watches,
         sessions=added.sessions,
         latest_values=added.latest_values,
+        data_topics=added.data_topics,
         limits=limits,
         throttle=throttle,
         access_records=access_records,
@@ -235,6 +241,7 @@ class _Added:
     watches: Watches
     sessions: Sessions
     latest_values: LatestValues
+    data_topics: DataTopics | None
     forwarded: ForwardedClients
     entries: Sequence[CommandEntry]
 
@@ -276,6 +283,11 @@ def _added(
         ),
         channels := Channels(counters.of(CHANNELS)),
     )  # fmt: skip
+    data_topics: DataTopics | None = None
+    if not is_rocketmq(config):
+        data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
+        handler.add(data_topics)
+        latest_values.removed = data_topics.value_removed
     store.log.listen(watches)
     store.transactions.listen(deciding)
     store.log.listen(sessions)
@@ -288,7 +300,7 @@ def _added(
         handler.registry.inherit(side.heard)
     if side.replica is not None and side.offload_bytes:
         handler.pulling.offload(Offload(side.replica, side.offload_bytes))
-    return _Added(watches, sessions, latest_values, forwarded, (channels, forwarded))
+    return _Added(watches, sessions, latest_values, data_topics, forwarded, (channels, forwarded))
 
 
 def open_store(

@@ -23,6 +23,7 @@ from gateway.observe.health import Health
 from gateway.observe.lag import Lags
 from gateway.observe.metrics import Snapshot
 from gateway.observe.sys_values import sys_values, traffic_of
+from gateway.pubsub.book import DataTopics
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from gateway.runtime.outgoing.registration import NodeRegistration
@@ -148,8 +149,18 @@ class StoreRole:
             "mqtt_retained": retained,
             "mqtt_retained_bytes": retained_bytes,
             "watch_dropped_total": parts.watches.dropped,
+            **(self._data_topics(parts.data_topics) if parts.data_topics is not None else {}),
             "share_oversize_total": sessions.oversize,
             **self._registrations(),
+        }
+
+    @staticmethod
+    def _data_topics(book: DataTopics) -> dict[str, float]:
+        return {
+            "data_topics": len(book),
+            "data_topics_refused_total": book.refused,
+            "data_topic_subscribers": book.subscribers.count,
+            "data_topic_subscribers_refused_total": book.subscribers.refused,
         }
 
     def _registrations(self) -> dict[str, float]:

@@ -11,7 +11,6 @@ from protocols.coap.endpoint import CoapEndpoint
 from protocols.coap.frame import StreamFraming, WebSocketFraming
 from protocols.coap.reasons import WORDS
 from protocols.coap.refusal import refusal
-from protocols.coap.replier import duplicate_tables
 from protocols.coap.streams import Streams
 from protocols.declaration import Declaration, Listener
 from protocols.setting import Setting
@@ -30,11 +29,10 @@ class CoapAdapter:
     def __init__(self, setting: Setting, config: CoapConfig) -> None:
         self.setting = setting
         self.config = config
-        self._recent = duplicate_tables(config)
 
     def bind(self, now: int) -> CoapEndpoint:
-        """State for one bound socket, of UDP or of DTLS. All have one table of duplicates."""
-        return CoapEndpoint(self.setting, self.config, now, self._recent)
+        """State for one bound socket, of UDP or of DTLS."""
+        return CoapEndpoint(self.setting, self.config, now)
 
 
 @final

@@ -15,6 +15,10 @@ BERT_EXPONENT: Final = 7
 BLOCK_BYTES_MAX: Final = 1_024
 ASSEMBLY_BYTES: Final = 1_024
 """Memory of an unfinished body besides its bytes and the texts that identify it."""
+NETWORK_SHARE: Final = 8
+"""A network that has more than one part in so many of the unfinished bodies makes room by its own."""
+PINNED_BYTES: Final = 512
+"""Memory of a pinned value besides its bytes: its key, its options and its entry."""
 KEY_PART_BYTES: Final = 64
 """Memory of a text that identifies a body, besides its characters."""
 
@@ -39,18 +43,18 @@ class Assembly:
     """An unfinished Block1 body.
 
     key      what identifies the body: peer, method, path, queries, Request-Tag
-    peer     key of the remote that sends it
+    shares   that of its peer and that of its network
     due      monotonic ns at which it is dropped
     bytes    the blocks so far
     size     bytes so far
     charge   bytes that it counts for in the budgets: `size`, ASSEMBLY_BYTES, and those of its key
     """
 
-    __slots__ = ("bytes", "charge", "due", "key", "peer", "size")
+    __slots__ = ("bytes", "charge", "due", "key", "shares", "size")
 
-    def __init__(self, key: object, peer: int, due: int) -> None:
+    def __init__(self, key: object, shares: tuple[Share, Share], due: int) -> None:
         self.key = key
-        self.peer = peer
+        self.shares = shares
         self.due = due
         self.bytes = bytearray()
         self.size = 0
@@ -59,15 +63,17 @@ class Assembly:
 
 @final
 class Share:
-    """Unfinished bodies of one peer.
+    """Unfinished bodies of one peer, or of one network.
 
+    name     of the peer, or of the network
     open     by key, oldest first
     charge   bytes that they count for in the budgets together
     """
 
-    __slots__ = ("charge", "open")
+    __slots__ = ("charge", "name", "open")
 
-    def __init__(self) -> None:
+    def __init__(self, name: tuple[bool, int]) -> None:
+        self.name = name
         self.charge = 0
         self.open: OrderedDict[object, Assembly] = OrderedDict()
 
@@ -76,10 +82,13 @@ class Share:
 class Assemblies:
     """Unfinished Block1 bodies of all peers. Each is dropped 93 s (MAX_TRANSMIT_WAIT) after its first block.
 
-    Invariant: `charge` is the sum over `open`; the charge of each share is the sum over the bodies of its peer.
+    Without room the oldest body goes: of the network that asks, when it has more than NETWORK_SHARE of the budget, else of any.
+    So no network can drop all bodies of the others.
+
+    Invariant: `charge` is the sum over `open`; the charge of each share is the sum over the bodies in it.
 
     open        bodies by key, oldest first
-    shares      peer -> its bodies
+    shares      (False, peer) or (True, network) -> its bodies
     charge      bytes that all bodies count for
     peer_max    bytes for the bodies of one peer
     total_max   bytes for all bodies
@@ -92,20 +101,24 @@ class Assemblies:
         self.peer_max = peer_max
         self.total_max = total_max
         self.open: OrderedDict[object, Assembly] = OrderedDict()
-        self.shares: dict[int, Share] = {}
+        self.shares: dict[tuple[bool, int], Share] = {}
         self.charge = 0
         self.dropped = 0
 
-    def begin(self, key: object, key_bytes: int, peer: int, now: int) -> None:
+    def begin(self, key: object, key_bytes: int, peer: int, network: int, now: int) -> None:
         """Start a body with block 0, whose key takes `key_bytes` of memory. Drops an unfinished body with the same key."""
         self.drop(key)
-        assembly = Assembly(key, peer, now + ASSEMBLY_NS)
-        share = self.shares.get(peer)
+        shares = self._share((False, peer)), self._share((True, network))
+        assembly = self.open[key] = Assembly(key, shares, now + ASSEMBLY_NS)
+        for share in shares:
+            share.open[key] = assembly
+        self._charge(assembly, ASSEMBLY_BYTES + key_bytes)
+
+    def _share(self, name: tuple[bool, int]) -> Share:
+        share = self.shares.get(name)
         if share is None:
-            share = self.shares[peer] = Share()
-        self.open[key] = assembly
-        share.open[key] = assembly
-        self._charge(assembly, share, ASSEMBLY_BYTES + key_bytes)
+            share = self.shares[name] = Share(name)
+        return share
 
     def size(self, key: object) -> int:
         """Bytes received so far; -1 when there is no such body."""
@@ -117,14 +130,15 @@ class Assemblies:
         assembly = self.open.get(key)
         if assembly is None or assembly.size != at:
             return False
-        share = self.shares[assembly.peer]
+        of_peer, of_network = assembly.shares
         assembly.bytes += payload
         assembly.size += len(payload)
-        self._charge(assembly, share, len(payload))
-        while share.charge > self.peer_max:
-            self._evict(next(iter(share.open.values())))
+        self._charge(assembly, len(payload))
+        while of_peer.charge > self.peer_max:
+            self._evict(next(iter(of_peer.open.values())))
         while self.charge > self.total_max:
-            self._evict(next(iter(self.open.values())))
+            greedy = of_network.open and of_network.charge * NETWORK_SHARE > self.total_max
+            self._evict(next(iter((of_network.open if greedy else self.open).values())))
         return key in self.open
 
     def finish(self, key: object) -> bytes:
@@ -138,15 +152,15 @@ class Assemblies:
         assembly = self.open.pop(key, None)
         if assembly is None:
             return
-        share = self.shares[assembly.peer]
-        del share.open[key]
-        self._charge(assembly, share, -assembly.charge)
-        if not share.open:
-            del self.shares[assembly.peer]
+        self._charge(assembly, -assembly.charge)
+        for share in assembly.shares:
+            del share.open[key]
+            if not share.open:
+                del self.shares[share.name]
 
     def leave(self, peer: int) -> None:
         """Drop all bodies of a peer that is gone."""
-        while (share := self.shares.get(peer)) is not None:
+        while (share := self.shares.get((False, peer))) is not None:
             self.drop(next(iter(share.open)))
 
     def expire(self, now: int) -> None:
@@ -157,10 +171,11 @@ class Assemblies:
                 return
             self._evict(oldest)
 
-    def _charge(self, assembly: Assembly, share: Share, amount: int) -> None:
+    def _charge(self, assembly: Assembly, amount: int) -> None:
         assembly.charge += amount
-        share.charge += amount
         self.charge += amount
+        for share in assembly.shares:
+            share.charge += amount
 
     def _evict(self, assembly: Assembly) -> None:
         self.drop(assembly.key)
@@ -172,7 +187,7 @@ class Pinned:
     """Values that peers read block by block: all blocks are of one version. Each is dropped 93 s after it was last read.
 
     values      (peer, resource) -> (value, its bytes, monotonic ns at which it is dropped), least recently read first
-    bytes       bytes of all values
+    bytes       bytes of all values, each with PINNED_BYTES
     bytes_max   the most that `bytes` can be; the least recently read value is dropped first
     """
 
@@ -186,6 +201,7 @@ class Pinned:
     def put(self, key: object, value: object, size: int, now: int) -> None:
         """Pin `value` of `size` bytes in place of the one under `key`. A value larger than `bytes_max` is not pinned."""
         self.drop(key)
+        size += PINNED_BYTES
         if size > self.bytes_max:
             return
         while self.bytes + size > self.bytes_max:

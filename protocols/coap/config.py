@@ -46,7 +46,7 @@ class CoapConfig:
     block1_bytes_max: Annotated[int, Meta(ge=1, le=limits.BODY_BYTES_MAX)] = limits.COAP_BLOCK1_BYTES_MAX
     block1_peer_bytes_max: Count = 4 * 1024 * 1024
     block1_total_bytes_max: Count = 8 * 1024 * 1024
-    pinned_bytes_max: Count = 4 * 1024 * 1024
+    pinned_bytes_max: Count = 3 * 1024 * 1024
     answers_bytes_max: Count = 64 * 1024 * 1024
     peers_max: Count = 16_000
     observers_max: Count = 100_000

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain import limits
-from domain.command import Command, DeleteLatest, Disconnected, Send
+from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.mqtt_session import AccessRevoked, ReadingResumed
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
-from protocols.coap import message, signal, upload
+from protocols.coap import message, outcome, signal, upload
 from protocols.coap.exchange import Exchange
 from protocols.coap.frame import Frame, Framing
 from protocols.coap.message import Pairs
@@ -187,8 +187,8 @@ class CoapConnection:
             later, self._outcomes.later = self._outcomes.later, []
             if self._authority is not None:
                 for command in later:
-                    command.principal = None if isinstance(command, Send | DeleteLatest) else GATEWAY
-                self._sign([each for each in later if isinstance(each, Send | DeleteLatest)])
+                    command.principal = None if outcome.asker_of(command) is not None else GATEWAY
+                self._sign([each for each in later if each.principal is None])
             return [*later, *self._take_messages(now)] if self._held else later
         if self._upload.retry_ns:
             self._await_room(now)

@@ -23,7 +23,7 @@ PAGE_BYTES: Final = 200
 """Memory of a page besides its entries."""
 ANSWER_BYTES: Final = 160
 """Memory of a response besides its bytes."""
-CROWDED: Final = 0.375
+CROWDED: Final = 0.25
 """Share of the table up to which one network may fill it."""
 EXPIRED_PAGES_MAX: Final = 64
 EXPIRED_ANSWERS_MAX: Final = 1_024

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from domain.access import Authority
-from domain.command import Command, DeleteLatest, QueryLatest, Receive, Send
+from domain.command import Command, QueryLatest
 from domain.errors import Failure
 from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
-from protocols.coap import message, observe, upload
-from protocols.coap.blockwise import Assemblies, Pinned
+from protocols.coap import message, outcome, upload
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import RecentRequests
 from protocols.coap.exchange import (
@@ -27,9 +26,10 @@ from protocols.coap.exchange import (
     Exchange,
     Remote,
 )
+from protocols.coap.holdings import holdings_of
 from protocols.coap.known_options import KnownOptions
 from protocols.coap.mid_page import EXECUTING
-from protocols.coap.observe import Feed, Observation, Observations
+from protocols.coap.observe import Observation, Observations
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.peers import Remotes
@@ -55,8 +55,8 @@ class CoapEndpoint:
     ack_delay_ns   time after which a confirmable request gets an empty ACK
     known          the decoded options of recent requests
     remotes        addresses that have sent something recently
-    assemblies     unfinished Block1 bodies
-    pinned         values that peers read block by block
+    assemblies     unfinished Block1 bodies of all transports
+    pinned         values that peers of all transports read block by block
     observations   the observers
     replier        sends responses
     transmitter    sends and retransmits datagrams
@@ -86,18 +86,18 @@ class CoapEndpoint:
         "transmitter",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: CoapConfig, now: int, recent: tuple[RecentRequests, RecentRequests]) -> None:
-        """`recent`: the duplicate tables, which endpoints of one node share."""
+    def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
+        holdings = holdings_of(setting, config)
         self.config = config
         self.authority = setting.authority
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
         self.period_ns = SECOND_NS // config.requests_peer_per_s if config.requests_peer_per_s else 0
         self.known = KnownOptions()
         self.remotes = Remotes(config.peers_max, setting.entropy, now)
-        self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
-        self.pinned = Pinned(config.pinned_bytes_max)
-        self.observations = Observations(config, self.pinned, setting.wall_ms)
-        self.replier = Replier(config, setting.entropy, recent)
+        self.assemblies = holdings.assemblies
+        self.pinned = holdings.pinned
+        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
+        self.replier = Replier(config, setting.entropy, holdings)
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes, self._identity)
@@ -253,12 +253,9 @@ class CoapEndpoint:
         self.outcomes.later.clear()
         if self.authority is not None:
             for command in commands:
-                # What a conditional request stores and a member receives is by the client's rights, all else by the gateway's.
-                ticket = getattr(command, "ticket", None)
-                if isinstance(command, (Send, DeleteLatest)) and isinstance(ticket, Exchange):
-                    self._sign((command,), ticket.remote)
-                elif isinstance(command, Receive) and isinstance(ticket, Feed) and ticket.observers:
-                    self._sign((command,), next(iter(ticket.observers)).remote)
+                asker = outcome.asker_of(command)
+                if asker is not None:
+                    self._sign((command,), asker)
                 else:
                     command.principal = GATEWAY
         return commands
@@ -380,5 +377,5 @@ class CoapEndpoint:
         self.sweep_ns = now + (SWEPT_ON_NS if more else SWEEP_NS)
         self.assemblies.expire(now)
         self.pinned.expire(now)
-        silent = self.observations.silent(now - observe.CHECK_NS, now)
+        silent = self.observations.silent(now + SWEEP_NS, now)
         return [QueryLatest(Check(observation), observation.feed.key[0]) for observation in silent]

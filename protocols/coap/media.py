@@ -37,6 +37,7 @@ TYPES: Final[dict[int, str]] = {
     322: "application/senml-etch+cbor",
     340: "application/yang-data+cbor",
     432: "application/td+json",
+    606: "application/core-pubsub+cbor",
     10000: "application/vnd.ocf+cbor",
     11542: "application/vnd.oma.lwm2m+tlv",
     11543: "application/vnd.oma.lwm2m+json",

@@ -12,35 +12,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 from typing import Final, final
 
 from domain.filter.filter import Filter
 from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Pinned
+from protocols.coap.checks import CHECK_NS, Checks
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.holdings import Audience
 from protocols.coap.member import Member
 from protocols.coap.option import Options
 from protocols.coap.translate import Representation
 
-CHECK_NS: Final = 86_400_000_000_000
-CHECKS_MAX: Final = 256
-"""Observations that one call of `silent` examines."""
-CHECKS_KEPT: Final = 4_096
-"""Entries of removed observations that may wait for their check."""
 UNVERIFIED_EXPONENT: Final = 0
 VALUE_BYTES: Final = 256
 """Memory of a value besides its body."""
-COMPARED: Final = 16
-"""Feeds of which the largest loses values when all feeds together have too many bytes."""
 
 
 @final
 class Feed:
     """One path with its observers, for one principal. It is the ticket of its Watch.
 
+    registry     the observations that it belongs to
     key          (path, name of the principal): the observers of a feed have the same rights
+    of_data      True: it is that of a topic's data, and ends when that is removed
     member       its only observer is this member of a consumer group; None: messages on the path are watched
     selects      True: it is that of a FETCH, and tells the path of each message
     filter       only messages that match are sent; None: all
@@ -52,10 +48,14 @@ class Feed:
     bytes        memory of `values`
     """
 
-    __slots__ = ("bytes", "filter", "first", "idle", "joining", "key", "member", "observers", "selects", "values")
+    __slots__ = (
+        "bytes", "filter", "first", "idle", "joining", "key", "member", "observers", "of_data", "registry", "selects", "values",
+    )  # fmt: skip
 
-    def __init__(self, key: tuple[str, str]) -> None:
+    def __init__(self, registry: Observations, key: tuple[str, str]) -> None:
+        self.registry = registry
         self.key = key
+        self.of_data = False
         self.member: Member | None = None
         self.selects = False
         self.filter: Filter | None = None
@@ -91,11 +91,14 @@ class Observation:
     refused        that error was sent
     check          a value for this observer alone, which asks whether it is still there; None: there is none
     confirmed_ns   monotonic ns of its last acknowledgement, or of the registration
+    check_ns       time without an acknowledgement after which it is asked whether it is still there
+    check_serial   its entry in `Observations.checks`
+    topic_id       the topic of the publish-subscribe draft whose subscriber it is; "": none
     """
 
     __slots__ = (
-        "cancelled", "check", "confirmed_ns", "feed", "format", "next", "options", "proven", "refusal", "refused", "registry",
-        "remote", "started", "token",
+        "cancelled", "check", "check_ns", "check_serial", "confirmed_ns", "feed", "format", "next", "options", "proven",
+        "refusal", "refused", "registry", "remote", "started", "token", "topic_id",
     )  # fmt: skip
 
     def __init__(self, registry: Observations, feed: Feed, remote: Remote, token: bytes, options: Options, now: int) -> None:
@@ -113,6 +116,9 @@ class Observation:
         self.refused = False
         self.check: Representation | None = None
         self.confirmed_ns = now
+        self.check_ns = CHECK_NS
+        self.check_serial = 0
+        self.topic_id = ""
 
     @property
     def waiting(self) -> bool:
@@ -170,35 +176,31 @@ class Observation:
 class Observations:
     """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4).
 
+    audience     the observers of all endpoints and connections of the node
     by_remote    key of a remote -> token -> observation
     feeds        the paths that are observed, by their key
-    networks     network -> number of its observations
     ready        observations to which a new value is to be sent
-    behind       feeds with values, by when they began to have some
-    checks       (monotonic ns, observation): when it was last known to be there, about in order
+    checks       when observers are asked whether they are still there
     displaced    feeds of members whose message was dropped because all feeds together had too many bytes
-    bytes        memory of the values of all feeds
     count        number of observations
     lost         values that observers skipped
     """
 
     __slots__ = (
-        "behind", "by_remote", "bytes", "checks", "config", "count", "displaced", "feeds", "lost", "networks", "pinned",
-        "ready", "sequence", "wall_ms",
+        "audience", "by_remote", "checks", "config", "count", "displaced", "feeds", "lost", "pinned", "ready", "sequence",
+        "wall_ms",
     )  # fmt: skip
 
-    def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience) -> None:
+        self.audience = audience
         self.config = config
         self.pinned = pinned
         self.wall_ms = wall_ms
         self.by_remote: dict[int, dict[bytes, Observation]] = {}
         self.feeds: dict[tuple[str, str], Feed] = {}
-        self.networks: dict[int, int] = {}
         self.ready: deque[Observation] = deque()
-        self.behind: dict[Feed, None] = {}
         self.displaced: list[Feed] = []
-        self.checks: deque[tuple[int, Observation]] = deque()
-        self.bytes = 0
+        self.checks = Checks()
         self.count = 0
         self.lost = 0
         self.sequence = 0
@@ -215,12 +217,12 @@ class Observations:
         """Add an observation; None when a bound is reached: the GET is answered as one without Observe.
 
         The bounds are `observers_max` in all, `observers_network_max`, `observers_peer_max`, and `observers_path_max` of a peer
-        on one path. The first observation of a feed needs a Watch.
+        on one path; the first two count those of all transports. The first observation of a feed needs a Watch.
         """
         config = self.config
         feed = self.feeds.get(key)
-        in_network = self.networks.get(remote.network, 0)
-        if self.count >= config.observers_max or in_network >= config.observers_network_max:
+        in_network = self.audience.networks.get(remote.network, 0)
+        if self.audience.count >= config.observers_max or in_network >= config.observers_network_max:
             return None
         if remote.observers >= config.observers_peer_max:
             return None
@@ -230,12 +232,12 @@ class Observations:
             if same >= config.observers_path_max:
                 return None
         if feed is None:
-            feed = self.feeds[key] = Feed(key)
+            feed = self.feeds[key] = Feed(self, key)
         observation = Observation(self, feed, remote, token, options, now)
         feed.observers[observation] = None
         self.by_remote.setdefault(remote.key, mine)[token] = observation
-        self.networks[remote.network] = in_network + 1
-        self.checks.append((now, observation))
+        self.audience.enter(remote.network)
+        self.checks.add(observation)
         remote.observers += 1
         self.count += 1
         return observation
@@ -251,17 +253,12 @@ class Observations:
         del of_remote[observation.token]
         if not of_remote:
             del self.by_remote[remote.key]
-        left = self.networks[remote.network] - 1
-        if left:
-            self.networks[remote.network] = left
-        else:
-            del self.networks[remote.network]
+        self.audience.leave(remote.network)
+        self.checks.remove(observation)
         remote.observers -= 1
         self.count -= 1
         del feed.observers[observation]
         feed.idle.pop(observation, None)
-        if len(self.checks) > CHECKS_KEPT + 2 * self.count:
-            self.checks = deque(check for check in self.checks if not check[1].cancelled)
         self._prune(feed)
         if feed.observers:
             return None
@@ -276,22 +273,26 @@ class Observations:
     def queue(self, feed: Feed, value: Representation) -> None:
         """Append a value to a feed, for all its observers. Above a bound the oldest values are dropped.
 
-        The bounds are `backlog_max` and `backlog_bytes_max` of a feed, and `backlogs_bytes_max` of all feeds.
+        The bounds are `backlog_max` and `backlog_bytes_max` of a feed, and `backlogs_bytes_max` of all feeds of all transports.
         """
         if not feed.observers:
             return
         feed.values.append(value)
         feed.bytes += len(value.body) + VALUE_BYTES
-        self.bytes += len(value.body) + VALUE_BYTES
-        self.behind[feed] = None
+        audience = self.audience
+        audience.bytes += len(value.body) + VALUE_BYTES
+        audience.behind[feed] = None
         if feed.idle:
             self.ready.extend(feed.idle)
             feed.idle.clear()
         config = self.config
         while len(feed.values) > 1 and (len(feed.values) > config.backlog_max or feed.bytes > config.backlog_bytes_max):
             self._drop_oldest(feed)
-        while self.bytes > config.backlogs_bytes_max:
-            self._drop_oldest(self._largest())
+        while audience.bytes > config.backlogs_bytes_max:
+            largest = audience.largest(self, feed)
+            if not largest.values:
+                break  # all that waits is held by members of groups at other endpoints
+            self._drop_oldest(largest)
 
     def started(self, observation: Observation, value: Representation | None) -> None:
         """The response to the registration is sent, with `value` if there was one: notifications follow that are newer."""
@@ -326,23 +327,15 @@ class Observations:
             observation.refusal = code
             self._rouse(observation)
 
-    def silent(self, since_ns: int, now: int) -> list[Observation]:
-        """Observations without an acknowledgement since `since_ns`, each at most once a day (RFC 7641 section 4.5).
+    def check_every(self, observation: Observation, period_ns: int) -> None:
+        """Ask an observer whether it is still there when it has acknowledged nothing for so long."""
+        if not observation.cancelled and observation.check_ns != period_ns:
+            observation.check_ns = period_ns
+            self.checks.add(observation)
 
-        Examines at most CHECKS_MAX; the next call goes on.
-        """
-        found: list[Observation] = []
-        for _ in range(min(CHECKS_MAX, len(self.checks))):
-            if self.checks[0][0] > since_ns:
-                break
-            observation = self.checks.popleft()[1]
-            if observation.cancelled:
-                continue
-            if observation.confirmed_ns <= since_ns:
-                observation.confirmed_ns = now
-                found.append(observation)
-            self.checks.append((observation.confirmed_ns, observation))
-        return found
+    def silent(self, until_ns: int, now: int) -> list[Observation]:
+        """Observations that have to be asked before `until_ns` whether they are still there; each is told once for a period."""
+        return [observer for observer in self.checks.due(until_ns, now) if isinstance(observer, Observation)]
 
     def notification(self, observation: Observation, value: Representation, now: int) -> tuple[int, bytes, bytes]:
         """Code, options and payload of a notification. An unverified address gets a block of at most 16 bytes (section 7)."""
@@ -373,10 +366,10 @@ class Observations:
         """Drop the values of a feed when all its observers have got them."""
         if feed.values and len(feed.idle) == len(feed.observers):
             feed.first = feed.end
-            self.bytes -= feed.bytes
+            self.audience.bytes -= feed.bytes
             feed.bytes = 0
             feed.values.clear()
-            del self.behind[feed]
+            del self.audience.behind[feed]
 
     def _drop_oldest(self, feed: Feed) -> None:
         if feed.member is not None and any(observation.next <= feed.first for observation in feed.observers):
@@ -384,14 +377,6 @@ class Observations:
         size = len(feed.values.popleft().body) + VALUE_BYTES
         feed.first += 1
         feed.bytes -= size
-        self.bytes -= size
+        self.audience.bytes -= size
         if not feed.values:
-            del self.behind[feed]
-
-    def _largest(self) -> Feed:
-        """The largest of the COMPARED feeds that have been behind for longest; they are compared last the next time."""
-        compared = list(islice(self.behind, COMPARED))
-        for feed in compared:
-            del self.behind[feed]
-            self.behind[feed] = None
-        return max(compared, key=lambda feed: feed.bytes)
+            del self.audience.behind[feed]

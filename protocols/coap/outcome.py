@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.command import Command, DeleteLatest, Extend, Send, Unwatch
+from domain.admin.data_topic import DeleteDataTopic, JoinDataTopic, LeaveDataTopic
+from domain.command import Command, DeleteLatest, Extend, QueryLatest, Receive, Send, Unwatch, Watch
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import path_of
@@ -14,14 +15,17 @@ from domain.record import Record
 from protocols.coap import blockwise, message, option, status, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
-from protocols.coap.exchange import Exchange
+from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.member import Member
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Feed, Observation, Observations
 from protocols.coap.option import Fault
+from protocols.coap.pubsub.step import Publishing
 from protocols.coap.responder import Check, Condition, Lease, Responder
 from protocols.coap.translate import Publication, Reception, Representation
 
+_OF_CLIENT: Final = (Send, DeleteLatest, DeleteDataTopic, QueryLatest, Receive, Watch, JoinDataTopic)
+"""Commands that events cause and a client has asked for: they are carried out by its rights."""
 SILENT: Final = 2 | 8 | 16
 """No-Response bits of a request that wants no response of any class (RFC 7967 section 2.1)."""
 
@@ -30,10 +34,11 @@ SILENT: Final = 2 | 8 | 16
 class Outcomes:
     """Turns the events of one endpoint into responses and notifications.
 
-    later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
+    later       commands that events have caused, such as the store command of a conditional request; `expire` returns them
+    of_topics   takes the events that are not named here: those about topics of the publish-subscribe draft
     """
 
-    __slots__ = ("config", "later", "observations", "pinned", "responder", "wall_ms")
+    __slots__ = ("config", "later", "observations", "of_topics", "pinned", "responder", "wall_ms")
 
     def __init__(
         self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
@@ -44,6 +49,7 @@ class Outcomes:
         self.pinned = pinned
         self.wall_ms = wall_ms
         self.later: list[Command] = []
+        self.of_topics: Callable[[Event, int], None] = _ignore
 
     def answered(self, event: Event, now: int) -> None:
         """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
@@ -56,7 +62,7 @@ class Outcomes:
                 if isinstance(exchange.intent, Observation):
                     self.select(exchange, exchange.intent, now)
         elif isinstance(event, WatchedMessages):
-            self._delivered(event)
+            self._delivered(event, now)
         elif isinstance(event, LatestValue):
             self._value(event, now)
         elif isinstance(event, Received):
@@ -66,12 +72,15 @@ class Outcomes:
         elif isinstance(event, Done):
             if isinstance(event.ticket, Exchange):
                 self.responder.reply(event.ticket, message.DELETED, [], b"", now)
-        elif isinstance(event, Settled) and isinstance(event.ticket, Exchange):
-            failure = event.outcomes[0]
-            if failure is None:
-                self.responder.reply(event.ticket, message.DELETED, [], b"", now)
-            else:
-                self._failure(event.ticket, failure, now)
+        elif isinstance(event, Settled):
+            if isinstance(event.ticket, Exchange):
+                failure = event.outcomes[0]
+                if failure is None:
+                    self.responder.reply(event.ticket, message.DELETED, [], b"", now)
+                else:
+                    self._failure(event.ticket, failure, now)
+        else:
+            self.of_topics(event, now)
 
     def undelivered(self, exchange: Exchange, now: int) -> None:
         """The response has not arrived, or is an error.
@@ -103,16 +112,19 @@ class Outcomes:
         stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms())
         if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
             self.responder.release(exchange)
-            return Send(exchange, [stored], False)
-        return Send(exchange, [stored])
+            return Send(exchange, [stored], False, plan.typed)
+        return Send(exchange, [stored], True, plan.typed)
 
     def cancel(self, observation: Observation, now: int) -> Sequence[Command]:
-        """Remove an observation and its waiting notifications. Returns the command that ends the Watch when it was the last."""
+        """Remove an observation and its waiting notifications. Returns the commands that end what it alone needs."""
+        commands: list[Command] = []
+        if observation.topic_id and not observation.cancelled:
+            commands.append(LeaveDataTopic(observation))
         feed = self.observations.remove(observation)
         self.responder.abandon(observation, now)
-        if feed is None:
-            return ()
-        return (Unwatch(feed),) if feed.member is None else feed.member.release()
+        if feed is not None:
+            commands.extend((Unwatch(feed),) if feed.member is None else feed.member.release())
+        return commands
 
     def _sent(self, event: Sent, now: int) -> None:
         exchange = event.ticket
@@ -120,7 +132,8 @@ class Outcomes:
             return
         plan = exchange.options.plan
         if exchange.code == message.PUT:
-            created = exchange.options.if_none_match
+            intent = exchange.intent
+            created = intent.first if isinstance(intent, Publishing) else exchange.options.if_none_match
             self.responder.reply(exchange, message.CREATED if created else message.CHANGED, [], b"", now)
         elif not isinstance(plan, Publication) or plan.no_id:
             self.responder.reply(exchange, message.CHANGED, [], b"", now)
@@ -147,7 +160,11 @@ class Outcomes:
         if isinstance(intent, Condition):
             self._conditional(ticket, intent, value, now)
         elif isinstance(intent, Observation) and not intent.cancelled:
-            self._registered(ticket, intent, value, now)
+            if value is None and intent.topic_id and not intent.started:  # a topic that is half created cannot be observed
+                self.later.extend(self.cancel(intent, now))
+                self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
+            else:
+                self._registered(ticket, intent, value, now)
         elif value is None:
             self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
         else:
@@ -160,21 +177,21 @@ class Outcomes:
             self.fault(exchange, Fault(message.PRECONDITION_FAILED, "the value is another"), now)
             return
         exchange.intent = None
-        plan = options.plan
-        if exchange.code == message.DELETE:
-            self.later.append(DeleteLatest(exchange, "/".join(options.path[1:])))
-        elif isinstance(plan, Publication):
-            self.later.append(self.store(exchange, plan, condition.body))
+        self.later.append(condition.then())
 
     def _registered(self, exchange: Exchange, observation: Observation, value: Representation | None, now: int) -> None:
         self.content(exchange, value if value is not None else translate.NOTHING, self.observations.next_sequence(), now)
         if not observation.cancelled and not observation.started:
             self.observations.started(observation, value)
 
-    def _delivered(self, event: WatchedMessages) -> None:
+    def _delivered(self, event: WatchedMessages, now: int) -> None:
         feed = event.ticket
         if isinstance(feed, Feed):
             for record in event.records:
+                if feed.of_data and translate.removes(record):
+                    for observation in list(feed.observers):
+                        self._revoked(observation, message.NOT_FOUND, now)
+                    continue
                 value = self._selected(feed, record) if feed.selects else translate.representation(record, self.wall_ms())
                 if value is not None:
                     self._queue(feed, value)
@@ -258,14 +275,16 @@ class Outcomes:
                 self._failure(member.exchange, event.failure, now)
                 member.exchange = None
             for observation in list(event.ticket.observers):
-                self._revoked(observation, event.failure)
+                self._revoked(observation, status.CODES[event.failure.code], now)
+        elif isinstance(event.ticket, Observation):
+            self._revoked(event.ticket, status.CODES[event.failure.code], now)
 
-    def _revoked(self, observation: Observation, failure: Failure) -> None:
-        """The gateway has ended or refused a Watch: send an error response if the observation has started."""
+    def _revoked(self, observation: Observation, code: int, now: int) -> None:
+        """The gateway has ended or refused an observation: send an error response if it has started."""
         if observation.started:
-            self.observations.refuse(observation, status.CODES[failure.code])
+            self.observations.refuse(observation, code)
         else:
-            self.observations.remove(observation)
+            self.later.extend(self.cancel(observation, now))
 
     def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
         """Refuse a request in this adapter, and count it by its response code."""
@@ -356,3 +375,19 @@ class Outcomes:
         The response is a confirmable message then: nothing more is sent before its ACK (RFC 7641 section 7).
         """
         return isinstance(exchange.intent, Observation) and not self.responder.proved(exchange.remote, now)
+
+
+def _ignore(_event: Event, _now: int) -> None:
+    """Default of `Outcomes.of_topics`."""
+
+
+def asker_of(command: Command) -> Remote | None:
+    """By whose rights a command of `Outcomes.later` is carried out; None: by those of the gateway."""
+    if not isinstance(command, _OF_CLIENT):
+        return None
+    ticket = command.ticket
+    if isinstance(ticket, (Exchange, Observation)):
+        return ticket.remote
+    if isinstance(ticket, Feed) and ticket.observers:
+        return next(iter(ticket.observers)).remote
+    return None

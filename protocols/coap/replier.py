@@ -7,8 +7,8 @@ from typing import Final, final
 from domain.ports import Entropy
 from protocols.coap import message, option, status
 from protocols.coap.config import CoapConfig
-from protocols.coap.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, RecentRequests
 from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.holdings import Holdings
 from protocols.coap.message import Pairs
 from protocols.coap.mid_page import EMPTY_ACK
 from protocols.coap.observe import Observation
@@ -17,34 +17,28 @@ from protocols.coap.transmitter import Transmitter
 
 UDP_PAYLOAD_MAX: Final = 65_507
 BLOCK_OVERHEAD: Final = 48
-NON_SHARE: Final = 8
-"""One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
-
-
-def duplicate_tables(config: CoapConfig) -> tuple[RecentRequests, RecentRequests]:
-    """The duplicate tables of confirmable and of other requests: one bound for all endpoints of a node."""
-    of_non = config.answers_bytes_max // NON_SHARE
-    return RecentRequests(EXCHANGE_LIFETIME_S, config.answers_bytes_max - of_non), RecentRequests(NON_LIFETIME_S, of_non)
 
 
 @final
 class Replier:
-    """Sends the responses of an endpoint, and keeps its duplicate tables.
+    """Sends the responses of an endpoint.
 
     executing   number of requests without a response so far
     counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
+    recent_con  the duplicate table of confirmable requests, and `recent_non` of others, which all endpoints of the node share
     """
 
     __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
-    def __init__(self, config: CoapConfig, entropy: Entropy, recent: tuple[RecentRequests, RecentRequests]) -> None:
-        """`recent`: the duplicate tables (`duplicate_tables`)."""
+    def __init__(self, config: CoapConfig, entropy: Entropy, holdings: Holdings) -> None:
+        """`holdings`: has the duplicate tables."""
         self.config = config
         self.counts: dict[str, int] = {}
         self.executing = 0
         self.echoes = Echoes(entropy.token(16))
         self.transmitter = Transmitter(entropy, config.amplification > 0)
-        self.recent_con, self.recent_non = recent
+        self.recent_con = holdings.recent_con
+        self.recent_non = holdings.recent_non
 
     @property
     def confirms(self) -> bool:

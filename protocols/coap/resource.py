@@ -1,9 +1,9 @@
-"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` to commands. `responder` makes the datagrams."""
+"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` to commands; those on `/ps` go to `pubsub`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from domain.filter.filter import Filter
@@ -13,9 +13,14 @@ from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.member import Member
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
+from protocols.coap.pubsub.outcome import TopicOutcomes
+from protocols.coap.pubsub.representation import ROOT
+from protocols.coap.pubsub.resource import TopicResources
 from protocols.coap.responder import Condition, Responder
 from protocols.coap.selection import Selection
 from protocols.coap.translate import NOTHING, Publication, Reception, Representation
+
+_TOPICS: Final = [ROOT]
 
 
 @final
@@ -23,9 +28,10 @@ class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
     identity   the principal that a remote is, at its address; observers of one path with the same one share a Watch
+    topics     those of the publish-subscribe draft
     """
 
-    __slots__ = ("identity", "observations", "outcomes", "pinned", "responder")
+    __slots__ = ("identity", "observations", "outcomes", "pinned", "responder", "topics")
 
     def __init__(self, responder: Responder, outcomes: Outcomes, identity: Callable[[Remote], str]) -> None:
         self.identity = identity
@@ -33,10 +39,14 @@ class Resources:
         self.outcomes = outcomes
         self.observations = outcomes.observations
         self.pinned = outcomes.pinned
+        self.topics = TopicResources(outcomes)
+        outcomes.of_topics = TopicOutcomes(outcomes, identity).answered
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
         """Return the commands of a request with valid options and a complete body; () when it is answered already."""
         code = exchange.code
+        if exchange.options.path[:1] == _TOPICS:
+            return self.topics.handle(exchange, body, now)
         if code in (message.POST, message.PUT):
             return self._publish(exchange, body, now)
         if code == message.GET:
@@ -56,7 +66,8 @@ class Resources:
             self.outcomes.fault(exchange, plan, now)
             return ()
         if options.if_match or options.if_none_match:
-            exchange.intent = Condition(body)
+            stored = plan
+            exchange.intent = Condition(lambda: self.outcomes.store(exchange, stored, body))
             return (QueryLatest(exchange, plan.path),)
         return (self.outcomes.store(exchange, plan, body),)
 
@@ -76,7 +87,7 @@ class Resources:
             self.outcomes.fault(exchange, Fault(message.FORBIDDEN, "$SYS is the server's own"), now)
             return ()
         if options.if_match or options.if_none_match:
-            exchange.intent = Condition(b"")
+            exchange.intent = Condition(lambda: DeleteLatest(exchange, str(path)))
             return (QueryLatest(exchange, path),)
         return (DeleteLatest(exchange, path),)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, final
 
+from domain.command import Command
 from domain.receipt import Receipt
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.message import Pairs
@@ -53,12 +55,12 @@ class Responder(Protocol):
 
 @final
 class Condition:
-    """A request with If-Match or If-None-Match that waits for the latest value. `body` is stored when the condition holds."""
+    """A request with If-Match or If-None-Match that waits for the latest value. `then` makes its command when they hold."""
 
-    __slots__ = ("body",)
+    __slots__ = ("then",)
 
-    def __init__(self, body: bytes) -> None:
-        self.body = body
+    def __init__(self, then: Callable[[], Command]) -> None:
+        self.then = then
 
 
 @final

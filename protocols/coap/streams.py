@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.adapter import Peer
-from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import ALWAYS_NS, Remote
+from protocols.coap.holdings import holdings_of
 from protocols.coap.known_options import KnownOptions
 from protocols.coap.observe import Observations
 from protocols.setting import Setting
 
 KEY_BITS: Final = 16
+STREAM: Final = 1 << 192
+"""Tells the key of a connection from that of any address: bodies and values of all transports are in one table."""
 SWEEP_NS: Final = 10_000_000_000
 
 
@@ -20,8 +22,8 @@ SWEEP_NS: Final = 10_000_000_000
 class Streams:
     """The state of all connections together, so that what they make the server hold is bounded in all.
 
-    assemblies     unfinished Block1 bodies
-    pinned         values that peers read block by block
+    assemblies     unfinished Block1 bodies, of datagrams too
+    pinned         values that peers read block by block, of datagrams too
     observations   the observers
     known          the decoded options of recent requests
     """
@@ -32,9 +34,10 @@ class Streams:
         self.setting = setting
         self.config = config
         self.known = KnownOptions()
-        self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
-        self.pinned = Pinned(config.pinned_bytes_max)
-        self.observations = Observations(config, self.pinned, setting.wall_ms)
+        holdings = holdings_of(setting, config)
+        self.assemblies = holdings.assemblies
+        self.pinned = holdings.pinned
+        self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
         self._serial = 0
         self._sweep_ns = 0
 
@@ -42,7 +45,7 @@ class Streams:
         """The remote of a new connection, with a key of its own."""
         self._serial += 1
         remote = Remote((peer.host, peer.port), peer.born_host, 0)
-        remote.key = self._serial << KEY_BITS
+        remote.key = (STREAM | self._serial) << KEY_BITS
         remote.verified_ns = ALWAYS_NS
         return remote
 

@@ -29,7 +29,7 @@ def path_of(options: Options) -> str | Fault:
     """The MQTT topic of `/mq/…`: each Uri-Path option is one level, without escapes or normalisation. Fault 4.00 or 4.04."""
     levels = options.path
     if not levels or levels[0] != ROOT:
-        return Fault(message.NOT_FOUND, "resources are /mq/{topic} and /.well-known/core")
+        return Fault(message.NOT_FOUND, "resources are /mq/{topic}, /ps and /.well-known/core")
     path = "/".join(levels[1:])
     if path == "":
         return Fault(message.NOT_FOUND, "name a topic: /mq/{topic}")
@@ -52,11 +52,12 @@ class Publication:
     delay_ms    delay of delivery; 0: none
     ttl_ms      life of the message after delivery; 0: unbounded
     no_id       answer 2.04 without the message id
+    typed       a message group or a delay is asked for: the topic has to take messages of that type
     """
 
-    __slots__ = ("delay_ms", "location", "no_id", "path", "properties", "topic", "ttl_ms")
+    __slots__ = ("delay_ms", "location", "no_id", "path", "properties", "topic", "ttl_ms", "typed")
 
-    def __init__(self, path: str, stored: bytes, location: bytes, delay_ms: int, ttl_ms: int, no_id: bool) -> None:
+    def __init__(self, path: str, stored: bytes, location: bytes, delay_ms: int, ttl_ms: int, no_id: bool, typed: bool) -> None:
         self.path = path
         self.topic = address.topic_of_path(path)
         self.properties = stored
@@ -64,6 +65,7 @@ class Publication:
         self.delay_ms = delay_ms
         self.ttl_ms = ttl_ms
         self.no_id = no_id
+        self.typed = typed
 
     def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
         """The message with payload `body`. `wall_ms`: epoch ms that delay and expiry are counted from."""
@@ -93,6 +95,11 @@ def _publication(options: Options) -> Publication | Fault:
         return path
     if path == "$SYS" or path.startswith("$SYS/"):
         return Fault(message.FORBIDDEN, "$SYS is the server's own")
+    return publication_at(path, options)
+
+
+def publication_at(path: str, options: Options) -> Publication | Fault:
+    """Options of a POST or PUT whose message is on `path` -> Publication, or the Fault that refuses the request."""
     values = _queries(options.query)
     if isinstance(values, Fault):
         return values
@@ -119,7 +126,8 @@ def _publication(options: Options) -> Publication | Fault:
     if len(stored) > limits.PROPERTIES_BYTES_MAX:
         return Fault(message.BAD_REQUEST, "queries are too long together")
     location = message.join([(option.LOCATION_PATH, level.encode()) for level in options.path])
-    return Publication(path, stored, location, durations["delay_ms"], durations["ttl_ms"], "no-id" in values)
+    typed = "mg" in values or durations["delay_ms"] > 0
+    return Publication(path, stored, location, durations["delay_ms"], durations["ttl_ms"], "no-id" in values, typed)
 
 
 _NAMES: Final = {
@@ -242,6 +250,17 @@ def representation(data: bytes, wall_ms: int) -> Representation | None:
     media_type = properties.content_type(stored)
     number = media.content_format(media_type) if media_type else option.ABSENT
     return Representation(etag_of(name), number, expire_ms, body)
+
+
+def removes(data: bytes) -> bool:
+    """True for the record of an empty retained MQTT message, which has removed the latest value of its path."""
+    record = Record(data)
+    stored = record.properties
+    return (
+        properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
+        and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
+        and not len(record.body)
+    )
 
 
 def etag_of(name: bytes) -> bytes:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Assemblies
 from protocols.coap.exchange import Exchange
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
+from protocols.coap.pubsub.representation import ROOT
+
+_WITH_BODY: Final = (message.POST, message.PUT, message.FETCH, message.IPATCH)
 
 
 def assemble(assemblies: Assemblies, outcomes: Outcomes, exchange: Exchange, payload: bytes, now: int) -> bytes | None:
@@ -17,7 +22,7 @@ def assemble(assemblies: Assemblies, outcomes: Outcomes, exchange: Exchange, pay
     option that the response repeats.
     """
     body_max = outcomes.config.block1_bytes_max
-    if exchange.options.block1 == option.ABSENT or exchange.code not in (message.POST, message.PUT, message.FETCH):
+    if exchange.options.block1 == option.ABSENT or exchange.code not in _WITH_BODY:
         if len(payload) <= body_max:
             return payload
         outcomes.fault(exchange, Fault(message.TOO_LARGE, f"at most {body_max} bytes"), now)
@@ -40,7 +45,7 @@ def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: byt
     bert = exponent == blockwise.BERT_EXPONENT and exchange.remote.bert
     start = blockwise.start_of(number, exponent)
     exchange.block1 = options.block1
-    plan = translate.publication(options)
+    plan = None if options.path[:1] == [ROOT] else translate.publication(options)
     fault: Fault | None = plan if isinstance(plan, Fault) else None
     if fault is not None:
         exchange.block1 = option.ABSENT
@@ -58,7 +63,7 @@ def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: byt
         if not number:
             texts = [*options.path, *options.query, *options.request_tag]
             key_bytes = sum([len(text) for text in texts]) + blockwise.KEY_PART_BYTES * len(texts)
-            assemblies.begin(key, key_bytes, exchange.remote.key, now)
+            assemblies.begin(key, key_bytes, exchange.remote.key, exchange.remote.network, now)
         if not assemblies.add(key, start, payload):
             fault = Fault(message.REQUEST_INCOMPLETE, "a block is missing: begin again")
     if fault is not None:

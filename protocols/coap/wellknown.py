@@ -9,6 +9,7 @@ PATH: Final = [".well-known", "core"]
 # target, attributes in order; a list is written as one quoted string of words
 _LINKS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     ("/mq", (("rt", "headgate.mq"), ("if", "core.b"), ("ct", "0 40 42 50 60"), ("title", "/mq/{topic}"), ("obs", ""))),
+    ("/ps", (("rt", "core.ps core.ps.coll"), ("ct", "40"))),
     ("/.well-known/core", (("ct", "40"),)),
 )
 

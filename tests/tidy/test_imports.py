@@ -157,6 +157,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *CONNECTION,
         ),
     ),
+    ("gateway.pubsub", ("domain", "gateway.pubsub", "gateway.usecase", "gateway.access.path_rights", *CONNECTION)),
     ("gateway.webhooks.settings", ("domain.subscription.sink",)),
     (
         "gateway.webhooks",

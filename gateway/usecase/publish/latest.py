@@ -170,9 +170,13 @@ class LatestScan:
 
 
 class LatestValues:
-    """The verbs Latest and DeleteLatest. `reads` shares the turns between reads of messages."""
+    """The verbs Latest and DeleteLatest. `reads` shares the turns between reads of messages.
+
+    removed   called with each path whose value was removed by DeleteLatest
+    """
 
     def __init__(self, state: State, clock: Clock, reads: ReadTurns) -> None:
+        self.removed: Callable[[str], None] = _unheard
         self._state = state
         self._clock = clock
         self._reads = reads
@@ -208,6 +212,8 @@ class LatestValues:
             return
 
         def done(failure: None | Failure) -> None:
+            if failure is None:
+                self.removed(command.path)
             connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         self._state.put([StateChange(SPACE, command.path.encode(), None)], done)
@@ -220,3 +226,7 @@ class LatestValues:
     def _counted(self, size: tuple[int, int] | Failure) -> None:
         if not isinstance(size, Failure):
             self._held = size
+
+
+def _unheard(_path: str) -> None:
+    """Default of `LatestValues.removed`."""

@@ -142,5 +142,5 @@ def test_a_message_that_finds_no_memory_goes_back_and_ends_the_observation() -> 
     after = acknowledge(stage, first)
     while after:
         after = [packet for each in after for packet in acknowledge(stage, each)]
-    assert stage.endpoint.observations.bytes <= 2_000
+    assert stage.endpoint.observations.audience.bytes <= 2_000
     assert len(stage.leased) <= 2

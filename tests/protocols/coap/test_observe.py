@@ -346,12 +346,12 @@ def test_values_are_kept_once_and_freed_when_all_have_them() -> None:
     notes = stage.out()
     stage.publish("sensors/a", body)
     observations = stage.endpoint.observations
-    assert observations.bytes == 2 * (len(body) + VALUE_BYTES)
+    assert observations.audience.bytes == 2 * (len(body) + VALUE_BYTES)
     for number, note in enumerate(notes):
         source = peer(40_000, f"10.0.0.{number}")
         [again] = stage.push(message.empty(message.ACK, note.mid), source)
         assert stage.push(message.empty(message.ACK, again.mid), source) == []
-    assert (observations.bytes, len(observations.behind)) == (0, 0)
+    assert (observations.audience.bytes, len(observations.audience.behind)) == (0, 0)
 
 
 def test_paths_that_wait_for_silent_observers_do_not_take_all_memory() -> None:
@@ -369,5 +369,5 @@ def test_paths_that_wait_for_silent_observers_do_not_take_all_memory() -> None:
         while notes := [note for note in stage.out() if note.token == b"ok"]:
             seen += [note.payload for note in notes]
             stage.push(message.empty(message.ACK, notes[0].mid), peer(50_000))
-        assert stage.endpoint.observations.bytes <= 40_000
+        assert stage.endpoint.observations.audience.bytes <= 40_000
     assert seen == [b"%d" % at for at in range(200)], "the observer that keeps up loses nothing"

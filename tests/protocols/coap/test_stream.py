@@ -383,12 +383,12 @@ def test_backlog_of_a_peer_that_does_not_read_is_bounded() -> None:
     for number in range(1_000):  # nobody calls `outgoing`
         stage.publish("site/live", b"%d" % number + b"x" * 1_000)
     observations = stage.adapter._streams.observations
-    assert observations.bytes <= 100_000
+    assert observations.audience.bytes <= 100_000
     got = [payload_of(frame) for frame in stage.frames()]
     got += [payload_of(frame) for frame in stage.wait(0)]
     assert got[-1].startswith(b"999x")
     assert observations.lost == 1_000 - len(got)
-    assert observations.bytes == 0
+    assert observations.audience.bytes == 0
 
 
 def test_requests_wait_while_too_many_are_in_execution() -> None:

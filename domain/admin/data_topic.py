@@ -1,0 +1,132 @@
+"""Topics of CoAP's publish-subscribe draft as clients make, read, change and delete them, their subscribers, and the answers.
+
+Who may publish on the path of a topic may make, change and delete it; who may publish or subscribe there may read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from domain.command import Command
+from domain.data_topic import DataTopic, TopicProperties
+from domain.event import Event
+from domain.message import Message
+
+
+@dataclass(slots=True)
+class MakeDataTopic(Command):
+    """Make a topic -> DataTopicFound. With its first data it is made in one commit, all or nothing.
+
+    name    its path, which no other topic has
+    given   its properties
+    host    network of the client, which the topic counts for when access is not controlled
+    first   the message with `given.initialize`, which sets the latest value of the path; None: half created
+
+    Errors: ARGUMENT_ILLEGAL (a property, or the name is in use), QUOTA, and those of Send.
+    """
+
+    ticket: object
+    name: str
+    given: TopicProperties
+    host: str = ""
+    first: Message | None = None
+
+
+@dataclass(slots=True)
+class ChangeDataTopic(Command):
+    """Change the properties of a topic -> DataTopicFound.
+
+    name      must be its name; "": not given
+    whole     True: `given` takes the place of all properties; False: those that are not given stay
+
+    Subscribers beyond a smaller maximum are refused, the newest first. Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL, QUOTA,
+    CHANGED (another client has changed it at the same time).
+    """
+
+    ticket: object
+    id: str
+    given: TopicProperties
+    name: str = ""
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class QueryDataTopic(Command):
+    """One topic -> DataTopicFound. Errors: TOPIC_NOT_FOUND.
+
+    value   True: say too whether it has data
+    """
+
+    ticket: object
+    id: str
+    value: bool = False
+
+
+@dataclass(slots=True)
+class ListDataTopics(Command):
+    """The topics that the principal may read and that match (domain.data_topic.matches) -> DataTopicIds."""
+
+    ticket: object
+    name: str = ""
+    id: str = ""
+    given: TopicProperties = field(default_factory=TopicProperties)
+    prefixes: bool = False
+
+
+@dataclass(slots=True)
+class DeleteDataTopic(Command):
+    """Remove the data of a topic, and end its subscriptions -> Done. Errors: TOPIC_NOT_FOUND.
+
+    data_only   True: the topic stays, half created; False: it is deleted too
+    """
+
+    ticket: object
+    id: str
+    data_only: bool = False
+
+
+@dataclass(slots=True)
+class JoinDataTopic(Command):
+    """Count as a subscriber of a topic until LeaveDataTopic -> DataTopicJoined, again after each change of its properties.
+
+    Refused TOPIC_NOT_FOUND ends it: the topic or its data is deleted, or there are too many subscribers now. Messages come by a
+    Watch of the path. Nothing is stored. Errors: TOPIC_NOT_FOUND, QUOTA (there are as many subscribers as the topic takes).
+    """
+
+    ticket: object
+    id: str
+
+
+@dataclass(slots=True)
+class LeaveDataTopic(Command):
+    """End the JoinDataTopic whose ticket equals this one. No answer."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class DataTopicFound(Event):
+    """One topic as it is now.
+
+    has_value   True: there is data; False: there is none, or nobody asked
+    """
+
+    ticket: object
+    topic: DataTopic
+    has_value: bool = False
+
+
+@dataclass(slots=True)
+class DataTopicIds(Event):
+    """The ids of topics, in the order in which they were made."""
+
+    ticket: object
+    ids: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DataTopicJoined(Event):
+    """The topic that its subscriber counts for, as it is now."""
+
+    ticket: object
+    topic: DataTopic

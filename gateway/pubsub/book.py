@@ -1,0 +1,362 @@
+"""The book of topics: made, read, changed and deleted; deleted by themselves when they expire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from heapq import heapify, heappop, heappush
+from typing import Final, final
+
+from domain import property as properties
+from domain.address import topic_of_path
+from domain.admin.data_topic import (
+    ChangeDataTopic,
+    DataTopicFound,
+    DataTopicIds,
+    DataTopicJoined,
+    DeleteDataTopic,
+    JoinDataTopic,
+    LeaveDataTopic,
+    ListDataTopics,
+    MakeDataTopic,
+    QueryDataTopic,
+)
+from domain.command import Command
+from domain.data_topic import (
+    RECORDS_BYTES_MAX,
+    TOPICS_MAX,
+    DataTopic,
+    decode,
+    encode,
+    fault_of,
+    is_name,
+    kept,
+    matches,
+    patched,
+)
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.limits import MILLISECOND_NS
+from domain.message import Placed
+from domain.ports import Clock, Entropy, Timer
+from domain.principal import Principal
+from domain.store_ports import Expected, State, StateChange
+from domain.topic import Topic
+from gateway.access.path_rights import PathRights
+from gateway.connection.client_connection import ClientConnection
+from gateway.pubsub.subscribers import Subscribers
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.publish import latest
+from gateway.usecase.publish.send import Sending
+
+SPACE: Final = "pubsub"
+"""State space: id -> record of a topic."""
+ID_BYTES: Final = 6
+SHARE: Final = 2
+"""One creator may have one part in so many of the topics and of their bytes."""
+EXPIRED_PER_TURN: Final = 32
+"""Topics that are deleted at once since they have expired."""
+AGAIN_MS: Final = 1_000
+"""When the deletion of an expired topic is tried again that the store has refused."""
+TIMER_MS_MAX: Final = 86_400_000
+"""The timer looks at the clock again at least once a day."""
+
+
+@final
+class DataTopics:
+    """The verbs of domain/admin/data_topic.py.
+
+    rights        decides who may publish and subscribe on a path
+    subscribers   those of all topics
+    refused       topics that were refused since there were too many
+    """
+
+    def __init__(
+        self, state: State, topics: Topics, sending: Sending, clock: Clock, entropy: Entropy, questions: LongQuestions
+    ) -> None:
+        self.rights = PathRights()
+        self.subscribers = Subscribers(clock)
+        self.refused = 0
+        self._state = state
+        self._topics = topics
+        self._sending = sending
+        self._clock = clock
+        self._entropy = entropy
+        self._questions = questions
+        self._known: dict[str, tuple[DataTopic, bytes]] = {}
+        self._ids: dict[str, str] = {}
+        self._bytes = 0
+        self._shares: dict[str, tuple[int, int]] = {}
+        self._making: set[str] = set()
+        self._ends: list[tuple[int, str]] = []
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        state.follow(SPACE, self._changed)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """All commands of domain/admin/data_topic.py."""
+        return {
+            MakeDataTopic: self._make,
+            ChangeDataTopic: self._change,
+            QueryDataTopic: self._query,
+            ListDataTopics: self._list,
+            DeleteDataTopic: self._delete,
+            JoinDataTopic: self._join,
+            LeaveDataTopic: self._leave,
+        }
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def value_removed(self, path: str) -> None:
+        """The latest value of a path was removed by a command that knows nothing of topics: subscriptions of its topic end."""
+        identity = self._ids.get(path)
+        if identity is not None:
+            self.subscribers.end(identity)
+
+    # The view
+
+    def _changed(self, key: bytes, value: bytes | None) -> None:
+        """A record is durable."""
+        identity = key.decode()
+        old = self._known.pop(identity, None)
+        if old is not None:
+            self._count(old[0], -1, -len(old[1]))
+            self._ids.pop(old[0].name, None)
+        if value is None:
+            self.subscribers.end(identity)
+            return
+        topic = decode(value)
+        self._known[identity] = topic, value
+        self._ids[topic.name] = identity
+        self._count(topic, 1, len(value))
+        self.subscribers.changed(topic)
+        if topic.given.expires_ms is not None:
+            if len(self._ends) > 2 * len(self._known) + STEP_ITEMS:  # changes have left old ends behind
+                ends = [
+                    (each.given.expires_ms, each.id) for each, _ in self._known.values() if each.given.expires_ms is not None
+                ]
+                heapify(ends)
+                self._ends = ends
+            else:
+                heappush(self._ends, (topic.given.expires_ms, identity))
+            self._arm()
+
+    def _count(self, topic: DataTopic, topics: int, size: int) -> None:
+        self._bytes += size
+        number, held = self._shares.get(topic.creator, (0, 0))
+        if number + topics:
+            self._shares[topic.creator] = number + topics, held + size
+        else:
+            self._shares.pop(topic.creator, None)
+
+    def _found(self, connection: ClientConnection, command: Command, identity: str, publish: bool | None) -> DataTopic | None:
+        """The topic with this id, when the client may publish there, or subscribe, or with None either; else it is refused."""
+        known = self._known.get(identity)
+        failure: Failure | None
+        if known is None or known[0].is_over(self._clock.wall_ms()):
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, "there is no such topic")
+        elif publish is None:
+            failure = self.rights.denial(connection, command, known[0].name, False)
+            if failure is not None:
+                failure = self.rights.refusal(connection, command, known[0].name, True)
+        else:
+            failure = self.rights.refusal(connection, command, known[0].name, publish)
+        if failure is None:
+            return None if known is None else known[0]
+        connection.answer(Refused(getattr(command, "ticket", None), failure))
+        return None
+
+    # Making and changing
+
+    def _make(self, connection: ClientConnection, command: MakeDataTopic) -> None:
+        failure = self.rights.refusal(connection, command, command.name, True) if is_name(command.name) else None
+        made = self._new(connection, command) if failure is None else failure
+        if isinstance(made, Failure):
+            connection.answer(Refused(command.ticket, made))
+            return
+        record = encode(made)
+        change = StateChange(SPACE, made.id.encode(), record)
+        self._making.add(made.name)
+        self._count(made, 1, len(record))
+
+        def done(result: list[Placed] | None | Failure) -> None:
+            self._making.discard(made.name)
+            self._count(made, -1, -len(record))
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                connection.answer(DataTopicFound(command.ticket, made, command.first is not None))
+
+        def ensured(result: Topic | Failure) -> None:
+            if isinstance(result, Failure):
+                done(result)
+            elif command.first is None:
+                self._state.put([change], done)
+            else:
+                self._sending.submit([command.first], done, [change], user=made.user)
+
+        if command.first is not None and made.user and properties.is_storable(properties.HG_PRINCIPAL, made.user):
+            command.first.properties += properties.entry(properties.HG_PRINCIPAL, made.user)
+        self._topics.ensure(topic_of_path(made.name), ensured)
+
+    def _new(self, connection: ClientConnection, command: MakeDataTopic) -> DataTopic | Failure:
+        name, given = command.name, command.given
+        if not is_name(name):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "topic-name is a path without wildcards, of at most 512 bytes")
+        fault = fault_of(given)
+        if fault:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, fault)
+        if name in self._ids or name in self._making:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "topic-name is in use")
+        principal: Principal | None = getattr(command, "principal", None) or connection.principal
+        identity = self._entropy.token(ID_BYTES).hex()
+        user = "" if principal is None else principal.user
+        made = DataTopic(identity, name, user, command.host, self._clock.wall_ms(), kept(given))
+        if made.is_over(made.created_ms):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "expiration-date is past")
+        if identity in self._known:
+            return Failure(ErrorCode.OVERLOADED, "the id that was chosen is in use: ask again")
+        return self._too_many(made, 1, len(encode(made))) or made
+
+    def _too_many(self, topic: DataTopic, more: int, size: int) -> Failure | None:
+        """QUOTA when there is no room for so many more topics and bytes of the creator."""
+        number, held = self._shares.get(topic.creator, (0, 0))
+        topics = len(self._known) + len(self._making) + more
+        if topics > TOPICS_MAX or self._bytes + size > RECORDS_BYTES_MAX:
+            text = "there are as many topics as the server keeps: delete one first"
+        elif number + more > TOPICS_MAX // SHARE or held + size > RECORDS_BYTES_MAX // SHARE:
+            text = "you have as many topics as one client may have: delete one first"
+        else:
+            return None
+        self.refused += 1
+        return Failure(ErrorCode.QUOTA, text)
+
+    def _change(self, connection: ClientConnection, command: ChangeDataTopic) -> None:
+        old = self._found(connection, command, command.id, True)
+        if old is None:
+            return
+        given = kept(command.given if command.whole else patched(old.given, command.given))
+        changed = DataTopic(old.id, old.name, old.user, old.host, old.created_ms, given)
+        record, before = encode(changed), self._known[old.id][1]
+        fault = fault_of(given)
+        failure: Failure | None = None
+        if command.name and command.name != old.name:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "topic-name cannot be changed")
+        elif fault:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, fault)
+        elif len(record) > len(before):
+            failure = self._too_many(changed, 0, len(record) - len(before))
+        if failure is not None:
+            connection.answer(Refused(command.ticket, failure))
+            return
+
+        def done(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                connection.answer(DataTopicFound(command.ticket, changed))
+
+        key = old.id.encode()
+        self._state.put([StateChange(SPACE, key, record)], done, [Expected(SPACE, key, before)])
+
+    # Reading
+
+    def _query(self, connection: ClientConnection, command: QueryDataTopic) -> None:
+        topic = self._found(connection, command, command.id, None)
+        if topic is None:
+            return
+        if not command.value:
+            connection.answer(DataTopicFound(command.ticket, topic))
+            return
+
+        def got(value: bytes | None | Failure) -> None:
+            if isinstance(value, Failure):
+                connection.answer(Refused(command.ticket, value))
+            else:
+                connection.answer(DataTopicFound(command.ticket, topic, value is not None))
+
+        latest.read_value(self._state, topic.name, self._clock, got)
+
+    def _list(self, connection: ClientConnection, command: ListDataTopics) -> None:
+        self._questions.ask(connection, self._listed(connection, command))
+
+    def _listed(self, connection: ClientConnection, command: ListDataTopics) -> Steps:
+        found: list[str] = []
+        now = self._clock.wall_ms()
+        denial = self.rights.denial
+        for at, (topic, _) in enumerate(list(self._known.values()), 1):
+            wanted = not topic.is_over(now) and matches(topic, command.name, command.id, command.given, command.prefixes)
+            if wanted and not (
+                denial(connection, command, topic.name, False) and denial(connection, command, topic.name, True)
+            ):
+                found.append(topic.id)
+            if at % STEP_ITEMS == 0:
+                yield
+        connection.answer(DataTopicIds(command.ticket, found))
+
+    def _join(self, connection: ClientConnection, command: JoinDataTopic) -> None:
+        topic = self._found(connection, command, command.id, False)
+        if topic is None:
+            return
+        failure = self.subscribers.join(connection, command.ticket, topic)
+        connection.answer(Refused(command.ticket, failure) if failure else DataTopicJoined(command.ticket, topic))
+
+    def _leave(self, connection: ClientConnection, command: LeaveDataTopic) -> None:
+        self.subscribers.leave(connection, command.ticket)
+
+    # Deleting
+
+    def _delete(self, connection: ClientConnection, command: DeleteDataTopic) -> None:
+        topic = self._found(connection, command, command.id, True)
+        if topic is None:
+            return
+
+        def done(result: None | Failure) -> None:
+            if isinstance(result, Failure):
+                connection.answer(Refused(command.ticket, result))
+            else:
+                self.subscribers.end(topic.id)
+                connection.answer(Done(command.ticket))
+
+        self._remove(topic, command.data_only, done)
+
+    def _remove(self, topic: DataTopic, data_only: bool, done: Callable[[None | Failure], None]) -> None:
+        """The data and the topic go in one commit."""
+        changes = [StateChange(latest.SPACE, topic.name.encode(), None)]
+        if not data_only:
+            changes.append(StateChange(SPACE, topic.id.encode(), None))
+        self._state.put(changes, done)
+
+    def _arm(self, least_ms: int = 0) -> None:
+        """Set the timer to the earliest end, at least `least_ms` from now."""
+        if not self._ends:
+            return
+        end_ms = self._ends[0][0]
+        if self._timer is not None:
+            if end_ms >= self._timer_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = end_ms
+        wait_ms = min(max(least_ms, end_ms - self._clock.wall_ms()), TIMER_MS_MAX)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, self._expire)
+
+    def _expire(self) -> None:
+        """Delete topics that have expired, EXPIRED_PER_TURN at once. What the store refuses comes again."""
+        self._timer = None
+        now = self._clock.wall_ms()
+        over: list[DataTopic] = []
+        while self._ends and self._ends[0][0] <= now and len(over) < EXPIRED_PER_TURN:
+            known = self._known.get(heappop(self._ends)[1])
+            if known is not None and known[0].is_over(now):
+                over.append(known[0])
+        for topic in over:
+            self._remove(topic, False, partial(self._expired, topic))
+        self._arm()
+
+    def _expired(self, topic: DataTopic, result: None | Failure) -> None:
+        if isinstance(result, Failure) and topic.id in self._known and topic.given.expires_ms is not None:
+            heappush(self._ends, (topic.given.expires_ms, topic.id))
+            self._arm(AGAIN_MS)
