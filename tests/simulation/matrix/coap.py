@@ -1,23 +1,27 @@
-"""CoAP over datagrams and over streams: every method of its resources."""
+"""CoAP over datagrams and over streams: every method of its resources, those of the publish-subscribe draft among them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from domain.address import host_bytes
+from domain.admin.data_topic import DataTopicIds, ListDataTopics, MakeDataTopic
 from domain.command import Command
+from domain.data_topic import TopicProperties
 from domain.event import Event
+from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from protocols.adapter import Peer
-from protocols.coap import message, option, signal
+from protocols.coap import cbor, message, option, signal
 from protocols.coap.adapter import CoapStreamAdapter
 from protocols.coap.frame import StreamFraming
 from protocols.coap.message import Pairs
 from protocols.coap.wellknown import links
 from tests.connection_driver import StrictDriver
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place
 from tests.simulation.test_forbidden import RECEIPT
 
@@ -30,18 +34,22 @@ OBSERVE: Final = (option.OBSERVE, b"")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request on the path `/mq/sim/a`, or on `/mq/sim` where it has a group.
+    """One request on the path `/mq/sim/a`, on `/mq/sim` where it has a group, or on a resource of the publish-subscribe draft.
 
     operation   the row of the matrix that it belongs to
     pairs       options besides the path
     body        the payload
     fresh       True: below the path, where no value is
+    code        the method of a request on `on`
+    on          COLLECTION, CONFIGURATION or DATA, of the topic `sim/a`; "": it is none of these
     """
 
     operation: str
     pairs: tuple[tuple[int, bytes], ...] = ()
     body: bytes = b""
     fresh: bool = False
+    code: int = 0
+    on: str = ""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -50,6 +58,9 @@ class Request:
         return ("mq", TOPIC_NAME) if grouped else ("mq", TOPIC_NAME, "a")
 
 
+COLLECTION: Final = "/ps"
+CONFIGURATION: Final = "/ps/{id}"
+DATA: Final = "/ps/data/{id}"
 _GROUP: Final = (option.URI_QUERY, f"group={GROUP_NAME}".encode())
 _RECEIPT: Final = (option.URI_QUERY, f"receipt={RECEIPT}".encode())
 _CBOR: Final = (option.CONTENT_FORMAT, b"\x3c")
@@ -80,9 +91,46 @@ REQUESTS: Final[Mapping[int, Mapping[str, Request]]] = {
         "FETCH for a group": Request("receive", (_GROUP, _CBOR), b"\xa0"),
     },
 }
-"""Method -> its requests by name."""
-TARGETS: Final = {"/mq", "/.well-known/core"}
-"""Resources that `REQUESTS` are about, and the one that everybody may read."""
+"""Method -> its requests on `/mq` by name."""
+
+
+def _of_topics(on: str, *given: tuple[int, str, str, bytes]) -> dict[str, Request]:
+    """Requests on a resource: method, name, operation, payload."""
+    return {
+        f"{name.partition(' ')[0]} {on}{''.join(name.partition(' ')[1:])}": Request(
+            operation, (OBSERVE,) if "Observe" in name else (), body, code=code, on=on
+        )
+        for code, name, operation, body in given
+    }
+
+
+OF_TOPICS: Final[Mapping[str, Mapping[str, Request]]] = {
+    COLLECTION: _of_topics(
+        COLLECTION,
+        (message.GET, "GET", "list topics of CoAP", b""),
+        (message.FETCH, "FETCH", "list topics of CoAP", b"\xa0"),
+        (message.POST, "POST", "make or change a topic of CoAP", b""),
+    ),
+    CONFIGURATION: _of_topics(
+        CONFIGURATION,
+        (message.GET, "GET", "read a topic of CoAP", b""),
+        (message.FETCH, "FETCH", "read a topic of CoAP", b"\x80"),
+        (message.POST, "POST", "make or change a topic of CoAP", b"\xa0"),
+        (message.IPATCH, "iPATCH", "make or change a topic of CoAP", b"\xa0"),
+        (message.DELETE, "DELETE", "make or change a topic of CoAP", b""),
+    ),
+    DATA: _of_topics(
+        DATA,
+        (message.GET, "GET", "read the latest value", b""),
+        (message.GET, "GET with Observe", "subscribe", b""),
+        (message.PUT, "PUT", "send", b"x"),
+        (message.DELETE, "DELETE", "remove the latest value", b""),
+    ),
+}
+"""Resource of the publish-subscribe draft -> its requests by name."""
+ALL: Final[Sequence[Mapping[str, Request]]] = (*REQUESTS.values(), *OF_TOPICS.values())
+TARGETS: Final = {"/mq", COLLECTION, "/.well-known/core"}
+"""Resources that the requests are about, and the one that everybody may read."""
 
 
 def targets() -> set[str]:
@@ -115,19 +163,24 @@ class Coap(StrictDriver):
         """Keep an event until the connection takes it."""
         self._events.append(event)
 
-    def probe(self, code: int, who: Person) -> str:
+    def probe(self, code: int, who: Person, on: str = "") -> str:
         """The answer to a request with any code."""
-        return self._ask(code, Request(""), who)
+        return self._ask(code, Request("", on=on), who)
 
     def ask(self, request: Request, who: Person, owner: Person | None = None) -> str:
         """Send a request -> the code of the response, or `done` for a group, which may have no message."""
-        code = next(code for code, group in REQUESTS.items() if request in group.values())
+        code = request.code or next(code for code, group in REQUESTS.items() if request in group.values())
         found = self._ask(code, request, who)
         return "done" if _GROUP in request.pairs and found in ("2.05", "4.04") else found
 
     def _ask(self, code: int, request: Request, who: Person) -> str:
         serial = self.place.serial()
         levels = (*request.path, str(serial)) if request.fresh else request.path
+        if request.on:
+            levels = tuple(request.on.strip("/").replace("{id}", self._topic()).split("/"))
+            if request.on == COLLECTION and code == message.POST:
+                made = cbor.encode({0: f"{TOPIC_NAME}/{serial}", 2: "core.ps.data"})
+                request = replace(request, body=made)
         pairs: Pairs = [(option.URI_PATH, level.encode()) for level in levels] + list(request.pairs)
         source = serial.to_bytes(8, "big") if who.name else b""
         port = 1_024 + serial
@@ -135,6 +188,24 @@ class Coap(StrictDriver):
         return (
             self._datagram(code, pairs, request, peer) if self.transport == "UDP" else self._stream(code, pairs, request, peer)
         )
+
+    def _topic(self) -> str:
+        """The id of the topic `sim/a`, which the gateway makes when there is none."""
+        name = f"{TOPIC_NAME}/a"
+        recorder = EventRecorder("coap")
+        commands: Sequence[Command] = (
+            ListDataTopics(1, name),
+            MakeDataTopic(2, name, TopicProperties()),
+            ListDataTopics(3, name),
+        )
+        for command in commands:
+            command.principal = GATEWAY
+            self._gate.handle(recorder.connection, command)
+            self.place.world.clock.run_for(50)
+            for event in recorder.take():
+                if isinstance(event, DataTopicIds) and event.ids:
+                    return event.ids[0]
+        raise AssertionError("no topic was made")
 
     def _datagram(self, code: int, pairs: Pairs, request: Request, peer: Peer) -> str:
         clock, endpoint = self.place.world.clock, self._endpoint

@@ -21,7 +21,7 @@ def table() -> str:
         _named(grpc.REQUESTS.values()),
         _named(mqtt.REQUESTS.values()),
         _of_http(),
-        _named(coap.REQUESTS.values()),
+        _named(coap.ALL),
     ]
     rows = []
     for name, operation in OPERATIONS.items():

@@ -46,7 +46,7 @@ def words(*found: str) -> frozenset[str]:
 
 HTTP = {f"{name} #{at}": request for name, group in http.REQUESTS.items() for at, request in enumerate(group)}
 MQTT = flat(mqtt.REQUESTS)
-COAP = flat(coap.REQUESTS)
+COAP = flat(dict(enumerate(coap.ALL)))
 PROTOCOLS = {
     "remoting": Protocol(remoting.Remoting, flat(remoting.REQUESTS), words("16"), words("16")),
     "gRPC": Protocol(grpc.Grpc, flat(grpc.REQUESTS), words("UNAUTHORIZED"), words("UNAUTHORIZED")),
@@ -96,6 +96,9 @@ def test_every_method_of_coap_has_a_row(transport: str) -> None:
     offered = {code for code in coap.CODES if asks.probe(code, ROOT) != "4.05"}
     assert offered == coap.REQUESTS.keys()
     assert message.GET in offered
+    for on, requests in coap.OF_TOPICS.items():
+        offered = {code for code in coap.CODES if asks.probe(code, ROOT, on) != "4.05"}
+        assert offered == {request.code for request in requests.values()}, on
 
 
 def test_every_operation_is_offered_by_a_protocol() -> None:
@@ -180,7 +183,7 @@ def test_who_does_not_say_who_it_is_is_refused_and_changes_nothing(name: str) ->
 
 
 @pytest.mark.parametrize("transport", ["UDP", "TCP"])
-@pytest.mark.parametrize("what", ["GET with Observe", "FETCH with Observe"])
+@pytest.mark.parametrize("what", ["GET with Observe", "FETCH with Observe", "GET /ps/data/{id} with Observe"])
 def test_an_observation_is_not_shared_with_an_address_that_may_not_observe(transport: str, what: str) -> None:
     """Observers that are the same user share a watch; their policies may differ by address."""
     place = Place()
