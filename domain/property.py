@@ -77,6 +77,8 @@ HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 HG_ENVELOPE: Final = "HG_ENVELOPE"
 HG_LATEST: Final = "HG_LATEST"
+HG_DLQ_GROUP: Final = "HG_DLQ_GROUP"
+"""Consumer group that a dead letter is of, in a dead-letter topic that several groups may have."""
 # How SDKs name the content type and the expiry of a message, for which their protocols have no place (protocols/marks.py).
 MARK_PREFIX: Final = "mq-"
 CONTENT_TYPE: Final = "mq-content-type"

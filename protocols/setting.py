@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from domain.access import Authority
 from domain.ports import Entropy
+from domain.subscription.sink import Network
 from protocols.adapter import Adapter, ignore_refusal
 from protocols.host_shares import REQUESTS_BYTES_MAX, HostShares
 from protocols.http2.application import ApplicationFactory
@@ -38,6 +39,7 @@ class Setting:
     kept          protocol -> what its adapters share, which the first of them makes
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     is_replica     True: the port is that of a replica, which followers use alone
+    sinks          networks that sinks of webhooks may be in besides public ones; None: other processes deliver, and judge them
     """
 
     cluster: str
@@ -56,3 +58,4 @@ class Setting:
     kept: dict[str, object] = field(default_factory=dict)
     is_controller: bool = False
     is_replica: bool = False
+    sinks: Sequence[Network] | None = ()

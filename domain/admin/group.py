@@ -190,3 +190,18 @@ class WaitingCount(Event):
 
     ticket: object
     count: int
+
+
+@dataclass(slots=True)
+class RedriveGroup(Command):
+    """Give dead letters of a group, those of its topic `%DLQ%group`, to this group again -> domain.admin.subscription.Redriven.
+
+    limit   dead letters at most, to 10,000
+
+    Those that an earlier call has given are not given again. Errors: GROUP_NOT_FOUND, CHANGED (another redrive is under way),
+    NOT_SUPPORTED (lite topics, and clusters of Apache RocketMQ).
+    """
+
+    ticket: object
+    group: str
+    limit: int = 1_000

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from domain.command import Command
 from domain.event import Event
+from domain.receipt import Receipt
 
 
 @dataclass(slots=True)
@@ -164,7 +165,7 @@ class Attempt:
     number       1: the first try
     status       of the answer; 0: there was none
     took_ms      until the answer ended, or the trouble
-    outcome      delivered, retried, dead-letter, suspended or expired
+    outcome      delivered, retried, dead-letter, suspended, or unknown: who sent it has ended before it knew the answer
     text         trouble, or reason, in words; "": none
     answer       the first KiB of the answer
     next_ms      epoch ms of the next try; 0: there is none
@@ -197,6 +198,46 @@ class RecordAttempts(Command):
     attempts: list[Attempt]
     breaker: str = "closed"
     test: int = 0
+
+
+@dataclass(slots=True)
+class DeliveryReport:
+    """What some messages of one subscription have come to.
+
+    id         of the subscription
+    epoch      of the claim under which they were sent
+    breaker    how the breaker stands now
+    attempts   what was tried; several when they were told together
+    group, topic   that the messages were received by and from
+    receipts   of messages that are settled by this
+    """
+
+    id: str
+    epoch: int
+    breaker: str
+    attempts: list[Attempt]
+    group: str
+    topic: str
+    receipts: list[Receipt] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RecordDeliveries(Command):
+    """Store attempts of several subscriptions, and settle their messages, by who delivers -> DeliveriesRecorded.
+
+    The attempts come first: a message that is settled has its attempt in the log, also after a crash in between.
+    """
+
+    ticket: object
+    deliveries: list[DeliveryReport]
+
+
+@dataclass(slots=True)
+class DeliveriesRecorded(Event):
+    """The attempts are stored. `unsettled`: messages whose receipts were refused; they may be delivered again."""
+
+    ticket: object
+    unsettled: int = 0
 
 
 @dataclass(slots=True)

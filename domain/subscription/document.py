@@ -108,9 +108,9 @@ def parse(found: object, identity: str = "", user: str = "", now_ms: int = 0) ->
 
 def _source(found: Mapping[str, object]) -> str:
     source = _text(found, "source")
-    topic = topic_of_path(source)
-    if not is_filter(source) or source[:1] in "+#$/" or not is_topic(topic) or source.partition("/")[0] != topic:
-        raise SubscriptionError("source", "is a topic, or a path filter whose first level is a topic: orders, rooms/+/temp")
+    first = source.partition("/")[0]
+    if not is_filter(source) or (first not in ("+", "#") and (not is_topic(first) or topic_of_path(source) != first)):
+        raise SubscriptionError("source", "is a topic or a path filter: orders, rooms/+/temp, +/temp, #")
     return source
 
 

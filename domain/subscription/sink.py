@@ -14,7 +14,7 @@ from domain.subscription.subscription import SINK_CHARS_MAX
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-SETTING: Final = '[webhook] allow = ["127.0.0.0/8"]'
+SETTING: Final = "[webhook] allow"
 """The setting that opens further networks, as an error names it."""
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]+\]")
@@ -22,6 +22,8 @@ _NUMERIC: Final = re.compile(r"(?:0[xX][0-9A-Fa-f]*|[0-9]+)(?:\.(?:0[xX][0-9A-Fa
 _NAT64: Final = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
 _6TO4: Final = ipaddress.ip_network("2002::/16")
 _TEREDO: Final = ipaddress.ip_network("2001::/32")
+_LOCAL: Final = ("127.0.0.1", "::1")
+"""What `localhost` and the names below it stand for (RFC 6761, 6.3)."""
 _CLOSED: Final = tuple(
     ipaddress.ip_network(each)
     for each in (
@@ -98,10 +100,20 @@ def refusal(address: str, secure: bool, allow: Sequence[Network]) -> str:
     meant = [found, *_inside(found)]
     if any(each in network for network in allow for each in meant[-1:] if each.version == network.version):
         return ""
+    setting = f'{SETTING} = ["{ipaddress.ip_network(meant[-1])}"]'
     for each in meant:
         if _closed(each):
-            return f"{address} is no public address; to allow it: {SETTING}"
-    return "" if secure else f"http is for allowed networks only: use https, or allow its network: {SETTING}"
+            return f"{address} is no public address; to allow it: {setting}"
+    return "" if secure else f"http is for allowed networks only: use https, or allow its network: {setting}"
+
+
+def literal_refusal(found: Sink, allow: Sequence[Network]) -> str:
+    """Why a URL that names an address, or `localhost`, may be no sink. "": it may, or its name has to be resolved first."""
+    host = found.host.removesuffix(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        refused = [refusal(each, found.secure, allow) for each in _LOCAL]
+        return refused[0] if all(refused) else ""
+    return "" if _literal(host) is None else refusal(host, found.secure, allow)
 
 
 def _inside(address: Address) -> list[Address]:
@@ -111,6 +123,8 @@ def _inside(address: Address) -> list[Address]:
     low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
+    if address.is_loopback or address.is_unspecified:
+        return []  # ::1 and :: are not written for 0.0.0.1 and 0.0.0.0
     if any(address in network for network in _NAT64) or int(address) >> 32 == 0:
         return [low]
     if address in _6TO4:

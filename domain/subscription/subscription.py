@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from domain.address import topic_of_path
 from domain.limits import SECOND_NS
 
 GROUP_PREFIX: Final = "webhook_"
@@ -18,6 +19,8 @@ ATTEMPTS_MAX: Final = 1_000
 """Attempts of one subscription that are kept."""
 SUBSCRIPTIONS_MAX: Final = 10_000
 """Subscriptions of one store group."""
+WILD_TOPICS_MAX: Final = 256
+"""Topics that a source which begins with a wildcard reads at most."""
 CONCURRENCY_MAX: Final = 64
 RETRIES_MAX: Final = 1_000
 RETRY_MS_MAX: Final = 12 * 3600 * 1000
@@ -103,7 +106,7 @@ class WebhookSubscription:
     """One subscription, as it is stored.
 
     id                  made by the gateway
-    source              a topic, or an MQTT path filter whose first level is a topic: `orders`, `rooms/+/temp`
+    source              a topic, or an MQTT path filter: `orders`, `rooms/+/temp`, `+/temp`, `#`
     sink                http or https URL
     types               types of events that are wanted; empty: all
     filters             filters in the form of the Subscriptions API, all of which have to hold
@@ -158,6 +161,16 @@ class WebhookSubscription:
     consent_key: str = field(default="", repr=False)
     consented_ms: int = 0
     granted_rate: int = 0
+
+    @property
+    def wild(self) -> bool:
+        """True: the source begins with a wildcard, and reads several topics."""
+        return self.source[:1] in ("+", "#")
+
+    @property
+    def topic(self) -> str:
+        """The one topic that it reads, where it is not `wild`."""
+        return topic_of_path(self.source)
 
 
 def granted_rate(value: str) -> int:

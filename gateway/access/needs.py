@@ -244,6 +244,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     data_topic.ListDataTopics: _nothing,
     data_topic.DeleteDataTopic: _nothing,
     data_topic.JoinDataTopic: _nothing,
+    group_admin.RedriveGroup: _group(UPDATE),
     command.Watch: lambda found: (listen(found.pattern),),
     command.QueryLatest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),

@@ -54,9 +54,10 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
+from gateway.webhooks.catalog.unavailable import NoSubscriptions
+from gateway.webhooks.catalog.use_cases import webhook_use_cases
 from gateway.webhooks.granting import Granting
 from gateway.webhooks.settings import WebhookSettings
-from gateway.webhooks.use_cases import webhook_use_cases
 from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
@@ -196,9 +197,11 @@ def compose(
     entry = side.first(throttle or gate)
     for each in added.entries:
         each.handler = entry
+    sinks = config.part(WebhookSettings, "webhook").sinks
     granting = Granting(clock)
     setting = Setting(
-        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
+        sinks=sinks,
     )  # fmt: skip
     return Parts(
         store=store,
@@ -277,7 +280,7 @@ def _added(
         latest_values := LatestValues(store.state, clock, handler.reads),
         TransactionResuming(store.log, handler.topics),
         *lite_use_cases(store, handler, clock, policy),
-        *(() if is_rocketmq(config) else webhook_use_cases(store, handler, clock, entropy)),
+        *((NoSubscriptions(),) if is_rocketmq(config) else webhook_use_cases(store, handler, clock, entropy)),
         forwarded := ForwardedClients(
             clock, store.state, config.cluster, config.broker, entropy.token(16), config.controlled, versions
         ),

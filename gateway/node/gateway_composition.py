@@ -21,6 +21,7 @@ from gateway.node.config import Config
 from gateway.node.protocols import Protocols
 from gateway.observe.counters import CounterRegistry
 from gateway.webhooks.granting import Granting
+from gateway.webhooks.settings import WebhookSettings
 from protocols.setting import Setting
 
 
@@ -62,9 +63,11 @@ def compose_gateway(
     counters  of this process
     """
     access = Access(records, access_of(config), clock.wall_ms, config.cluster) if facts.controlled else None
+    sinks = config.part(WebhookSettings, "webhook").sinks
     granting = Granting(clock)
     setting = Setting(
-        config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant
+        config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
+        sinks=sinks,
     )  # fmt: skip
     return ClientSide(
         gate=ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder),

@@ -35,6 +35,7 @@ from gateway.node.remote.follower_port import FollowerPort
 from gateway.node.remote.replica_role import ReplicaRole, is_replicated
 from gateway.node.remote.replication_switch import ReplicationSwitch
 from gateway.node.remote.standby_watch import StandbyWatch, may_watch
+from gateway.node.remote.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.renewal import Renewal
 from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
@@ -50,7 +51,6 @@ from gateway.runtime.compiled import in_use
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.datagram_group import share_by_host
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.outgoing.courier import HttpCourier
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
@@ -59,8 +59,6 @@ from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
 from gateway.runtime.waiting.standby_page import StandbyPage
-from gateway.webhooks.deliverers import Deliverers
-from gateway.webhooks.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -110,8 +108,7 @@ class Node:
         self._datagrams: list[DatagramPump] = []
         self._readers: FollowerPort | None = None
         self._admin: Admin | None = None
-        self._courier: HttpCourier | None = None
-        self._deliverers: Deliverers | None = None
+        self._webhooks: WebhookPart | None = None
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
         self.over = asyncio.Event()
@@ -145,6 +142,7 @@ class Node:
             self._turns = TurnWatch(self._clock)
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             self.side = role.client_side
+            self._webhooks = webhook_part_of(config, self.side, self._clock)
             self._connection_context = self._context(self.side, role.unfinished_bytes)
             tls = self._tls = self._contexts(host)
             tls.check()
@@ -162,25 +160,11 @@ class Node:
             raise
         self._ready_ns = self._clock.monotonic_ns()
         role.begin(self._ready_ns, self._end_clients, self._open_port)
-        self._deliver()
+        if self._webhooks is not None:
+            self._webhooks.begin()
         self._turns.start()
         if not self._part:
             self.health.phase = SERVING
-
-    def _deliver(self) -> None:
-        """Deliver to webhooks, and send consents to those who deliver here, in a process that serves clients."""
-        if GATEWAY not in self.config.role_set:
-            return
-        settings = self.config.part(WebhookSettings, "webhook")
-        self._courier = HttpCourier(settings.allow, settings.ca, settings.connections_max)
-        if self.side.granting is not None:
-            self.side.granting.courier = self._courier
-        if not settings.deliver or is_rocketmq(self.config):
-            return
-        self._deliverers = Deliverers(
-            self.side.gate, self._courier, self._clock, SystemEntropy(), settings.origin, callback=settings.callback
-        )
-        self._deliverers.start()
 
     def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int]) -> ConnectionContext:
         """What the connections to one side share."""
@@ -457,10 +441,8 @@ class Node:
             "unread_held_bytes": side.unread.bytes_held,
             "admin_refused_total": 0 if self._admin is None else self._admin.refused,
         }
-        if self._deliverers is not None:
-            counters |= self._deliverers.figures()
-        if side.granting is not None:
-            counters |= side.granting.figures()
+        if self._webhooks is not None:
+            counters |= self._webhooks.figures()
         if side.throttle is not None:
             counters["held_off_total"] = side.throttle.held_off
         return counters
@@ -474,10 +456,8 @@ class Node:
         replica = self._parts.pop(REPLICA, None)
         if self._switch is not None:
             self._switch.stop()
-        if self._deliverers is not None:
-            self._deliverers.stop()
-        if self.side.granting is not None:
-            self.side.granting.courier = None
+        if self._webhooks is not None:
+            self._webhooks.pause()
         self.role.pause()
         self._turns.stop()
         self.reload.stop()
@@ -509,8 +489,8 @@ class Node:
             pump.abort()
         if self._admin is not None:
             await self._admin.close()
-        if self._courier is not None:
-            await self._courier.close()
+        if self._webhooks is not None:
+            await self._webhooks.close()
         await self.role.close()
         if replica is not None:
             await replica.stop()

@@ -123,6 +123,8 @@ COUNTERS: Final = {
     "webhook_unsettled_total": "Settlements that were refused: these messages may be delivered twice",
     "webhook_unrecorded_total": "Attempts that were made and could not be recorded",
     "webhook_replies_illegal_total": "Answers of sinks that should be published and are no events",
+    "webhook_unknown_total": "Attempts whose outcome nobody knows: who sent them has ended before the answer",
+    "webhook_topics_left_out": "Topics that a source beginning with a wildcard does not read, since there are too many",
     "webhook_claims_lost_total": "Times that this process ended its deliveries since its claims could not be renewed",
     "webhook_consents_sent_total": "Consents that senders of WebHooks have taken at their callback URLs",
     "webhook_consents_failed_total": "Consents that could not be sent there",

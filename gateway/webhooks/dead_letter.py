@@ -18,9 +18,11 @@ REASON_CHARS_MAX: Final = 512
 _HOST: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00"
 
 
-def dead_letter(record: Record, topic: str, sink: str, answer: SinkAnswer) -> Message:
-    """A copy for the dead-letter topic. Knative's attributes `knativeerrordest`, `-code` and `-data` say why: on a CloudEvent
-    as its attributes, on another message as user properties.
+def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkAnswer) -> Message:
+    """A copy for queue 0 of the dead-letter topic, where a redrive of `group` finds it.
+
+    Knative's attributes `knativeerrordest`, `-code` and `-data` say why: on a CloudEvent as its attributes, on another message
+    as user properties.
     """
     stored = record.properties
     prefix = properties.CE_PREFIX if properties.find(stored, properties.CE_SPECVERSION_START) else ""
@@ -28,12 +30,15 @@ def dead_letter(record: Record, topic: str, sink: str, answer: SinkAnswer) -> Me
     changes = {
         properties.DLQ_ORIGIN_TOPIC: properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or record.topic,
         properties.DLQ_ORIGIN_MESSAGE_ID: properties.text(stored, properties.UNIQ_KEY) or "-",
+        properties.HG_DLQ_GROUP: group,
         f"{prefix}knativeerrordest": _printable(sink.partition("?")[0]),
         f"{prefix}knativeerrorcode": str(answer.status),
         f"{prefix}knativeerrordata": _printable(reason),
     }
     changes = {name: value for name, value in changes.items() if value}
-    return copy_of(record, topic, reconsume_times=record.reconsume_times, changes=changes)
+    message = copy_of(record, topic, reconsume_times=record.reconsume_times, changes=changes)
+    message.queue_id = 0
+    return message
 
 
 def reply_of(answer: SinkAnswer, topic: str, wall_ms: int) -> Message | None:

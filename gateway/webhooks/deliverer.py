@@ -2,69 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, final
 
-from domain import property as properties
-from domain.address import topic_of_path
-from domain.admin.subscription import Attempt, ChangeStatus
-from domain.command import Receive
-from domain.event import Event, Leased, Received, Refused
-from domain.filter.path_filter import path_filter
+from domain.admin.subscription import Attempt, ChangeStatus, RecordAttempts
+from domain.event import Event, Leased, Refused
 from domain.limits import MILLISECOND_NS, RECEIVE_MESSAGES_MAX, SECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from domain.record import Record
 from domain.subscription.courier import Courier, SinkAnswer, SinkRequest
 from domain.subscription.filters import predicate
 from domain.subscription.subscription import Payload, Status, WebhookSubscription
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.breaker import Breaker
+from gateway.webhooks.chains import Chain, Item, chains_of, leased_of
 from gateway.webhooks.consenting import Consenting
-from gateway.webhooks.form import BATCH_BYTES_MAX, Form, attributes_of, event_of, message_id, request_of
-from gateway.webhooks.notes import AttemptNotes
+from gateway.webhooks.earlier import EarlierAttempts
+from gateway.webhooks.form import Form, form_of_test, message_id, request_of
+from gateway.webhooks.leasing import Leasing
+from gateway.webhooks.outbox import DeliveryOutbox
+from gateway.webhooks.pace import SinkPace
 from gateway.webhooks.settlement import Settlement
 from gateway.webhooks.signature import identity_fields
+from gateway.webhooks.tries import Try, attempt_of
 from gateway.webhooks.verdict import Verdict, delay_ms, retry_after_ms, verdict
-from protocols.cloudevents.event import CloudEvent
 
-WAIT_MS: Final = 20_000
-"""How long a Receive is held."""
-MARGIN_MS: Final = 15_000
-"""A lease is so much longer than a try may take: its answer has to be settled in time."""
 AGAIN_NS: Final = SECOND_NS
-"""Pause behind a refused command."""
-ANSWER_SHOWN_BYTES: Final = 1_024
-BURST_NS: Final = SECOND_NS
-"""A rate may be exceeded by what belongs to this time."""
-MINUTE_NS: Final = 60 * SECOND_NS
-
-
-_Item = tuple[Leased, Record, CloudEvent]
-
-
-@dataclass(slots=True)
-class _Try:
-    """One request under way.
-
-    leased   its messages; empty for a test
-    number   of the try, from 1
-    began    monotonic ns
-    at_ms    epoch ms
-    end      ends the request
-    test     serial number of a test delivery; 0: none
-    rest     batches of the same partition key that follow it
-    until    monotonic ns at which the leases of all of them end
-    """
-
-    leased: list[Leased]
-    number: int
-    began: int
-    at_ms: int
-    end: Callable[[], None]
-    test: int = 0
-    rest: Sequence[Sequence[_Item]] = ()
-    until: int = 0
+"""Pause behind a refused change of the status."""
+DELIVERING: Final = (Status.ACTIVE, Status.PENDING)
+ENDED: Final = "the process that sent it has ended its delivery before the answer came"
 
 
 @final
@@ -73,6 +39,7 @@ class Deliverer:
 
     epoch      of the claim
     counters   what has happened, by words; shared with other deliverers
+    left_out   topics that the source does not read, since there are too many
     """
 
     def __init__(
@@ -80,13 +47,16 @@ class Deliverer:
         subscription: WebhookSubscription,
         epoch: int,
         asker: Asker,
+        outbox: DeliveryOutbox,
         courier: Courier,
         clock: Clock,
         entropy: Entropy,
         origin: str,
         counters: dict[str, int],
+        topics: tuple[Sequence[str], int],
         callback: str = "",
     ) -> None:
+        """`topics`: those that the source reads now, and how many it leaves out; `callback`: as of Consenting."""
         self.subscription = subscription
         self.epoch = epoch
         self.counters = counters
@@ -95,45 +65,56 @@ class Deliverer:
         self._clock = clock
         self._entropy = entropy
         self._origin = origin
-        self._wanted = predicate(subscription.filters, subscription.types)
-        self._topic = topic_of_path(subscription.source)
-        paths = subscription.source != self._topic
-        self._filter = path_filter(self._topic, [subscription.source]) if paths else None
+        filtered = subscription.filters or subscription.types
+        self._wanted = predicate(subscription.filters, subscription.types) if filtered else None
+        self._leasings: dict[str, Leasing] = {}
+        self._turn = 0
         self._breaker = Breaker()
-        self._tries: dict[int, _Try] = {}
+        self._pace = SinkPace(subscription.rate_per_minute)
+        self._tries: dict[int, Try] = {}
+        self._waiting: dict[bytes, list[tuple[str, Chain, int]]] = {}
         self._serial = 0
-        self._receiving = False
-        self._stopped = False
-        self._rate = subscription.rate_per_minute
-        self._next_ns = 0
-        identity = subscription.id
-        self._notes = AttemptNotes(
-            identity, epoch, asker, clock, lambda: self._breaker.state(clock.monotonic_ns()), self._count
-        )
-        self._settlement = Settlement(subscription, asker, self._count)
+        self._started = self._stopped = False
+        self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self._count)
+        self._earlier = EarlierAttempts(subscription, asker, clock, self._settlement.note, self._count)
         self._consenting = Consenting(
             subscription, courier, clock, entropy, origin, self._agreed, self._suspend, self._wait, callback
         )
         self._timer: Timer | None = None
         self._timer_ns = 0
+        self.left_out = 0
+        self.follow(*topics)
 
     # Its life
 
+    def follow(self, topics: Sequence[str], left_out: int) -> None:
+        """The source reads these topics from now on, and leaves so many out."""
+        self.left_out = left_out
+        for topic in self._leasings.keys() - set(topics):
+            self._leasings.pop(topic).end()
+        for topic in topics:
+            if topic not in self._leasings:
+                self._leasings[topic] = Leasing(self.subscription, topic, self._asker, self._clock, self)
+        self._pump()
+
     def start(self) -> None:
         """Begin: ask the sink whether it consents, where that is wanted, then deliver."""
-        if self.subscription.status not in (Status.ACTIVE, Status.PENDING):
-            return
+        if self.subscription.status not in DELIVERING:
+            return  # it is here for a test delivery
+        self._started = True
         if self._consenting.given:
             self._agreed()
         else:
             self._consenting.ask()
 
     def renew(self, subscription: WebhookSubscription) -> bool:
-        """The subscription has changed. False: in more than its status, so that another deliverer is needed."""
+        """The subscription has changed. False: another deliverer is needed: more has changed than the status, or it begins to
+        deliver, or ends."""
         mine = replace(self.subscription, status=subscription.status, reason=subscription.reason, version=subscription.version)
         if not subscription.consented_ms:  # a consent has ended, which this deliverer has noticed itself
             mine = replace(mine, consented_ms=0)
-        if mine != subscription or self._stopped or not self._consents:
+        goes_on = self._started and not self._stopped and subscription.status in DELIVERING
+        if mine != subscription or not goes_on or not self._consents:
             return False
         self.subscription = subscription
         return True
@@ -143,23 +124,29 @@ class Deliverer:
         """True while the sink consents, or may still do so."""
         return self._consenting.given or self._consenting.asking or self._consenting.waiting
 
-    def stop(self, release: bool) -> list[Attempt]:
-        """End all requests. `release`: their messages are free at once, without counting a try; False: the claim is lost.
-
-        Returns attempts that may not be recorded.
-        """
+    def stop(self, release: bool) -> None:
+        """End all requests, with an attempt each. `release`: their messages are free at once, without counting a try; False:
+        the claim is lost."""
         if self._stopped:
-            return []
+            return
         self._stopped = True
         self._consenting.end()
         if self._timer is not None:
             self._timer.cancel()
+        now = self._clock.monotonic_ns()
         for found in self._tries.values():
             found.end()
+            if found.test:
+                continue
+            self._count("unknown")
+            self._settlement.note(found.topic, attempt_of(found, now, SinkAnswer(0, text=ENDED), "unknown"))
             if release:
-                self._settlement.give_back([*found.leased, *_rest(found)])
+                self._settlement.give_back(found.topic, [*found.leased, *leased_of(found.rest)])
+        for waiting in self._waiting.values() if release else ():
+            for topic, chain, _ in waiting:
+                self._settlement.give_back(topic, leased_of(chain.batches))
         self._tries.clear()
-        return self._notes.end(release)
+        self._waiting.clear()
 
     @property
     def under_way(self) -> int:
@@ -170,7 +157,13 @@ class Deliverer:
 
     def _pump(self) -> None:
         """Lease as many messages as may be sent now."""
-        if self._stopped or self._receiving or not self._consenting.given:
+        if self._stopped or not self._started or not self._consenting.given:
+            return
+        leasings = list(self._leasings.values())
+        for each in leasings:
+            each.watch()
+        ready = [each for each in leasings if each.ready]
+        if not ready or any(each.receiving for each in leasings):
             return
         now = self._clock.monotonic_ns()
         subscription = self.subscription
@@ -179,115 +172,102 @@ class Deliverer:
             if not self._tries:
                 self._later(self._breaker.until_ns)
             return
+        due = self._pace.due(now)
+        if due > now:
+            self._later(due)
+            return
         batched = subscription.payload is Payload.BATCHED
-        limit = min(RECEIVE_MESSAGES_MAX, subscription.batch_max if batched else room)
-        if self._rate:
-            begin = max(self._next_ns, now - BURST_NS)
-            if begin > now:
-                self._later(begin)
-                return
-            limit = max(1, min(limit, (now - begin) * self._rate // MINUTE_NS + 1))
-        invisible_ms = subscription.retry.timeout_ms + MARGIN_MS
-        self._receiving = True
+        most = min(RECEIVE_MESSAGES_MAX, subscription.batch_max if batched else room)
+        self._turn += 1
+        ready[self._turn % len(ready)].ask(self._pace.room(now, most))
 
-        def make(ticket: object) -> Receive:
-            return Receive(
-                ticket, subscription.group, self._topic, limit, invisible_ms, WAIT_MS, filter=self._filter,
-                from_first=subscription.from_first, ordered=subscription.ordered, client_id=f"webhook-{subscription.id}",
-            )  # fmt: skip
-
-        self._asker.ask(make, self._received)
-
-    def _received(self, event: Event) -> None:
-        self._receiving = False
-        if isinstance(event, Refused):
-            if not self._stopped:
-                self._count("refused")
-                self._later(self._clock.monotonic_ns() + AGAIN_NS)
-            return
-        if not isinstance(event, Received):
-            return
-        if self._stopped:
-            self._settlement.give_back(event.messages)
-            return
-        room = self._breaker.room(self._clock.monotonic_ns(), len(self._tries), self.subscription.concurrency)
-        if event.messages and (room == 0 or not self._consenting.given):  # the breaker has opened while it waited
-            self._settlement.give_back(event.messages)
-            self._pump()
-            return
-        until = self._clock.monotonic_ns() + (event.invisible_ms - MARGIN_MS // 2) * MILLISECOND_NS
-        self._send_all(event.messages, until)
+    def there(self) -> None:
+        """As Taker says."""
         self._pump()
 
-    def _send_all(self, messages: Sequence[Leased], until: int) -> None:
-        """Begin a request for each chain of what was leased until monotonic `until`; settle what no filter wants."""
-        unwanted: list[Leased] = []
-        by_key: dict[object, list[_Item]] = {}
-        ordered = self.subscription.ordered
-        batched = self.subscription.payload is Payload.BATCHED
-        for number, leased in enumerate(messages):
-            record = Record(leased.record)
-            found = event_of(record)
-            if not self._wanted(attributes_of(found)):
-                unwanted.append(leased)
-                continue
-            key = properties.find(record.properties, properties.SHARDING_KEY_START) if ordered else b""
-            chain: object = key or (b"" if batched else number)
-            by_key.setdefault(chain, []).append((leased, record, found))
-        for items in by_key.values():
-            batches = _batches(items) if batched else [[item] for item in items]
-            if ordered:
-                self._send(batches, until)
+    def refused(self, again: int) -> None:
+        """As Taker says."""
+        if not self._stopped:
+            self._count("refused")
+            self._later(again)
+
+    def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
+        """As Taker says: begin a request for each chain of them; settle what no filter wants."""
+        room = self._breaker.room(self._clock.monotonic_ns(), len(self._tries), self.subscription.concurrency)
+        if self._stopped or (messages and (room == 0 or not self._consenting.given)):  # the breaker has opened while it waited
+            self._settlement.give_back(topic, messages)
+            self._pump()
+            return
+        chains, unwanted = chains_of(messages, self._wanted, self.subscription)
+        for chain in chains:
+            if chain.key is None:
+                self._send(topic, chain, until)
+            elif chain.key in self._waiting:  # a dead letter that was given again, beside messages of its key
+                self._waiting[chain.key].append((topic, chain, until))
             else:
-                for batch in batches:
-                    self._send([batch], until)
+                self._waiting[chain.key] = []
+                self._send(topic, chain, until)
         if unwanted:
             self._count("filtered", len(unwanted))
-            self._settlement.acknowledge(unwanted)
+            self._settlement.acknowledge(topic, unwanted)
+        self._pump()
 
     # Sending
 
-    def _send(self, chain: Sequence[Sequence[_Item]], until: int) -> None:
+    def _send(self, topic: str, chain: Chain, until: int) -> None:
         """Send the first batch of a chain; the next one follows when it is settled."""
-        batch = chain[0]
-        records, events = [record for _, record, _ in batch], [event for _, _, event in batch]
-        form = request_of(self.subscription.payload, self.subscription.format, records, events)
-        leased = [each for each, _, _ in batch]
-        self._begin(form, message_id(batch[0][1]), leased, max(each.attempt for each in leased), rest=chain[1:], until=until)
+        batch, rest = chain.batches[0], chain.batches[1:]
+        subscription = self.subscription
+        records, events = [each.record for each in batch], [each.event for each in batch]
+        form = request_of(subscription.payload, subscription.format, records, events)
+        leased = [each.leased for each in batch]
+        number = max(each.attempt for each in leased)
+        identity = message_id(batch[0].record)
+        if leased[0].attempt > 1:
+            self._earlier.look(topic, identity, leased[0].attempt - 1, len(leased))
+        self._begin(form, topic, leased, identity, number, key=chain.key, rest=rest, until=until)
 
-    def _go_on(self, found: _Try) -> None:
+    def _go_on(self, found: Try) -> None:
         """A batch of a chain is settled: send the next one, while its lease outlasts a try."""
-        if not found.rest:
-            return
-        if self._clock.monotonic_ns() + self.subscription.retry.timeout_ms * MILLISECOND_NS < found.until:
-            self._send(found.rest, found.until)
+        if found.rest and self._outlasts(found.until):
+            self._send(found.topic, Chain(found.key, found.rest), found.until)
         else:
-            self._settlement.give_back(_rest(found))
+            self._end_chain(found)
+
+    def _end_chain(self, found: Try) -> None:
+        """Nothing more of a chain is sent now: give back the rest, and begin what waits for its key."""
+        self._settlement.give_back(found.topic, leased_of(found.rest))
+        if found.key is None:
+            return
+        waiting = self._waiting.get(found.key, [])
+        while waiting:
+            topic, chain, until = waiting.pop(0)
+            if self._consenting.given and self._outlasts(until):
+                self._send(topic, chain, until)
+                return
+            self._settlement.give_back(topic, leased_of(chain.batches))
+        self._waiting.pop(found.key, None)
+
+    def _outlasts(self, until: int) -> bool:
+        return self._clock.monotonic_ns() + self.subscription.retry.timeout_ms * MILLISECOND_NS < until
 
     def test(self, serial: int) -> None:
         """Send one test event, outside the log; its attempt goes to whoever asked."""
         if any(found.test == serial for found in self._tries.values()):
             return
         identity = f"test-{self._entropy.token(8).hex()}"
-        event = CloudEvent(
-            {
-                b"specversion": b"1.0", b"id": identity.encode(), b"source": f"/subscriptions/{self.subscription.id}".encode(),
-                b"type": b"io.headgate.test", b"datacontenttype": b"application/json",
-            },
-            b'{"test":true}', True,
-        )  # fmt: skip
-        payload = self.subscription.payload
-        form = request_of(Payload.BINARY if payload is Payload.RAW else payload, self.subscription.format, [], [event])
-        self._begin(form, identity, [], 1, serial)
+        self._begin(form_of_test(self.subscription, identity), "", [], identity, 1, serial)
 
     def _begin(
         self,
         form: Form,
-        identity: str,
+        topic: str,
         leased: list[Leased],
+        identity: str,
         number: int,
         test: int = 0,
-        rest: Sequence[Sequence[_Item]] = (),
+        key: bytes | None = None,
+        rest: list[list[Item]] | None = None,
         until: int = 0,
     ) -> None:
         subscription = self.subscription
@@ -296,71 +276,77 @@ class Deliverer:
         credential = subscription.credential
         fields += identity_fields(credential, identity, now_ms // 1_000, form.body)
         delivery = SinkRequest("POST", subscription.sink, fields, form.body, subscription.retry.timeout_ms, credential)
-        if self._rate:
-            self._next_ns = max(self._next_ns, now - BURST_NS) + MINUTE_NS // self._rate
+        self._pace.began(now)
         self._serial += 1
         serial = self._serial
-        self._tries[serial] = _Try(leased, number, now, now_ms, _nothing, test, rest, until)
+        made = self._tries[serial] = Try(
+            topic, leased, identity, number, now, now_ms, _nothing, test, key, rest or [], until
+        )  # fmt: skip
         self._count("attempts")
-        self._tries[serial].end = self._courier.send(delivery, lambda answer: self._answered(serial, identity, answer))
+        made.end = self._courier.send(delivery, lambda answer: self._answered(serial, answer))
 
-    def _answered(self, serial: int, identity: str, answer: SinkAnswer) -> None:
+    def _answered(self, serial: int, answer: SinkAnswer) -> None:
         found = self._tries.pop(serial, None)
         if found is None or self._stopped:
             return
         now = self._clock.monotonic_ns()
-        took_ms = (now - found.began) // MILLISECOND_NS
-        attempt = Attempt(
-            found.at_ms, identity, max(1, len(found.leased)), found.number, answer.status, took_ms, "", answer.text,
-            answer.body[:ANSWER_SHOWN_BYTES],
-        )  # fmt: skip
         if found.test:
             outcome = "delivered" if verdict(answer) is Verdict.DELIVERED else "failed"
-            self._notes.tested(found.test, replace(attempt, outcome=outcome))
+            self._tell_test(found.test, attempt_of(found, now, answer, outcome))
         else:
-            self._settle(found, attempt, answer, now)
+            self._settle(found, answer, now)
         self._pump()
+
+    def _tell_test(self, serial: int, attempt: Attempt) -> None:
+        """Whoever asked for the test is told by a time-out when this is refused."""
+        identity, epoch, breaker = self.subscription.id, self.epoch, self._breaker_state()
+        self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
 
     # What an answer means
 
-    def _settle(self, found: _Try, attempt: Attempt, answer: SinkAnswer, now: int) -> None:
+    def _settle(self, found: Try, answer: SinkAnswer, now: int) -> None:
         outcome = verdict(answer)
-        retry, settlement = self.subscription.retry, self._settlement
+        settlement, topic = self._settlement, found.topic
         if outcome is Verdict.DELIVERED:
             self._breaker.succeeded()
             settlement.reply(answer, self._clock.wall_ms())
-            settlement.acknowledge(found.leased)
-            self._count("delivered", len(found.leased))
-            self._notes.add(replace(attempt, outcome="delivered"))
+            settlement.delivered(topic, attempt_of(found, now, answer, "delivered"), found.leased)
             self._go_on(found)
             return
         if outcome is Verdict.SUSPEND:
-            settlement.give_back([*found.leased, *_rest(found)])
             reason = answer.text if answer.trouble is not None else "the sink says that it is gone for good (410)"
-            self._notes.add(replace(attempt, outcome="suspended", text=reason))
+            settlement.note(topic, attempt_of(found, now, replace(answer, text=reason), "suspended"))
+            settlement.give_back(topic, found.leased)
             self._suspend(reason)
+            self._end_chain(found)
             return
-        if outcome is Verdict.RETRY:
-            asked_ms = retry_after_ms(answer.fields, self._clock.wall_ms(), retry.retry_after_max_ms)
-            if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
-                self._count("breaker-opened")
-            if found.number <= retry.retries:
-                wait_ms = max(asked_ms, delay_ms(retry, found.number, self._entropy))
-                settlement.retry(found.leased, wait_ms)
-                settlement.give_back(_rest(found))
-                self._notes.add(replace(attempt, outcome="retried", next_ms=self._clock.wall_ms() + wait_ms))
-                return
+        if outcome is Verdict.RETRY and self._retried(found, answer, now):
+            return
         if answer.status == 401 and self.subscription.verify:
             self._consenting.withdraw(ask=True)
-        settlement.bury(found.leased, answer)
-        self._notes.add(replace(attempt, outcome="dead-letter"))
+        settlement.note(topic, attempt_of(found, now, answer, "dead-letter"))
+        settlement.bury(topic, found.leased, answer)
         self._go_on(found)
+
+    def _retried(self, found: Try, answer: SinkAnswer, now: int) -> bool:
+        """The delivery has failed in a way that may pass. False: it was the last try."""
+        retry, wall_ms = self.subscription.retry, self._clock.wall_ms()
+        asked_ms = retry_after_ms(answer.fields, wall_ms, retry.retry_after_max_ms)
+        if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
+            self._count("breaker-opened")
+        if found.number > retry.retries:
+            return False
+        wait_ms = max(asked_ms, delay_ms(retry, found.number, self._entropy))
+        self._settlement.note(found.topic, attempt_of(found, now, answer, "retried", wall_ms + wait_ms))
+        self._earlier.made(found.leased)
+        self._settlement.retry(found.topic, found.leased, wait_ms)
+        self._end_chain(found)
+        return True
 
     # Consent and suspension
 
     def _agreed(self) -> None:
-        own, granted = self.subscription.rate_per_minute, self._consenting.rate
-        self._rate = min(own, granted) if own and granted else own or granted
+        self._pace.bound(self._consenting.rate, self.subscription.rate_per_minute)
         if self.subscription.status is Status.PENDING:
             self._change(Status.ACTIVE, "")
         self._pump()
@@ -389,6 +375,9 @@ class Deliverer:
     def _count(self, what: str, number: int = 1) -> None:
         self.counters[what] += number
 
+    def _breaker_state(self) -> str:
+        return self._breaker.state(self._clock.monotonic_ns())
+
     def _later(self, when_ns: int) -> None:
         if self._timer is not None:
             if self._timer_ns <= when_ns:
@@ -402,23 +391,9 @@ class Deliverer:
         self._pump()
 
 
-def _rest(found: _Try) -> list[Leased]:
-    """The messages of a chain that have not been sent."""
-    return [leased for batch in found.rest for leased, _, _ in batch]
-
-
-def _batches(items: Sequence[_Item]) -> list[list[_Item]]:
-    """Messages as batches of at most BATCH_BYTES_MAX, with one message at least."""
-    out: list[list[_Item]] = []
-    size = 0
-    for item in items:
-        if not out or size + len(item[2].data) > BATCH_BYTES_MAX:
-            out.append([])
-            size = 0
-        out[-1].append(item)
-        size += len(item[2].data)
-    return out
-
-
 def _nothing() -> None:
     """The request has not been given to the courier yet."""
+
+
+def _ignore(_event: Event) -> None:
+    """Nothing depends on this answer."""

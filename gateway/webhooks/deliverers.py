@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final, final
 
-from domain.admin.subscription import Attempt, Claim, ClaimSubscriptions, RecordAttempts, SubscriptionsClaimed
-from domain.event import Event, Refused
+from domain.admin.subscription import Claim, ClaimSubscriptions, DeliveryReport, SubscriptionsClaimed
+from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.subscription.courier import Courier
@@ -14,18 +13,20 @@ from domain.subscription.document import decode
 from domain.subscription.subscription import CLAIM_NS, SUBSCRIPTIONS_MAX
 from gateway.connection.handler import Handler
 from gateway.webhooks.asker import Asker
+from gateway.webhooks.catalog.wild import topics_in
 from gateway.webhooks.deliverer import Deliverer
+from gateway.webhooks.outbox import DeliveryOutbox
 
 WAIT_MS: Final = 4_000
 """How long a claim is held when nothing has changed."""
 MARGIN_NS: Final = SECOND_NS
-"""Delivery ends so long before another owner may begin."""
+"""DeliveryReport ends so long before another owner may begin."""
 AGAIN_NS: Final = SECOND_NS // 2
 PAUSE_NS: Final = SECOND_NS // 10
 """Pause between an answer and the next question: many changes at once are told together."""
 COUNTED: Final = (
     "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
-    "replies-illegal", "claims-lost",
+    "replies-illegal", "claims-lost", "unknown",
 )  # fmt: skip
 """What is counted, in the order of the metrics page."""
 
@@ -57,13 +58,14 @@ class Deliverers:
         self._callback = callback
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
-        self._left: list[tuple[str, int, list[Attempt]]] = []
+        self._left: list[DeliveryReport] = []
         self._version = -1
         self._asked_ns = 0
         self._question = 0
         self._timer: Timer | None = None
         self._stopped = False
         self.counters = dict.fromkeys(COUNTED, 0)
+        self._outbox = self._make_outbox()
 
     def start(self) -> None:
         """Begin to claim."""
@@ -84,6 +86,7 @@ class Deliverers:
         found: dict[str, float] = {f"webhook_{what.replace('-', '_')}_total": count for what, count in self.counters.items()}
         found["webhook_subscriptions"] = self.subscriptions
         found["webhook_under_way"] = self.under_way
+        found["webhook_topics_left_out"] = sum(deliverer.left_out for _, deliverer in self._known.values())
         return found
 
     def stop(self) -> None:
@@ -92,6 +95,7 @@ class Deliverers:
             return
         self._stopped = True
         self._end_all(release=True)
+        self._outbox.flush()
         if self._timer is not None:
             self._timer.cancel()
         self._asker.ask(lambda ticket: ClaimSubscriptions(ticket, self._owner, 0), lambda event: None)
@@ -122,8 +126,10 @@ class Deliverers:
         if self._known:
             self.counters["claims-lost"] += 1
         self._end_all(release=False)
+        self._left += self._outbox.end()
         self._asker.end()
         self._asker = Asker(self._handler, self._lost)
+        self._outbox = self._make_outbox()
         self._version = -1
         self._asked_ns = 0
         self._question += 1
@@ -137,21 +143,17 @@ class Deliverers:
             self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
             return
         self._asked_ns = asked_ns
-        self._record_left()
+        self._outbox.again(self._left)
+        self._left = []
         self._version = event.version
         self._follow(event)
         self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._claim)
 
-    def _record_left(self) -> None:
-        """Record the attempts of deliverers that have lost their claim. One may be told twice."""
-        left, self._left = self._left, []
-        for identity, epoch, attempts in left:
+    def _make_outbox(self) -> DeliveryOutbox:
+        return DeliveryOutbox(self._asker, self._clock, self._count)
 
-            def recorded(event: Event, count: int = len(attempts)) -> None:
-                if isinstance(event, Refused):
-                    self.counters["unrecorded"] += count
-
-            self._asker.ask(partial(_record, identity, epoch, attempts), recorded)
+    def _count(self, what: str, number: int) -> None:
+        self.counters[what] += number
 
     def _follow(self, event: SubscriptionsClaimed) -> None:
         """Have a deliverer for each claim, as its record is now, and no other."""
@@ -174,25 +176,20 @@ class Deliverers:
             return known[1]
         subscription = decode(claim.record)
         if known is not None and known[1].epoch == claim.epoch and known[1].renew(subscription):
+            known[1].follow(*topics_in(claim.record, subscription))
             self._known[claim.id] = (claim.record, known[1])
             return known[1]
         if known is not None:
             known[1].stop(release=True)
         made = Deliverer(
-            subscription, claim.epoch, self._asker, self._courier, self._clock, self._entropy, self._origin, self.counters,
-            self._callback,
+            subscription, claim.epoch, self._asker, self._outbox, self._courier, self._clock, self._entropy, self._origin,
+            self.counters, topics_in(claim.record, subscription), self._callback,
         )  # fmt: skip
         self._known[claim.id] = (claim.record, made)
         made.start()
         return made
 
     def _end_all(self, release: bool) -> None:
-        for identity, (_, deliverer) in self._known.items():
-            attempts = deliverer.stop(release)
-            if attempts:
-                self._left.append((identity, deliverer.epoch, attempts))
+        for _, deliverer in self._known.values():
+            deliverer.stop(release)
         self._known.clear()
-
-
-def _record(identity: str, epoch: int, attempts: list[Attempt], ticket: object) -> RecordAttempts:
-    return RecordAttempts(ticket, identity, epoch, attempts)

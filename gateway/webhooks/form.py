@@ -12,7 +12,7 @@ from domain import property as properties
 from domain.address import RETRY_PREFIX
 from domain.filter.path import path_of
 from domain.record import Record
-from domain.subscription.subscription import EventFormat, Payload
+from domain.subscription.subscription import EventFormat, Payload, WebhookSubscription
 from protocols.cloudevents import formats
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import message as mapping
@@ -110,6 +110,19 @@ def request_of(payload: Payload, form: EventFormat, records: Sequence[Record], e
 def _content_type(media_type: bytes) -> tuple[str, str]:
     text = media_type.decode()
     return "content-type", f"{text}; charset=utf-8" if text.endswith("json") else text
+
+
+def form_of_test(subscription: WebhookSubscription, identity: str) -> Form:
+    """The content of a test delivery: one event of type `io.headgate.test`, with this id."""
+    event = CloudEvent(
+        {
+            b"specversion": b"1.0", b"id": identity.encode(), b"source": f"/subscriptions/{subscription.id}".encode(),
+            b"type": b"io.headgate.test", b"datacontenttype": b"application/json",
+        },
+        b'{"test":true}', True,
+    )  # fmt: skip
+    payload = subscription.payload
+    return request_of(Payload.BINARY if payload is Payload.RAW else payload, subscription.format, [], [event])
 
 
 def _raw(record: Record, event: CloudEvent) -> list[tuple[str, str]]:

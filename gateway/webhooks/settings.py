@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from domain.subscription.sink import networks
+from domain.subscription.sink import Network, networks
 
 Connections = Annotated[int, Meta(ge=1, le=65_536)]
 Origin = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:\-]+$")]
@@ -36,3 +36,8 @@ class WebhookSettings:
 
     def __post_init__(self) -> None:
         networks(self.allow)
+
+    @property
+    def sinks(self) -> tuple[Network, ...] | None:
+        """Networks of `allow`; None: other processes deliver, and judge sinks by their own settings."""
+        return networks(self.allow) if self.deliver else None

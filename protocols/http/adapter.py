@@ -74,6 +74,7 @@ def context(setting: Setting, config: HttpConfig) -> HandlerContext:
         event_routes=EventRoutes(config.event_routes),
         cloudevents_03=config.cloudevents_03,
         refused=setting.refused,
+        sinks=setting.sinks,
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any, Final, final
 
 import orjson
 
-from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup
+from domain.admin.group import DeleteGroup, FindGroup, GroupFound, GroupList, ListGroups, PutGroup, RedriveGroup
 from domain.admin.position import PositionsReset, Progress, QueryProgress, ResetPositions
+from domain.admin.subscription import Redriven
 from domain.errors import ErrorCode
 from domain.event import Done, Event
 from domain.topic import Group
@@ -21,6 +22,7 @@ from protocols.http.response import JSON, Response
 
 BODY_BYTES_MAX: Final = 64 * 1024
 GROUPS_MAX: Final = 1_000
+REDRIVE_MAX: Final = 10_000
 RETRY_MAX: Final = 10_000
 RETRY_QUEUES_MAX: Final = 1_024
 MEMBERS: Final = ("orderly", "consume", "broadcast", "retry_max", "retry_queues", "attributes")
@@ -175,6 +177,24 @@ class ResetGroup(Handler):
     def finish(self, event: Event) -> Response:
         """PositionsReset or Refused."""
         return positions(event) if isinstance(event, PositionsReset) else super().finish(event)
+
+
+@final
+class RedriveDeadLetters(Handler):
+    """`POST /v1/groups/{group}:redrive`, as `summaries.py` describes it."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """RedriveGroup."""
+        asked = parameters(self._match, "max")
+        return RedriveGroup(ticket, group(self._match), number("max", asked.get("max"), 1, REDRIVE_MAX, 1_000)), None
+
+    def finish(self, event: Event) -> Response:
+        """Redriven or Refused."""
+        if isinstance(event, Redriven):
+            return Response(200, [JSON], orjson.dumps({"redriven": event.count}))
+        return super().finish(event)
 
 
 def instant(text: str) -> int:

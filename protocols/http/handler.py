@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -12,6 +12,7 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.filter.expression import Expressions
 from domain.principal import Principal
+from domain.subscription.sink import Network
 from protocols.adapter import ignore_refusal
 from protocols.cloudevents.routes import EventRoutes
 from protocols.host_shares import HostShare, HostShares
@@ -47,6 +48,7 @@ class HandlerContext:
     webhook_callbacks  hosts that consent is sent to
     grant            sends consent to a callback URL: called with URL, origin, and requests a minute (0: no bound)
     event_routes     rules that choose the topic of events sent to `/`
+    sinks            networks that sinks of webhooks may be in besides public ones; None: they are not judged here
     """
 
     wall_ms: Callable[[], int]
@@ -64,6 +66,7 @@ class HandlerContext:
     webhook_callbacks: frozenset[str] = frozenset()
     grant: Callable[[str, str, int], None] = ignore_grant
     event_routes: EventRoutes = field(default_factory=EventRoutes)
+    sinks: Sequence[Network] | None = ()
 
 
 @final

@@ -180,6 +180,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         ),
     ),
     "ResetGroup": Operation("Groups", _TO, answers=_json(_QUEUES)),
+    "RedriveDeadLetters": Operation("Groups", {"max": ("integer", "dead letters, 1 to 10000")}, answers=_json({"redriven": 3})),
     "GetUsers": Operation("Users", {"part": ("string", "a part of the name")}, answers=_json({"users": [_USER]})),
     "GetUser": Operation("Users", answers=_json(_USER)),
     "MakeUser": Operation("Users", content={JSON: {"password": "a long one"}}, answers=_EMPTY),

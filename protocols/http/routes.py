@@ -46,6 +46,7 @@ ROUTES: Final = (
     Route("v1/topics/{topic}/transactions/{transaction}:commit", {b"POST": transactions.CommitTransaction}),
     Route("v1/topics/{topic}/transactions/{transaction}:rollback", {b"POST": transactions.RollBackTransaction}),
     Route("v1/groups", {b"GET": groups.GetGroups}),
+    Route("v1/groups/{group}:redrive", {b"POST": groups.RedriveDeadLetters}),
     Route(
         "v1/groups/{group}",
         {b"GET": groups.GetGroup, b"PUT": groups.PutGroupDocument, b"DELETE": groups.RemoveGroup},

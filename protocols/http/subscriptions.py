@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 import orjson
@@ -29,7 +30,8 @@ from domain.event import Done, Event
 from domain.principal import GATEWAY
 from domain.subscription.document import decode, document, parse
 from domain.subscription.filters import SubscriptionError
-from domain.subscription.subscription import Status, granted_rate
+from domain.subscription.sink import Network, literal_refusal, sink
+from domain.subscription.subscription import Scheme, Status, WebhookSubscription, granted_rate
 from protocols.cloudevents.instant import rfc3339
 from protocols.http.argument import number, parameters
 from protocols.http.groups import instant, positions
@@ -92,10 +94,25 @@ def _attempt(found: Attempt) -> dict[str, Any]:
     return out
 
 
-def _put(request: Request, ticket: object, identity: str) -> Command:
+def _judge(made: WebhookSubscription, allow: Sequence[Network] | None) -> None:
+    """Raise SubscriptionError for an address that deliveries may not go to; names are judged when they are resolved."""
+    if allow is None:
+        return
+    given = made.credential
+    urls = {"sink": made.sink}
+    if given is not None and given.scheme is Scheme.OAUTH2:
+        urls["sinkcredential.token_url"] = given.values["token_url"]
+    for member, url in urls.items():
+        why = literal_refusal(sink(url), allow)
+        if why:
+            raise SubscriptionError(member, why)
+
+
+def _put(request: Request, ticket: object, identity: str, allow: Sequence[Network] | None) -> Command:
     try:
         found = orjson.loads(request.body)
         made = parse(found, identity or "new")
+        _judge(made, allow)
     except orjson.JSONDecodeError:
         raise refuse(ErrorCode.ARGUMENT_ILLEGAL, 'the content is JSON: {"source": "orders", "sink": "https://…"}') from None
     except SubscriptionError as error:
@@ -114,7 +131,7 @@ class MakeSubscription(SubscriptionHandler):
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutSubscription."""
         parameters(self._match)
-        return _put(request, ticket, ""), None
+        return _put(request, ticket, "", self._match.context.sinks), None
 
     def finish(self, event: Event) -> Response:
         """SubscriptionFound."""
@@ -134,7 +151,7 @@ class ReplaceSubscription(SubscriptionHandler):
     def start(self, request: Request, ticket: object) -> Outcome:
         """PutSubscription."""
         parameters(self._match)
-        return _put(request, ticket, self._id), None
+        return _put(request, ticket, self._id, self._match.context.sinks), None
 
 
 @final

@@ -90,6 +90,10 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "ResetGroup": (
         "`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."
     ),
+    "RedriveDeadLetters": (
+        "`:redrive`: dead letters of the group are delivered again, to this group alone. Parameter: `max` (1 to 10000, 1000). "
+        "200 with `redriven`, their number. The next call goes on behind them."
+    ),
     "GetUsers": "Users by name: `name super enabled`. Parameter: `part` (a part of the name).",
     "GetUser": "One user; 404 when it does not exist.",
     "MakeUser": (

@@ -18,6 +18,8 @@ class Arrival:
     """One request that the sink has taken.
 
     owner   whose courier brought it
+    number  of the try, as the request says
+    url     where it was sent
     until   when its answer was given; 0: not yet
     """
 
@@ -26,6 +28,8 @@ class Arrival:
     identity: str
     body: bytes
     status: int
+    number: int
+    url: str
     until: int = 0
 
 
@@ -64,8 +68,9 @@ class SimulatedCourier:
             self._life.call_at(now + MILLISECOND_NS, lambda: done(SinkAnswer(200, CONSENT)))
             return lambda: None
         identity = next(value for name, value in delivery.fields if name == "webhook-id")
+        number = int(next(value for name, value in delivery.fields if name == "mq-attempt"))
         status = chance.choice(sink.weather)
-        arrival = Arrival(self._owner, now, identity, delivery.body, status)
+        arrival = Arrival(self._owner, now, identity, delivery.body, status, number, delivery.url)
         sink.arrivals.append(arrival)
         ended: list[bool] = []
 

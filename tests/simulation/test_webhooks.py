@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from domain import property as properties
 from domain.address import dead_letter_topic
-from domain.admin.subscription import PutSubscription, SubscriptionFound
+from domain.admin.subscription import AttemptList, PutSubscription, QueryAttempts, Redrive, Redriven, SubscriptionFound
 from domain.command import Send
 from domain.event import Event, Sent
 from domain.message import Message
@@ -25,7 +26,7 @@ from domain.subscription.document import decode
 from domain.subscription.subscription import WebhookSubscription
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.deliverers import Deliverers
-from tests.simulation.courier import SimulatedCourier, SimulatedSink
+from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.lifetime import Lifetime
 from tests.simulation.world import SeededEntropy, World
@@ -46,6 +47,7 @@ class Hooks:
         self.gateways: dict[str, SimulatedGateway] = {}
         self.world.start()
         self.sent: dict[bytes, str] = {}
+        self.topics: dict[bytes, str] = {}
 
     def deliver(self, owner: str) -> None:
         """Start one process that delivers; in the place of one of the same name, which is killed."""
@@ -89,19 +91,22 @@ class Hooks:
             self.world.clock.run_for(10)
         return found[0]
 
-    def subscribe(self, **config: Any) -> WebhookSubscription:
-        """A subscription to TOPIC, by the document of a client."""
-        document = {"source": TOPIC, "sink": "https://sink.example/hook", "protocol": "HTTP", "config": config}
-        found = self.ask(lambda ticket: PutSubscription(ticket, json.dumps(document).encode(), TOPIC))
+    def subscribe(
+        self, sink: str = "https://sink.example/hook", source: str = TOPIC, **config: Any
+    ) -> WebhookSubscription:  # fmt: skip
+        """A subscription, by the document of a client."""
+        document = {"source": source, "sink": sink, "protocol": "HTTP", "config": config}
+        found = self.ask(lambda ticket: PutSubscription(ticket, json.dumps(document).encode(), source))
         assert isinstance(found, SubscriptionFound), found
         return decode(found.record)
 
-    def send(self, body: bytes, key: str = "") -> None:
+    def send(self, body: bytes, key: str = "", topic: str = TOPIC) -> None:
         """One acknowledged message."""
         stored = properties.encode([("UNIQ_KEY", f"id-{body.decode()}"), *([("__SHARDINGKEY", key)] if key else [])])
-        found = self.ask(lambda ticket: Send(ticket, [Message(TOPIC, body, stored)]))
+        found = self.ask(lambda ticket: Send(ticket, [Message(topic, body, stored)]))
         assert isinstance(found, Sent), found
         self.sent[body] = key
+        self.topics[body] = topic
 
     def dead(self, subscription: WebhookSubscription) -> list[bytes]:
         """Bodies of the dead letters."""
@@ -113,9 +118,24 @@ class Hooks:
 
         parts = self.world.parts
         assert parts is not None
-        parts.store.log.read(ReadRequest(dead_letter_topic(subscription.group), 0, 0, 1_000, 1 << 22), read)
+        dead = subscription.dead_letter_topic or dead_letter_topic(subscription.group)
+        parts.store.log.read(ReadRequest(dead, 0, 0, 1_000, 1 << 22), read)
         self.world.clock.run_for(100)
         return found
+
+    def attempts(self, subscription: WebhookSubscription) -> dict[tuple[str, int], list[str]]:
+        """(message id, number of the try) -> outcomes, of all attempts in the log."""
+        found = self.ask(lambda ticket: QueryAttempts(ticket, subscription.id, 1_000))
+        assert isinstance(found, AttemptList), found
+        out: dict[tuple[str, int], list[str]] = {}
+        for each in found.attempts:
+            out.setdefault((each.message_id, each.number), []).append(each.outcome)
+        return out
+
+    def unrecorded(self, subscription: WebhookSubscription) -> list[Arrival]:
+        """Requests that the sink has taken, and that no attempt in the log tells of."""
+        known = self.attempts(subscription)
+        return [each for each in self.sink.arrivals if (each.identity, each.number) not in known]
 
     def settle(self, subscription: WebhookSubscription, seconds: int = 3_600) -> None:
         """Go on until all that was sent is delivered or a dead letter."""
@@ -145,6 +165,7 @@ def test_nothing_is_lost_and_every_retry_ends(seed: int) -> None:
     assert max(tries.values()) <= retries + 1 + 2 * kills + 1, "a kill makes some of them be tried again"
     hooks.world.clock.run_for(3_600_000)
     assert sum(tries.values()) == len(hooks.sink.arrivals), "what was settled is not tried again"
+    assert hooks.unrecorded(subscription) == [], "every request is in the log, with what came of it or as unknown"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS // 4))
@@ -199,8 +220,70 @@ def test_one_owner_delivers_at_a_time(seed: int) -> None:
             hooks.deliver(owner)
         hooks.world.clock.run_for(hooks.chance.choice((1, 100, 3_000)))
     hooks.settle(subscription)
+    hooks.world.clock.run_for(120_000)
+    assert hooks.unrecorded(subscription) == [], "also those of owners that were killed"
     assert len({arrival.owner for arrival in hooks.sink.arrivals}) >= 1
     for one in hooks.sink.arrivals:
         for other in hooks.sink.arrivals:
             overlaps = one.until and other.until and one.began < other.until and other.began < one.until
             assert not overlaps or one.owner == other.owner, f"{one} and {other} at once"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+def test_dead_letters_of_an_ordered_subscription_come_again_one_for_each_key_at_a_time(seed: int) -> None:
+    hooks = Hooks(seed, (400,))
+    hooks.deliver("a")
+    subscription = hooks.subscribe(retry=0, timeout="PT1S", ordered=True, deadLetterTopic="graves")
+    hooks.subscribe("https://other.example/", retry=0, timeout="PT1S", deadLetterTopic="graves")
+    for number in range(12):
+        hooks.send(f"k{number % 2}-{number:03}".encode(), f"k{number % 2}")
+    hooks.world.clock.run_for(60_000)
+    hooks.sink.weather = (200,)
+    dead = list(hooks.sent)
+    before = len(hooks.sink.arrivals)
+    found = hooks.ask(lambda ticket: Redrive(ticket, subscription.id))
+    assert isinstance(found, Redriven)
+    assert found.count == 12, "and not those of the other subscription in the same topic"
+    for number in range(12, 20):
+        hooks.send(f"k{number % 2}-{number:03}".encode(), f"k{number % 2}")
+    hooks.world.clock.run_for(120_000)
+    again = [each for each in hooks.sink.arrivals[before:] if each.url == subscription.sink]
+    assert sorted(each.body for each in again) == sorted(hooks.sent)
+    for key in (b"k0", b"k1"):
+        mine = sorted((each for each in again if each.body.startswith(key)), key=lambda each: each.began)
+        for one, next_one in pairwise(mine):
+            assert next_one.began >= one.until, f"{next_one} while {one} is under way"
+        assert [each.body for each in mine if each.body in dead] == [body for body in dead if body.startswith(key)]
+    others = [each for each in hooks.sink.arrivals[before:] if each.url != subscription.sink]
+    assert sorted(each.body for each in others) == sorted(set(hooks.sent) - set(dead))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_a_wildcard_reads_all_topics_also_those_made_later(seed: int) -> None:
+    hooks = Hooks(seed, (200, 200, 204, 500, 0, 400))
+    hooks.deliver("a")
+    hooks.send(b"before", topic="old-1")
+    hooks.sent.clear()
+    subscription = hooks.subscribe(
+        source="#",
+        retry=3,
+        backoffDelay="PT0.5S",
+        timeout="PT2S",
+        concurrency=2,
+        replyTopic="replies",
+        deadLetterTopic="graves",
+    )
+    for number in range(40):
+        hooks.send(b"%d" % number, topic=hooks.chance.choice(("old-1", f"new-{number // 10}", "graves", "replies")))
+        if hooks.chance.random() < 0.05:
+            hooks.again(power=False)
+    own = {body for body, topic in hooks.topics.items() if topic in ("graves", "replies")}
+    hooks.sent = {body: "" for body in hooks.sent if body not in own}
+    hooks.settle(subscription)
+    assert b"before" not in hooks.sink.delivered(), "what was there before"
+    assert not own & set(hooks.sink.delivered()), "its own topics would be a circle"
+    hooks.world.clock.run_for(120_000)
+    assert hooks.unrecorded(subscription) == []
+    for one in hooks.sink.arrivals:
+        beside = [each for each in hooks.sink.arrivals if each.began <= one.began < (each.until or each.began)]
+        assert len(beside) <= 2, "no more than may be sent at once"

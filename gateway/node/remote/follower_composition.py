@@ -29,6 +29,7 @@ from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.replication import Replicas
+from gateway.webhooks.settings import WebhookSettings
 from protocols.setting import Setting
 
 REFUSED = "this replica follows, and serves reads alone: ask the leader"
@@ -68,7 +69,10 @@ def compose_follower(
     limits = config.part(LimitsConfig, "limits")
     throttle = Throttle(limits, gate, clock) if limits.limits_messages else None
     counters = CounterRegistry(protocols.words, clock.wall_ms)
-    setting = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused)
+    sinks = config.part(WebhookSettings, "webhook").sinks
+    setting = Setting(
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, sinks=sinks
+    )  # fmt: skip
     side = ClientSide(
         gate=throttle or gate,
         access=access,

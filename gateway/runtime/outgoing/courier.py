@@ -1,4 +1,4 @@
-"""Requests to sinks of webhooks: aiohttp's client behind `domain.subscription.courier.Courier`."""
+"""Requests to sinks of webhooks over HTTP/1.1: `domain.subscription.courier.Courier`."""
 
 from __future__ import annotations
 
@@ -8,196 +8,193 @@ import socket
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, final
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, final
 
 from domain.errors import ConfigError
-from domain.subscription.courier import ANSWER_BYTES_MAX, SinkAnswer, SinkRequest, Trouble
-from domain.subscription.sink import Network, Sink, networks, refusal, sink
+from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
+from domain.subscription.sink import literal_refusal, networks
 from domain.subscription.subscription import Credential, Scheme
+from gateway.runtime.outgoing.sink_connection import SinkConnection, plain, trouble_of
+from gateway.runtime.outgoing.sink_names import RefusedAddressError, SinkNames
+from gateway.runtime.outgoing.sink_pool import Place, SinkPool
+from gateway.runtime.outgoing.sink_request import encode, target_of
+from gateway.runtime.outgoing.sink_tokens import SinkTokens, TokenError
 
-if TYPE_CHECKING:
-    import aiohttp
-
-KEPT_S: Final = 15.0
-"""An idle connection is kept so long."""
-NAMES_S: Final = 10.0
-"""The addresses of a name are kept so long; each new connection goes to one of them, and to no other."""
 CONTEXTS_MAX: Final = 1_024
-TOKENS_MAX: Final = 10_000
-TOKEN_MARGIN_S: Final = 30.0
-TOKEN_S: Final = 300.0
-"""Life of a token whose answer does not say."""
 
 
-class RefusedAddressError(OSError):
-    """The addresses of a sink are none that sinks may have."""
+@dataclass(slots=True, eq=False)
+class _Errand:
+    """One request, from `send` to its answer.
 
+    timer        ends it at its deadline
+    place        of its connection
+    data         the request as bytes
+    connection   that it was sent over; None: not yet
+    task         that connects, or gets a token; None: there is none
+    fresh        True: the connection was made for it
+    over         True: it is answered, or ended
+    """
 
-class TokenError(Exception):
-    """The token endpoint gave no token."""
+    delivery: SinkRequest
+    done: Callable[[SinkAnswer], None]
+    timer: asyncio.TimerHandle | None = None
+    place: Place | None = None
+    data: bytes = b""
+    connection: SinkConnection | None = None
+    task: asyncio.Task[None] | None = None
+    fresh: bool = False
+    over: bool = False
 
 
 @final
 class HttpCourier:
-    """Sends requests, each as a task.
+    """Sends requests over kept connections: without a task where one is idle.
 
     An address is checked when a name was resolved, and the connection goes to that address: a name that changes in between
-    changes nothing. Redirects are not followed, cookies and proxies of the environment are not used.
+    changes nothing. Redirects are not followed, cookies and proxies of the environment are not used. A request over a kept
+    connection that ends before the first byte of an answer is sent once more over a new one.
     """
 
     def __init__(self, allow: Sequence[str], ca: str, connections_max: int) -> None:
         """Raises ConfigError: the file of `ca` cannot be read."""
-        self._allow: tuple[Network, ...] = networks(allow)
+        self._allow = networks(allow)
         self._ca = ca
-        self._connections_max = connections_max
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._pool = SinkPool(SinkNames(self._allow), connections_max)
+        self._tokens = SinkTokens(self._exchange)
+        self._errands: set[_Errand] = set()
         self._contexts: OrderedDict[tuple[str, str], ssl.SSLContext] = OrderedDict()
-        self._tokens: OrderedDict[tuple[tuple[str, str], ...], tuple[str, float]] = OrderedDict()
         self._usual = self._context("", "")
 
     def send(self, delivery: SinkRequest, done: Callable[[SinkAnswer], None]) -> Callable[[], None]:
         """As the port says."""
-        task = asyncio.get_running_loop().create_task(self._run(delivery, done))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return lambda: _end(task)
+        loop = asyncio.get_running_loop()
+        errand = _Errand(delivery, done)
+        errand.timer = loop.call_later(delivery.timeout_ms / 1_000, self._late, errand)
+        self._errands.add(errand)
+        credential = delivery.credential
+        if credential is not None and credential.scheme is Scheme.OAUTH2:
+            errand.task = loop.create_task(self._with_token(errand, credential))
+        elif credential is not None and credential.scheme is Scheme.BEARER:
+            self._begin(errand, [("authorization", f"Bearer {credential.values['token']}")])
+        else:
+            self._begin(errand, [])
+        return partial(self._end, errand)
 
     async def close(self) -> None:
         """End all requests and connections."""
-        for task in list(self._tasks):
-            task.cancel()
-        for session in self._sessions.values():
-            await session.close()
-
-    async def _run(self, delivery: SinkRequest, done: Callable[[SinkAnswer], None]) -> None:
-        try:
-            async with asyncio.timeout(delivery.timeout_ms / 1_000):
-                answer = await self._exchange(delivery)
-        except TimeoutError:
-            answer = SinkAnswer(0, trouble=Trouble.TIMEOUT, text=f"no whole answer within {delivery.timeout_ms} ms")
-        done(answer)
+        for errand in list(self._errands):
+            self._end(errand)
+        self._pool.close()
+        await asyncio.sleep(0)
 
     async def _exchange(self, delivery: SinkRequest) -> SinkAnswer:
-        import aiohttp
-
+        """One request, awaited."""
+        answered: asyncio.Future[SinkAnswer] = asyncio.get_running_loop().create_future()
+        end = self.send(delivery, lambda answer: None if answered.done() else answered.set_result(answer))
         try:
-            fields = [*delivery.fields, *await self._authorization(delivery.credential)]
-            answer = await self._ask(delivery.method, delivery.url, fields, delivery.body, delivery.credential)
+            return await answered
+        finally:
+            end()
+
+    async def _with_token(self, errand: _Errand, credential: Credential) -> None:
+        try:
+            token = await self._tokens.token(credential, errand.delivery.timeout_ms)
         except TokenError as error:
-            return SinkAnswer(0, trouble=Trouble.CREDENTIAL, text=str(error))
-        except RefusedAddressError as error:
-            return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error))
-        except aiohttp.ClientConnectorDNSError as error:
-            if isinstance(error.os_error, RefusedAddressError):
-                return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error.os_error))
-            return SinkAnswer(0, trouble=Trouble.NAME, text="the name of the sink cannot be resolved")
-        except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-            return SinkAnswer(0, trouble=Trouble.TLS, text=f"TLS: {_plain(error)}")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return SinkAnswer(0, trouble=Trouble.CONNECTION, text=_plain(error))
-        if answer.status == 401 and delivery.credential is not None:
-            self._tokens.pop(_key(delivery.credential), None)
-        return answer
+            self._answer(errand, SinkAnswer(0, trouble=Trouble.CREDENTIAL, text=str(error)))
+        else:
+            errand.task = None
+            if not errand.over:
+                self._begin(errand, [("authorization", f"Bearer {token}")])
 
-    async def _ask(
-        self, method: str, url: str, fields: Sequence[tuple[str, str]], body: bytes, credential: Credential | None
-    ) -> SinkAnswer:
-        """One request. Raises what aiohttp raises, RefusedAddressError and ValueError."""
-        from yarl import URL
-
-        target = sink(url)
-        self._check_literal(target)
-        session = self._session(target.secure)
-        context = self._context_of(credential) if target.secure else False
-        async with session.request(
-            method, URL(url, encoded=True), data=body if method == "POST" else None, headers=list(fields), ssl=context,
-            allow_redirects=False,
-        ) as response:  # fmt: skip
-            found = bytearray()
-            whole = False
-            while len(found) < ANSWER_BYTES_MAX:
-                part = await response.content.read(ANSWER_BYTES_MAX - len(found))
-                if not part:
-                    whole = True
-                    break
-                found += part
-            if not whole:
-                response.close()  # what comes behind it is not read
-            return SinkAnswer(
-                response.status, [(name.lower(), value) for name, value in response.headers.items()], bytes(found)
-            )
-
-    def _check_literal(self, target: Sink) -> None:
-        """Names are checked when they are resolved; an address is its own name."""
-        if ":" in target.host or target.host.replace(".", "").isdigit():
-            why = refusal(target.host, target.secure, self._allow)
+    def _begin(self, errand: _Errand, more: Sequence[tuple[str, str]]) -> None:
+        """Send a request over an idle connection, or over a new one."""
+        delivery = errand.delivery
+        try:
+            target = target_of(delivery.url)
+            why = literal_refusal(target, self._allow)  # names are checked when they are resolved
             if why:
                 raise RefusedAddressError(why)
+            errand.data = encode(delivery.method, delivery.url, [*delivery.fields, *more], delivery.body)
+            tls = self._context_of(delivery.credential) if target.secure else None
+        except (OSError, ValueError) as error:
+            asyncio.get_running_loop().call_soon(self._answer, errand, _told(error))
+            return
+        errand.place = Place(target.host, target.port, tls)
+        connection = self._pool.idle(errand.place)
+        if connection is None:
+            self._connect(errand)
+        else:
+            self._ask(errand, connection)
 
-    def _session(self, secure: bool) -> aiohttp.ClientSession:
-        """The connections over TLS, or those without: http may go to fewer addresses."""
-        found = self._sessions.get(secure)
-        if found is None:
-            import aiohttp
+    def _connect(self, errand: _Errand) -> None:
+        errand.fresh = True
+        errand.task = asyncio.get_running_loop().create_task(self._connected(errand))
 
-            resolver: Any = _Resolver(self._allow, secure)
-            connector = aiohttp.TCPConnector(
-                limit=self._connections_max, limit_per_host=0, ttl_dns_cache=int(NAMES_S), resolver=resolver,
-                keepalive_timeout=KEPT_S,
-            )  # fmt: skip
-            found = self._sessions[secure] = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(total=None), skip_auto_headers=("Content-Type",),
-                headers={"User-Agent": "headgate", "Accept": "*/*", "Accept-Encoding": "identity"},
-            )  # fmt: skip
-        return found
-
-    # Credentials
-
-    async def _authorization(self, credential: Credential | None) -> list[tuple[str, str]]:
-        if credential is None or credential.scheme not in (Scheme.BEARER, Scheme.OAUTH2):
-            return []
-        if credential.scheme is Scheme.BEARER:
-            return [("authorization", f"Bearer {credential.values['token']}")]
-        return [("authorization", f"Bearer {await self._token(credential)}")]
-
-    async def _token(self, credential: Credential) -> str:
-        """A token by client credentials (RFC 6749, 4.4), kept until shortly before its end. Raises TokenError."""
-        import orjson
-        from aiohttp import BasicAuth, ClientError
-
-        key = _key(credential)
-        known = self._tokens.get(key)
-        if known is not None and monotonic() < known[1]:
-            return known[0]
-        values = credential.values
-        form = {"grant_type": "client_credentials", **({"scope": values["scope"]} if "scope" in values else {})}
-        from urllib.parse import quote_plus, urlencode
-
-        fields = [
-            ("authorization", BasicAuth(quote_plus(values["client_id"]), quote_plus(values["client_secret"])).encode()),
-            ("content-type", "application/x-www-form-urlencoded"),
-            ("accept", "application/json"),
-        ]
+    async def _connected(self, errand: _Errand) -> None:
+        assert errand.place is not None
         try:
-            answer = await self._ask("POST", values["token_url"], fields, urlencode(form).encode(), None)
-            found = orjson.loads(answer.body) if answer.status == 200 else None
-        except (ClientError, OSError, ValueError) as error:
-            raise TokenError(f"no token: {_plain(error)}") from None
-        if (
-            not isinstance(found, dict)
-            or not isinstance(found.get("access_token"), str)
-            or not _is_token(found["access_token"])
-        ):
-            raise TokenError(f"no token: the token endpoint answered {answer.status}")
-        lasts = found.get("expires_in")
-        seconds = float(lasts) if isinstance(lasts, int) and 0 < lasts < 1_000_000 else TOKEN_S
-        self._tokens[key] = (found["access_token"], monotonic() + max(1.0, seconds - TOKEN_MARGIN_S))
-        while len(self._tokens) > TOKENS_MAX:
-            self._tokens.popitem(last=False)
-        return str(found["access_token"])
+            connection = await self._pool.connect(errand.place, errand.delivery.timeout_ms / 1_000)
+        except (OSError, TimeoutError, ValueError) as error:
+            self._answer(errand, _told(error))
+            return
+        errand.task = None
+        if errand.over:
+            connection.close()
+        else:
+            self._ask(errand, connection)
+
+    def _ask(self, errand: _Errand, connection: SinkConnection) -> None:
+        errand.connection = connection
+        connection.ask(errand.data, partial(self._came, errand))
+
+    def _came(self, errand: _Errand, answer: SinkAnswer) -> None:
+        """The answer, or what is in its place."""
+        connection, errand.connection = errand.connection, None
+        if answer.trouble is Trouble.CONNECTION and not errand.fresh and connection is not None and not connection.heard:
+            self._connect(errand)  # the sink has closed the kept connection at the same time
+            return
+        credential = errand.delivery.credential
+        if answer.status == 401 and credential is not None and credential.scheme is Scheme.OAUTH2:
+            self._tokens.forget(credential)
+        self._answer(errand, answer)
+
+    def _answer(self, errand: _Errand, answer: SinkAnswer) -> None:
+        if not errand.over:
+            self._forget(errand)
+            errand.done(answer)
+
+    def _forget(self, errand: _Errand) -> None:
+        errand.over = True
+        self._errands.discard(errand)
+        if errand.timer is not None:
+            errand.timer.cancel()
+
+    def _end(self, errand: _Errand) -> None:
+        """The answer is not wanted any more."""
+        if errand.over:
+            return
+        self._forget(errand)
+        self._abandon(errand)
+
+    def _late(self, errand: _Errand) -> None:
+        """The deadline has passed."""
+        if errand.over:
+            return
+        self._forget(errand)
+        self._abandon(errand)
+        within = errand.delivery.timeout_ms
+        errand.done(SinkAnswer(0, trouble=Trouble.TIMEOUT, text=f"no whole answer within {within} ms"))
+
+    def _abandon(self, errand: _Errand) -> None:
+        if errand.connection is not None:
+            errand.connection.end()
+        if errand.task is not None:
+            errand.task.cancel()
+
+    # TLS
 
     def _context_of(self, credential: Credential | None) -> ssl.SSLContext:
         if credential is None or credential.scheme is not Scheme.MTLS:
@@ -229,56 +226,12 @@ class HttpCourier:
         return context
 
 
-@final
-class _Resolver:
-    """aiohttp's AbstractResolver: the addresses of a name that sinks may have."""
-
-    def __init__(self, allow: Sequence[Network], secure: bool) -> None:
-        self._allow = allow
-        self._secure = secure
-
-    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, object]]:
-        """The allowed addresses. Raises RefusedAddressError when there are only others, OSError when there are none."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
-        out: list[dict[str, object]] = []
-        why = ""
-        for kind, _, protocol, _, address in found:
-            text = str(address[0])
-            refused = refusal(text, self._secure, self._allow)
-            if refused:
-                why = why or f"{host}: {refused}"
-                continue
-            out.append(
-                {
-                    "hostname": host,
-                    "host": text,
-                    "port": port,
-                    "family": kind,
-                    "proto": protocol,
-                    "flags": socket.AI_NUMERICHOST,
-                }
-            )
-        if not out:
-            raise RefusedAddressError(why or f"{host} has no address")
-        return out
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-
-
-def _key(credential: Credential) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(credential.values.items()))
-
-
-def _is_token(text: str) -> bool:
-    return 0 < len(text) <= 16_384 and text.isascii() and text.isprintable() and " " not in text
-
-
-def _plain(error: BaseException) -> str:
-    """The words of an error, without addresses of memory or secrets: errors of aiohttp name host and port."""
-    return str(error)[:300] or type(error).__name__
+def _told(error: BaseException) -> SinkAnswer:
+    """The answer in the place of one that cannot come."""
+    if isinstance(error, RefusedAddressError):
+        return SinkAnswer(0, trouble=Trouble.REFUSED_ADDRESS, text=str(error))
+    if isinstance(error, socket.gaierror):
+        return SinkAnswer(0, trouble=Trouble.NAME, text="the name of the sink cannot be resolved")
+    if isinstance(error, TimeoutError):
+        return SinkAnswer(0, trouble=Trouble.CONNECTION, text=f"no connection: {plain(error)}")
+    return trouble_of(error)

@@ -190,7 +190,7 @@ class ReceiveCall:
         """Lease up to `room` messages of the group's retry topic. Returns False when the call may not, or there is none."""
         context, command = self._context, self.command
         retry_topic = address.pop_retry_topic(command.group, command.topic)
-        if command.ordered or command.queue_id >= 0 or context.topics.find(retry_topic) is None:
+        if command.queue_id >= 0 or context.topics.find(retry_topic) is None:
             return False
         request = LeaseRequest(
             command.group,
@@ -198,6 +198,7 @@ class ReceiveCall:
             room,
             command.invisible_ms,
             from_first=True,
+            ordered=command.ordered,
             attempt_id=command.attempt_id,
             fleeting=command.fleeting,
         )
@@ -257,9 +258,12 @@ class ReceiveCall:
     def _deliver_unblocked(self, result: LeaseResult, kept: list[Leased], blocked_keys: set[bytes]) -> None:
         """Deliver `kept` without the messages that follow a dead letter that could not be stored; their leases end at once."""
         held = [message for message in kept if ordering_key(message.record) in blocked_keys] if blocked_keys else []
-        if held:
-            command = self.command
-            self._context.leases.withdraw(command.group, command.topic, [message.receipt for message in held])
+        parts: dict[str, list[Receipt]] = {}
+        for message in held:
+            topic = leased_topic(self.command.group, self.command.topic, message.receipt)
+            parts.setdefault(topic, []).append(message.receipt)
+        for topic, receipts in parts.items():
+            self._context.leases.withdraw(self.command.group, topic, receipts)
         self._deliver(result, [message for message in kept if message not in held] if held else kept)
 
     def _deliver(self, result: LeaseResult, kept: list[Leased]) -> None:

@@ -72,10 +72,10 @@ class AwaitPoll:
         ordered = command.ordered or (group is not None and group.orderly)
         if self._outlook.can_lease(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
             return True
-        if ordered or command.queue_id >= 0:
+        if command.queue_id >= 0:
             return False
         retry_topic = address.pop_retry_topic(command.group, command.topic)
-        return self._outlook.can_lease(command.group, retry_topic, -1, False, "")
+        return self._outlook.can_lease(command.group, retry_topic, -1, ordered, "")
 
     def _answer(self, *, there: bool, full: bool = False) -> None:
         self._tell(MessagesWaiting(self.command.ticket, there, full))

@@ -51,6 +51,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     group.FindGroup, subscription_admin.GrantConsent,
     data_topic.MakeDataTopic, data_topic.ChangeDataTopic, data_topic.QueryDataTopic, data_topic.ListDataTopics,
     data_topic.DeleteDataTopic, data_topic.JoinDataTopic, data_topic.LeaveDataTopic,
+    group.RedriveGroup, subscription_admin.RecordDeliveries,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -72,6 +73,7 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     subscription_admin.SubscriptionList, subscription_admin.SubscriptionsClaimed, subscription_admin.AttemptList,
     subscription_admin.Redriven, event.TopicFollowed, event.LeasesEnded,
     data_topic.DataTopicFound, data_topic.DataTopicIds, data_topic.DataTopicJoined,
+    subscription_admin.DeliveriesRecorded,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 

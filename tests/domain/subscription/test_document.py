@@ -39,6 +39,12 @@ def test_everything_that_a_document_can_say() -> None:
     assert decode(encode(found)) == found
 
 
+@pytest.mark.parametrize("source", ["#", "+", "+/temp", "+/+/#"])
+def test_a_source_may_begin_with_a_wildcard(source: str) -> None:
+    found = parse({**GOOD, "source": source})
+    assert (found.source, found.wild) == (source, True)
+
+
 def test_secrets_are_never_shown() -> None:
     for credential in (
         {"type": "standardwebhooks", "secret": SECRET},
@@ -59,8 +65,10 @@ def test_secrets_are_never_shown() -> None:
         ({"sink": None}, "sink"),
         ({"sink": "ftp://x"}, "sink"),
         ({"source": ""}, "source"),
-        ({"source": "+/x"}, "source"),
-        ({"source": "#"}, "source"),
+        ({"source": "+x"}, "source"),
+        ({"source": "#/x"}, "source"),
+        ({"source": "/x"}, "source"),
+        ({"source": "$SYS/#"}, "source"),
         ({"source": "a b"}, "source"),
         ({"source": "%RETRY%g"}, "source"),
         ({"protocol": "MQTT5"}, "protocol"),

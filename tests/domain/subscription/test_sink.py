@@ -69,5 +69,6 @@ def test_a_network_that_is_allowed_is_open_for_what_stands_for_it_too() -> None:
     assert refusal("127.0.0.1", False, allow) == ""
     assert refusal("::ffff:127.0.0.1", False, allow) == ""
     assert refusal("::1", False, allow) != "", "another network"
+    assert refusal("::1", False, networks(["::1/128"])) == ""
     assert refusal("10.0.0.1", True, allow) != ""
     assert refusal("no address", True, allow) != ""

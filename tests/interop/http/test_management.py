@@ -61,6 +61,32 @@ def test_groups_transactions_and_recall(tmp_path: Path) -> None:
         assert api.call("DELETE", "/v1/groups/g")[0] == 404
 
 
+def test_dead_letters_of_a_group_are_redriven_to_it_alone(tmp_path: Path) -> None:
+    with Node(tmp_path, "--admin", ADMIN) as node:
+        root, anna = Api(node, ADMIN), Api(node, "anna:secret")
+        root.call("POST", "/v1/users/anna", {"password": "secret"})
+        root.call("PUT", "/v1/groups/g", {"retry_max": 0})
+        root.send(b"poison", "orders")
+        path = "/v1/groups/g/topics/orders:receive?max=10&invisible_ms=50&wait_ms=100"
+
+        def dead() -> bool:
+            root.call("POST", path)
+            found = root.call("GET", "/v1/topics/%25DLQ%25g/queues/0?max=10")
+            return found[0] == 200 and len(found[1]["messages"]) == 1
+
+        until(dead, 60, lambda: "the group gives up")
+        assert anna.call("POST", "/v1/groups/g:redrive")[0] == 403
+        root.call("PUT", "/v1/users/anna/policies", {"resource": "Group:g", "actions": ["Update"]})
+        assert anna.call("POST", "/v1/groups/g:redrive?max=0")[0] == 400
+        assert anna.call("POST", "/v1/groups/g:redrive")[1] == {"redriven": 1}
+        assert anna.call("POST", "/v1/groups/g:redrive")[1] == {"redriven": 0}
+        assert root.call("POST", "/v1/groups/nobody:redrive")[0] == 404
+        status, found = root.call("POST", path.replace("invisible_ms=50", "invisible_ms=60000"))
+        assert (status, [each["attempt"] for each in found["messages"]]) == (200, [1])
+        status, found = root.call("POST", "/v1/groups/other/topics/orders:receive?max=10")
+        assert len(found["messages"]) == 1, "what was sent, and not what was redriven"
+
+
 def test_users_and_policies(tmp_path: Path) -> None:
     with Node(tmp_path, "--admin", ADMIN) as node:
         root, anna = Api(node, ADMIN), Api(node, "anna:secret")

@@ -319,6 +319,13 @@ def test_what_the_cluster_has_no_place_for_is_refused_by_name(gateway: Node) -> 
     assert (code, b"retention_ms" in answer) == (501, True)
     code, answer = http(gateway, "PUT", "/v1/topics/lites", b'{"type":"LITE"}', content_type="application/json")
     assert (code, b"LITE" in answer) == (501, True)
+    document = b'{"source":"orders","sink":"https://example.com/hook","protocol":"HTTP"}'
+    for method, path, body in (
+        ("POST", "/subscriptions", document), ("GET", "/subscriptions", None), ("GET", "/subscriptions/x", None),
+        ("PUT", "/subscriptions/x", document), ("POST", "/subscriptions/x:test", b""), ("POST", "/v1/groups/g:redrive", b""),
+    ):  # fmt: skip
+        code, answer = http(gateway, method, path, body)
+        assert (code, b"Apache RocketMQ cluster" in answer) == (501, True), answer
     text = gateway.text()
     assert "not to be had" in text
     assert "ASYNC_FLUSH" in text

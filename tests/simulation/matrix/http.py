@@ -116,6 +116,7 @@ REQUESTS: Final[Mapping[str, tuple[Request, ...]]] = {
         Request("read the progress of a group", f"{_G}/progress"),
         Request("read the progress on a topic", f"{_G}/progress?topic={TOPIC_NAME}"),
     ),
+    "POST /v1/groups/{group}:redrive": (Request("redrive a group", f"{_G}:redrive"),),
     "POST /v1/groups/{group}/topics/{topic}:reset": (Request("reset a group", f"{_GT}:reset?to=end"),),
     "GET /v1/users": (Request("list users", "/v1/users"),),
     "GET /v1/users/{user}": (Request("list users", f"/v1/users/{ROOT.name}"),),

@@ -114,6 +114,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "forbid a group to read a topic": Operation((_group(UPDATE), _topic(UPDATE))),
     "set a position": Operation((_group(SUB, UPDATE), _topic(SUB, UPDATE))),
     "reset a group": Operation((_group(UPDATE), _topic(SUB, UPDATE))),
+    "redrive a group": Operation((_group(UPDATE),)),
     "copy positions to a group": Operation((_group(SUB, GET), Need(GROUP, "made", (UPDATE,)), _topic(SUB, UPDATE))),
     "list users": _cluster(GET, LIST),
     "change users": _cluster(UPDATE),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, final
 
-from domain.address import topic_of_path
 from domain.admin.subscription import (
     ChangeStatus,
     DeleteSubscription,
@@ -28,7 +27,13 @@ from domain.principal import Principal
 from domain.store_ports import GroupPositions, MessageLog, Metadata, State
 from domain.subscription.document import decode, encode, parse
 from domain.subscription.filters import SubscriptionError
-from domain.subscription.subscription import GROUP_PREFIX, SUBSCRIPTIONS_MAX, Status, WebhookSubscription
+from domain.subscription.subscription import (
+    GROUP_PREFIX,
+    SUBSCRIPTIONS_MAX,
+    WILD_TOPICS_MAX,
+    Status,
+    WebhookSubscription,
+)
 from domain.topic import Group, Topic
 from gateway.access.revocation import RightsCheck
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
@@ -37,6 +42,7 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.webhooks.catalog.wild import WildSources
 
 SPACE: Final = "webhook"
 """State space: id -> record of a subscription."""
@@ -55,6 +61,7 @@ class SubscriptionBook:
 
     statuses   id -> status of every subscription
     _check     says why a user may not have a subscription; None: access is not controlled
+    wild       what sources that begin with a wildcard read
     changed    called with the id of a subscription that was made, changed or deleted
     """
 
@@ -82,6 +89,8 @@ class SubscriptionBook:
         self._decoded: dict[bytes, WebhookSubscription] = {}
         self.statuses: dict[bytes, Status] = {}
         self.changed: list[Callable[[str], None]] = []
+        self._wild: dict[str, None] = {}
+        self.wild = WildSources(metadata, clock, lambda: list(self._wild))
         state.follow(SPACE, self._tell)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -98,6 +107,16 @@ class SubscriptionBook:
     def records(self) -> Mapping[bytes, bytes]:
         """Id -> record of every subscription."""
         return self._space.values
+
+    def topics(self, subscription: WebhookSubscription) -> list[str]:
+        """The topics that a subscription reads."""
+        return self.wild.topics(subscription)[:WILD_TOPICS_MAX] if subscription.wild else [subscription.topic]
+
+    def claimed(self, key: bytes) -> bytes | None:
+        """The record of a subscription for whoever delivers, with the topics of its wildcard. None: there is none."""
+        record = self._space.values.get(key)
+        found = self.find(key.decode()) if key.decode() in self._wild else None
+        return record if record is None or found is None else self.wild.record(record, found)
 
     def find(self, identity: str) -> WebhookSubscription | None:
         """One subscription; None: there is none."""
@@ -119,11 +138,16 @@ class SubscriptionBook:
         return found
 
     def _tell(self, key: bytes, value: bytes | None) -> None:
-        found = None if value is None else self.find(key.decode())
+        identity = key.decode()
+        found = None if value is None else self.find(identity)
         if found is None:
             self.statuses.pop(key, None)
         else:
             self.statuses[key] = found.status
+        if found is not None and found.wild:
+            self._wild[identity] = None
+        else:
+            self._wild.pop(identity, None)
         for changed in self.changed:
             changed(key.decode())
 
@@ -154,8 +178,10 @@ class SubscriptionBook:
         def grouped(result: None | Failure) -> None:
             if isinstance(result, Failure):
                 answer(result)
+            elif made.wild:
+                self._begin_wild(made, positioned)
             else:
-                self._topics.ensure(topic_of_path(made.source), topic)
+                self._topics.ensure(made.topic, topic)
 
         def topic(result: Topic | Failure) -> None:
             if isinstance(result, Failure):
@@ -207,6 +233,27 @@ class SubscriptionBook:
             version=old.version + 1,
             created_ms=old.created_ms,
         )
+
+    def _begin_wild(self, made: WebhookSubscription, done: Callable[[None | Failure], None]) -> None:
+        """Set the positions in all topics that there are; in a later one it begins at the first message."""
+        names = self.wild.topics(made)
+        if len(names) > WILD_TOPICS_MAX:
+            text = f"there are {len(names)} topics, and a source that begins with a wildcard reads at most {WILD_TOPICS_MAX}"
+            done(Failure(ErrorCode.QUOTA, f"{text}: name the topic"))
+            return
+
+        def begun(_: dict[tuple[str], None], failure: Failure | None) -> None:
+            done(failure)
+
+        def begin(name: str, then: Callable[[None | Failure], None]) -> None:
+            topic = self._topics.find(name)
+            if topic is None:
+                then(None)
+            else:
+                self._begin_at_end(made.group, topic, then)
+
+        ask: FanIn[None, str] = FanIn(begin, begun)
+        ask.start((name,) for name in (() if made.from_first else names))
 
     def _begin_at_end(self, group: str, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Set the positions of a group that has none to the ends of the queues: what is sent from now on is delivered."""

@@ -18,7 +18,7 @@ from domain.subscription.subscription import CLAIM_NS, Status
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.handler import Verb
-from gateway.webhooks.book import SubscriptionBook
+from gateway.webhooks.catalog.book import SubscriptionBook
 
 SPACE: Final = "webhook-claim"
 """State space: id -> `<epoch> <owner>`."""
@@ -75,6 +75,7 @@ class Claims:
         self._serial = 0
         self._tests: dict[int, tuple[str, Callable[[list[Attempt] | Failure], None]]] = {}
         book.changed.append(lambda identity: self._renew(identity.encode()))
+        book.wild.changed = lambda identity: self._renew(identity.encode())
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """ClaimSubscriptions, TestSubscription."""
@@ -153,8 +154,8 @@ class Claims:
         gone: list[str] = []
         for key in keys:
             epoch, name = held.get(key, (0, ""))
-            record = self._book.records.get(key)
-            if name == command.owner and record is not None and self._wanted(key):
+            record = self._book.claimed(key) if name == command.owner and self._wanted(key) else None
+            if record is not None:
                 identity = key.decode()
                 claims.append(Claim(identity, record, epoch, tests.get(identity, [])))
             elif not whole:
