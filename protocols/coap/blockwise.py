@@ -187,7 +187,7 @@ class Pinned:
     """Values that peers read block by block: all blocks are of one version. Each is dropped 93 s after it was last read.
 
     values      (peer, resource) -> (value, its bytes, monotonic ns at which it is dropped), least recently read first
-    bytes       bytes of all values, each with PINNED_BYTES
+    bytes       bytes of all values and of the names of their resources, each with PINNED_BYTES
     bytes_max   the most that `bytes` can be; the least recently read value is dropped first
     """
 
@@ -196,12 +196,12 @@ class Pinned:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self.values: OrderedDict[object, tuple[object, int, int]] = OrderedDict()
+        self.values: OrderedDict[tuple[int, str], tuple[object, int, int]] = OrderedDict()
 
-    def put(self, key: object, value: object, size: int, now: int) -> None:
+    def put(self, key: tuple[int, str], value: object, size: int, now: int) -> None:
         """Pin `value` of `size` bytes in place of the one under `key`. A value larger than `bytes_max` is not pinned."""
         self.drop(key)
-        size += PINNED_BYTES
+        size += PINNED_BYTES + len(key[1])
         if size > self.bytes_max:
             return
         while self.bytes + size > self.bytes_max:
@@ -209,7 +209,7 @@ class Pinned:
         self.values[key] = (value, size, now + PINNED_NS)
         self.bytes += size
 
-    def get(self, key: object, now: int) -> object | None:
+    def get(self, key: tuple[int, str], now: int) -> object | None:
         """The pinned value, or None. Keeps it for another 93 s."""
         found = self.values.get(key)
         if found is None:
@@ -218,7 +218,7 @@ class Pinned:
         self.values.move_to_end(key)
         return found[0]
 
-    def drop(self, key: object) -> None:
+    def drop(self, key: tuple[int, str]) -> None:
         """Drop a value. Does nothing when there is none."""
         found = self.values.pop(key, None)
         if found is not None:

@@ -17,7 +17,7 @@ from domain.admin.data_topic import (
 from domain.command import Command
 from domain.data_topic import INITIALIZE_BYTES_MAX, RESOURCE_TYPE, TopicProperties
 from domain.message import RETAIN_SET, Message
-from protocols.coap import blockwise, media, message, option
+from protocols.coap import blockwise, media, message, option, translate
 from protocols.coap.exchange import Exchange
 from protocols.coap.option import ABSENT, Fault
 from protocols.coap.outcome import Outcomes
@@ -67,7 +67,7 @@ class TopicResources:
             exchange.path = "ps?" + "&".join(exchange.options.query)
             return None if self._pinned(exchange, now) else self._listed(exchange)
         if code == message.FETCH:
-            exchange.path = f"ps?{body.hex()}"
+            exchange.path = f"ps?{translate.etag_of(body).hex()}"
             return None if self._pinned(exchange, now) else self._filtered(exchange, body)
         if code == message.POST:
             return self._make(exchange, body)
