@@ -29,15 +29,14 @@ class HttpAdapter:
     name = "http"
 
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
-        self._wall_ms = setting.wall_ms
         self._refused = setting.refused
         self._unread = setting.unread
         self._router = Router(context(setting, config))
-        self._date = DateLine()
+        self._date = DateLine(setting.wall_ms)
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
         """A new connection; its first request must begin within 10 s."""
-        return HttpConnection(self._router, self._date, self._wall_ms, peer, now, self._refused, self._unread)
+        return HttpConnection(self._router, self._date, peer, now, self._refused, self._unread)
 
 
 @final
@@ -47,14 +46,13 @@ class HttpApplicationFactory:
     name = "http"
 
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
-        self._wall_ms = setting.wall_ms
         self._refused = setting.refused
         self._router = Router(context(setting, config))
-        self._date = DateLine()
+        self._date = DateLine(setting.wall_ms)
 
     def open(self, reply: Reply, peer: Peer, now: int) -> HttpApplication:
         """The application of a new connection."""
-        return HttpApplication(self._router, self._date, self._wall_ms, reply, peer, self._refused)
+        return HttpApplication(self._router, self._date, reply, peer, self._refused)
 
 
 def context(setting: Setting, config: HttpConfig) -> HandlerContext:

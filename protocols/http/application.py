@@ -22,9 +22,11 @@ from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
 from protocols.http.site import readable_by
 from protocols.http.slices import SlicedRequest
+from protocols.http.status import PHRASE
 from protocols.http2.application import Headers, Reply
 
 LINGER_NS: Final = limits.SECOND_NS // 2
+_STATUS: Final = {status: (b":status", b"%d" % status) for status in PHRASE}
 
 
 @final
@@ -78,7 +80,6 @@ class HttpApplication:
     _refused         counts a refusal
     _router          finds handlers
     _date            the Date field
-    _wall_ms         epoch milliseconds
     _reply           writes to the streams of the HTTP/2 connection
     _peer            address and certificate of the client
     _arriving        stream id -> a request that is not complete
@@ -91,14 +92,13 @@ class HttpApplication:
 
     __slots__ = (
         "_arriving", "_date", "_flows", "_handled", "_peer", "_refused", "_reply", "_router", "_share", "_sliced",
-        "_undo_commands", "_wall_ms",
+        "_undo_commands",
     )  # fmt: skip
 
     def __init__(
         self,
         router: Router,
         date: DateLine,
-        wall_ms: Callable[[], int],
         reply: Reply,
         peer: Peer,
         refused: Callable[[str, str], None] = ignore_refusal,
@@ -106,7 +106,6 @@ class HttpApplication:
         self._refused = refused
         self._router = router
         self._date = date
-        self._wall_ms = wall_ms
         self._reply = reply
         self._peer = peer
         self._arriving: dict[int, _Stream] = {}
@@ -118,7 +117,10 @@ class HttpApplication:
 
     def accepts(self, headers: Headers) -> bool:
         """True for every request that is not gRPC."""
-        return not any(name == b"content-type" and value[:16] == b"application/grpc" for name, value in headers)
+        for name, value in headers:
+            if name == b"content-type":
+                return not value.startswith(b"application/grpc")
+        return True
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
         """The head of a request: find its handler, or refuse it."""
@@ -127,7 +129,7 @@ class HttpApplication:
         size = 0
         for name, value in headers:
             size += len(name) + len(value) + 4
-            if name[:1] != b":":
+            if not name.startswith(b":"):
                 fields.append((name, value))
             elif name == b":method":
                 method = value
@@ -158,7 +160,7 @@ class HttpApplication:
                 stream.handler = handler
                 stream.limit = limit
                 if handler.uploads or request.tunnel:
-                    return self._begin(stream_id, stream)
+                    return self._begin(stream_id, stream, now)
         except RefusalError as refusal:
             stream.handler = None
             stream.refusal = refusal.response
@@ -168,14 +170,14 @@ class HttpApplication:
             self._refuse_early(stream_id, stream, stream.refusal, now)
         return ()
 
-    def _begin(self, stream_id: int, stream: _Stream) -> Sequence[Command]:
+    def _begin(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
         """Start a handler with the head of its request, whose content comes later. May raise RefusalError."""
         handler = stream.handler
         assert handler is not None
         command, response = handler.carry_out(stream.request, (self, stream_id))
         del self._arriving[stream_id]
         if response is not None:
-            self._respond(stream_id, response, stream)
+            self._respond(stream_id, response, stream, now)
         else:
             self._handled[stream_id] = stream
         return () if command is None else (command,)
@@ -217,7 +219,7 @@ class HttpApplication:
             slices = handler.in_slices(request, (self, stream_id), stream.limit, self._share, now)
             if slices is not None:
                 if not self._share.take(len(request.body)):
-                    self._respond(stream_id, no_room().response, stream)
+                    self._respond(stream_id, no_room().response, stream, now)
                     return ()
                 stream.shared = len(request.body)
                 self._handled[stream_id] = stream
@@ -228,7 +230,7 @@ class HttpApplication:
             except RefusalError as refusal:
                 response = refusal.response
         if response is not None:
-            self._respond(stream_id, response, stream)
+            self._respond(stream_id, response, stream, now)
         else:
             self._handled[stream_id] = stream
         return () if command is None else (command,)
@@ -244,7 +246,7 @@ class HttpApplication:
             self._share.give(stream.shared)
             stream.shared = 0
             if slices.response is not None and self._handled.pop(stream_id, None) is not None:
-                self._respond(stream_id, slices.response, stream)
+                self._respond(stream_id, slices.response, stream, now)
         return () if command is None else (command,)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
@@ -270,7 +272,7 @@ class HttpApplication:
             self._undo_commands += self._flows.answer(ticket[1], event, now)
             return
         if len(ticket) == 3:
-            self._collect(event, ticket[1])
+            self._collect(event, ticket[1], now)
             return
         stream = self._finished(ticket[1])
         if stream is None or stream.handler is None:
@@ -283,7 +285,7 @@ class HttpApplication:
             if not full and handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES and self._reply.is_full():
                 full = True
                 response = unsent_answers(self._reply.pending(0))
-            self._respond(ticket[1], response, stream)
+            self._respond(ticket[1], response, stream, now)
             undo = handler.undo(event, ticket) if full else handler.left_out(ticket)
         else:
             undo = handler.undo(event, ticket)
@@ -299,7 +301,7 @@ class HttpApplication:
             stream.shared = 0
         return stream
 
-    def _collect(self, event: Event, stream_id: int) -> None:
+    def _collect(self, event: Event, stream_id: int, now: int) -> None:
         """The event of one of several commands of a request."""
         stream = self._handled.get(stream_id)
         if stream is None or stream.handler is None:
@@ -308,7 +310,7 @@ class HttpApplication:
         if response is not None:
             self._finished(stream_id)
             if not stream.reset:
-                self._respond(stream_id, response, stream)
+                self._respond(stream_id, response, stream, now)
 
     def _refuse_early(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
         """Refuse a request before its content has arrived.
@@ -317,12 +319,12 @@ class HttpApplication:
         """
         stream.linger_until = now + LINGER_NS
         stream.body = b""
-        self._respond(stream_id, refusal, stream, False)
+        self._respond(stream_id, refusal, stream, now, False)
 
-    def _respond(self, stream_id: int, response: Response, stream: _Stream, end: bool = True) -> None:
+    def _respond(self, stream_id: int, response: Response, stream: _Stream, now: int, end: bool = True) -> None:
         if response.refusal:
             self._refused("http", response.refusal)
-        headers = [(b":status", b"%d" % response.status), (b"date", self._date.at(self._wall_ms())), *response.fields]
+        headers = [_STATUS[response.status], self._date.at(now), *response.fields]
         flow = response.flow
         if response.status != 204 and flow is None:
             headers.append((b"content-length", b"%d" % len(response.body)))
@@ -345,7 +347,7 @@ class HttpApplication:
         for stream_id, stream in self._arriving.items():
             if not stream.linger_until:
                 stopping = problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node")
-                self._respond(stream_id, stream.refusal or stopping, stream)
+                self._respond(stream_id, stream.refusal or stopping, stream, now)
         self._arriving.clear()
         self._flows.drain()
         return ()
@@ -368,7 +370,7 @@ class HttpApplication:
                 self._reply.send(stream_id, b"", True)
             else:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
-                self._respond(stream_id, stream.refusal or late, stream)
+                self._respond(stream_id, stream.refusal or late, stream, now)
         commands, self._undo_commands = self._undo_commands, []
         if len(self._flows):
             commands += self._flows.expire(now)

@@ -11,7 +11,6 @@ In one turn of the loop a connection handles REQUESTS_PER_TURN_MAX requests; the
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -49,7 +48,6 @@ class HttpConnection:
     _refused         counts a refusal
     _reader          parses requests
     _date            the Date field
-    _wall_ms         epoch milliseconds
     _exchanges       unanswered requests, in order
     _out             responses to write
     _unsent          bytes of responses that wait for earlier responses or for the next write
@@ -69,14 +67,13 @@ class HttpConnection:
 
     __slots__ = (
         "_answers", "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
-        "_refused", "_silent", "_sliced", "_stream", "_undo_commands", "_unsent", "_waiting", "_wall_ms", "closed",
+        "_refused", "_silent", "_sliced", "_stream", "_undo_commands", "_unsent", "_waiting", "closed",
     )  # fmt: skip
 
     def __init__(
         self,
         router: Router,
         date: DateLine,
-        wall_ms: Callable[[], int],
         peer: Peer,
         now: int,
         refused: Callable[[str, str], None] = ignore_refusal,
@@ -85,8 +82,7 @@ class HttpConnection:
         self._refused = refused
         self._reader = Reader(router, peer)
         self._date = date
-        self._wall_ms = wall_ms
-        self._exchanges: deque[Exchange] = deque()
+        self._exchanges: list[Exchange] = []  # few; a deque takes 700 bytes of each connection
         self._out: list[bytes] = []
         self._unsent = 0
         self._answers = HostShare(HostShares() if unread is None else unread, peer.host)
@@ -157,7 +153,9 @@ class HttpConnection:
 
     def _start_all(self, commands: list[Command]) -> None:
         """Start the requests that the reader has done, up to one that is handled in slices."""
-        waiting, self._reader.done = [*self._waiting, *self._reader.done], []
+        waiting, self._reader.done = self._reader.done, []
+        if self._waiting:
+            waiting = [*self._waiting, *waiting]
         at = 0
         while at < len(waiting) and self._sliced is None:
             exchange = waiting[at]
@@ -214,11 +212,10 @@ class HttpConnection:
             self._respond(exchange, slices.response)
 
     def _respond(self, exchange: Exchange, response: Response) -> None:
-        date = self._date.at(self._wall_ms())
         if exchange.origin:
             response.fields = [*response.fields, *readable_by(exchange.origin)]
         keep_alive = exchange.keep_alive and not (exchange.http10 and response.flow is not None)
-        exchange.output = http1(response, date, exchange.head_only, keep_alive, exchange.http10)
+        exchange.output = http1(response, self._date.at(self._now)[1], exchange.head_only, keep_alive, exchange.http10)
         if response.flow is not None:
             self._open(exchange, response.flow)
         elif exchange.feeds:
@@ -292,7 +289,7 @@ class HttpConnection:
                 exchange.output = b""
                 self._stream = FlowOutput(exchange, exchange.flow, exchange.flow.uploads and not exchange.feeds)
                 return
-            exchanges.popleft()
+            del exchanges[0]
             if not exchange.keep_alive:
                 if exchange.refusal is not None:
                     self._reason = f"refused-{exchange.refusal.status}"
@@ -363,7 +360,8 @@ class HttpConnection:
                 self._unsent -= sum(map(len, out))
             return out
         if out:
-            self._unsent = 0 if self.closed else self._unsent - sum(map(len, out))
+            size = len(out[0]) if len(out) == 1 else sum(map(len, out))
+            self._unsent = 0 if self.closed else self._unsent - size
             if self._answers.held:
                 self._answers.hold(self._unsent)
         return out
@@ -430,7 +428,7 @@ class HttpConnection:
         if not stream.ended:
             return stream.expire(now)
         self._stream = None
-        exchange = self._exchanges.popleft()
+        exchange = self._exchanges.pop(0)
         commands = [*stream.flow.expire(now)]
         if stream.flow.refusal:
             self._refused("http", stream.flow.refusal)

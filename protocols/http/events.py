@@ -204,8 +204,8 @@ class PostEvents(Handler):
 
     def _message(self, event: CloudEvent, request: Request) -> Message:
         topic, path = self._place(event)
-        wall_ms = self._match.context.wall_ms()
-        message = mapping.encode(event, topic, path, request.peer.born_host, self._retain, wall_ms)
+        now_ms = self._match.context.wall_ms() if b"deliverytime" in event.attributes else 0
+        message = mapping.encode(event, topic, path, request.peer.born_host, self._retain, now_ms)
         for name, value in request.trace():
             if not properties.find(message.properties, properties.start_of(name)):
                 message.properties += properties.entry(name, value)
@@ -247,7 +247,9 @@ class PostEvents(Handler):
 
     def collect(self, event: Event) -> Response | None:
         """Sent or Refused, of one part of a batch."""
-        part = self._parts[event.ticket[-1]]  # type: ignore[attr-defined]
+        ticket = event.ticket
+        assert isinstance(ticket, tuple)
+        part = self._parts[ticket[-1]]
         for at, index in enumerate(part.indexes):
             result = self._results[index]
             if isinstance(event, Sent):

@@ -1,5 +1,7 @@
 """Parses HTTP/1.1 requests: heads by llhttp's strict grammar, content by its length or its chunks (RFC 9112).
 
+Heads that arrive whole and in their plain form, which are nearly all, are read without llhttp (`heads`).
+
 llhttp refuses Content-Length with Transfer-Encoding, repeated lengths, line folding, bare CR and LF, NUL and a space before a
 colon. Checked here: the size of the head, one Host, the version, and the limit of the content.
 
@@ -8,7 +10,6 @@ A peer decides how many requests one segment has. `feed` parses some of them, an
 
 from __future__ import annotations
 
-from collections import deque
 from typing import ClassVar, Final, final
 
 from httptools import (
@@ -23,6 +24,8 @@ from protocols.adapter import Peer
 from protocols.host_shares import HostShare
 from protocols.http.chunks import ChunkReader
 from protocols.http.exchange import Exchange
+from protocols.http.heads import HEAD_BYTES_MAX as PLAIN_BYTES_MAX
+from protocols.http.heads import Heads
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request, head_fault, no_room
 from protocols.http.response import Fields, Response
@@ -58,8 +61,9 @@ class Reader:
     share             the bytes of content that arrived in several pieces, until their request has become a command
     _segments         bytes for `resume`: further requests or chunks
     _at               position in the first of them
-    _parser           llhttp for heads, calling the `on_` methods
+    _parser           llhttp for heads, calling the `on_` methods; None: it is made for the next head that is not plain
     _router           finds handlers
+    _heads            reads plain heads
     _peer             address and certificate of the client
     _target           request target so far
     _fields           header fields so far
@@ -77,8 +81,8 @@ class Reader:
 
     __slots__ = (
         "_at", "_body", "_chunks", "_content_max", "_counting", "_empty_lines", "_ended", "_field_bytes", "_fields",
-        "_head_bytes", "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current", "done",
-        "expects", "share", "size", "stopped",
+        "_head_bytes", "_heads", "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current",
+        "done", "expects", "share", "size", "stopped",
     )  # fmt: skip
 
     # Callbacks of llhttp that are not wanted. A parser asks for them when it is made, and each absent one costs an exception.
@@ -90,8 +94,9 @@ class Reader:
 
     def __init__(self, router: Router, peer: Peer) -> None:
         self._router = router
+        self._heads: Heads = router.heads
         self._peer = peer
-        self._parser = HttpRequestParser(self)
+        self._parser: HttpRequestParser | None = None
         self._ended = False
         self._target = b""
         self._fields: Fields = []
@@ -110,7 +115,7 @@ class Reader:
         self.current: Exchange | None = None
         self.expects = False
         self.done: list[Exchange] = []
-        self._segments: deque[bytes] = deque()
+        self._segments: list[bytes] = []  # a deque takes 700 bytes of each connection
         self._at = 0
         self.stopped = False
 
@@ -142,7 +147,7 @@ class Reader:
             if at < len(data):
                 self._at = at
                 return
-            segments.popleft()
+            del segments[0]
             self._at = 0
 
     def _parse(self, data: bytes, at: int) -> int:
@@ -156,13 +161,32 @@ class Reader:
             elif self.current is not None:
                 end = min(len(data), at + self._length - self.size)
                 piece = data[at:end]
-                if self._counting:
+                if self._counting and self._parser is not None:
                     self._parser.feed_data(piece)
                 self._add(piece)
                 at = end
             else:
-                at = self._take_head(data, at)
+                end = -1 if self.begun or self._tail else self._take_plain_head(data, at)
+                at = end if end >= 0 else self._take_head(data, at)
         return at
+
+    def _take_plain_head(self, data: bytes, at: int) -> int:
+        """Read a whole head in its plain form -> the position behind it. -1: llhttp has to read it."""
+        end = data.find(_HEAD_END, at)
+        if end < 0 or end - at > PLAIN_BYTES_MAX:
+            return -1
+        request = self._heads.read(data[at:end], self._peer)
+        if request is None:
+            return -1
+        self.begun = True
+        self._counting = False
+        try:
+            self._judge(request, True, False)
+        except _StopError:
+            return end + 4
+        if self.current is not None:
+            self._head_over(self.current)
+        return end + 4
 
     def _take_head(self, data: bytes, at: int) -> int:
         """Pass bytes up to the end of the head to llhttp."""
@@ -170,12 +194,14 @@ class Reader:
         piece = data[at:end] if at or end < len(data) else data
         self._head_bytes += len(piece)
         parser = self._parser
+        if parser is None:
+            parser = self._parser = HttpRequestParser(self)
         self._counting = True
         try:
             parser.feed_data(piece)
         except HttpParserUpgrade:
             # Upgrade is declined by answering the request as HTTP/1.1 (RFC 9110, 7.8); llhttp has stopped after its head.
-            self._parser = HttpRequestParser(self)
+            self._parser = None
             self._counting = False
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, _StopError):
@@ -221,7 +247,7 @@ class Reader:
         if exchange.feeds:
             self.done.append(exchange)
         if self._chunks is not None:
-            self._parser = HttpRequestParser(self)
+            self._parser = None
         elif not self._length:
             self._complete(exchange)
 
@@ -292,19 +318,23 @@ class Reader:
         self._fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """The head is complete: find its handler, or refuse the request."""
+        """The end of a head."""
         parser = self._parser
+        assert parser is not None
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
             self._stop(problem(505, "version-unknown", "HTTP/1.1 is spoken here"))
         request = Request(parser.get_method(), self._target, self._fields, self._peer)
-        http10 = version == "1.0"
+        self._judge(request, parser.should_keep_alive(), version == "1.0")
+
+    def _judge(self, request: Request, keep_alive: bool, http10: bool) -> None:
+        """A head is complete: find the handler of its request, or refuse it, raising _StopError when nothing more is parsed."""
         if http10 and request.has(b"transfer-encoding"):
             self._stop(problem(400, "request-syntax", "HTTP/1.0 has no Transfer-Encoding"))
         if request.repeated or not (http10 or request.has(b"host")):
             name = request.repeated.decode("latin-1") or "host"
             self._stop(problem(400, "request-syntax", f"a request has one field {name}"))
-        exchange = Exchange(request, parser.should_keep_alive(), http10)
+        exchange = Exchange(request, keep_alive, http10)
         self.size = self._head_bytes = 0
         self._body = b""
         self.current = exchange

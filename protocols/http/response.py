@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, final
 
+from domain.limits import MILLISECOND_NS
 from protocols.http.flow import Flow
 from protocols.http.status import PHRASE
 
@@ -39,21 +41,27 @@ class Response:
 
 @final
 class DateLine:
-    """The Date field, encoded once a second (RFC 9110, 6.6.1)."""
+    """The Date field, encoded once a second (RFC 9110, 6.6.1): the clock is not read for each response.
 
-    __slots__ = ("_second", "value")
+    _wall_ms    epoch milliseconds
+    _until_ns   monotonic ns at which the second of `_field` is over
+    _field      the field
+    """
 
-    def __init__(self) -> None:
-        self._second = -1
-        self.value = b""
+    __slots__ = ("_field", "_until_ns", "_wall_ms")
 
-    def at(self, wall_ms: int) -> bytes:
-        """The IMF-fixdate of epoch milliseconds."""
-        second = wall_ms // 1000
-        if second != self._second:
-            self._second = second
-            self.value = imf_date(second)
-        return self.value
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._until_ns = -1
+        self._field = (b"date", b"")
+
+    def at(self, now: int) -> tuple[bytes, bytes]:
+        """Name and value at monotonic ns `now`. A step of the wall clock is seen within a second."""
+        if now >= self._until_ns:
+            ms = self._wall_ms()
+            self._until_ns = now + (1000 - ms % 1000) * MILLISECOND_NS
+            self._field = (b"date", imf_date(ms // 1000))
+        return self._field
 
 
 def imf_date(second: int) -> bytes:
@@ -88,7 +96,10 @@ def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, ht
     body = response.body
     parts = [_LINES[status], b"date: ", date]
     for name, value in response.fields:
-        parts += (b"\r\n", name, b": ", value)
+        parts.append(b"\r\n")
+        parts.append(name)
+        parts.append(b": ")
+        parts.append(value)
     if status == 101:
         parts.append(b"\r\nconnection: upgrade\r\n\r\n")
         return b"".join(parts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 from domain import limits
 from domain.command import Command, Disconnected
@@ -180,7 +180,7 @@ class Http2Connection:
     def answer(self, event: Event, now: int) -> None:
         """Pass an event to the application of its ticket; one without a ticket to all applications."""
         self._now = now
-        ticket = event.ticket  # type: ignore[attr-defined]
+        ticket: Any = event.ticket  # that of an application, or None
         if type(event) is AccessRevoked:
             self._engine.goaway(NO_ERROR)
         elif ticket is None:
@@ -336,9 +336,9 @@ class Http2Connection:
         if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX or self._draining:
             self._engine.reset(stream_id, REFUSED_STREAM)
             return
-        for name, application in zip(self._names, self._applications, strict=True):
+        for at, application in enumerate(self._applications):  # a strict `zip` is not compiled to a loop
             if application.accepts(headers):
-                self.spoken = self.spoken or name
+                self.spoken = self.spoken or self._names[at]
                 self._streams[stream_id] = RequestStream(application, end, now + REQUEST_NS)
                 self._served = self._served or end
                 commands += application.opened(stream_id, headers, now)

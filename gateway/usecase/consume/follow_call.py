@@ -197,6 +197,7 @@ class FollowCall:
             self._answer(Refused(command.ticket, Failure(ErrorCode.POLLING_FULL, "too many readers wait: come again later")))
             return
         self._parked = True
+        self._dirty = {}  # an emptied one keeps its room, and thousands wait
         context.waiting += 1
         context.parked.setdefault(command.topic, {})[self] = None
         wait_ms = min(command.wait_ms, limits.WAIT_MS_MAX)

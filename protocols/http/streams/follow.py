@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, final
 
 from domain import limits
@@ -40,7 +39,7 @@ class FollowSource(Source):
     _asking    True: a FollowTopic is not answered
     _command   the FollowTopic that begins the stream; the next ones have its filters
     _offsets   queue id -> offset behind the records that were read
-    _at        queue id -> offset behind the records that were taken
+    _at        queue id -> offset behind the records that were taken; `_offsets` itself when all are
     _epoch     the topic's epoch
     _text      True: bodies that are UTF-8 are sent as text
     """
@@ -65,7 +64,7 @@ class FollowSource(Source):
         self._command = command
         self._text = text
         self._documents = documents
-        self._records: deque[bytes] = deque()
+        self._records: list[bytes] = []
         self._bytes = 0
         self._offsets: dict[int, int] = {}
         self._at: dict[int, int] = {}
@@ -94,7 +93,7 @@ class FollowSource(Source):
             return
         self._epoch = event.epoch
         self._offsets = event.offsets
-        self._at = dict(event.offsets)
+        self._at = dict(event.offsets) if event.records else event.offsets
         for data in reversed(event.records):
             record = Record(data)
             self._at[record.queue_id] = record.queue_offset
@@ -107,13 +106,13 @@ class FollowSource(Source):
             return b""
         if self.credit > 0:
             self.credit -= 1
-        data = self._records.popleft()
+        data = self._records.pop(0)
         self._bytes -= len(data)
         record = Record(data)
         if self._records:
             self._at[record.queue_id] = record.queue_offset + 1
         else:
-            self._at = dict(self._offsets)
+            self._at = self._offsets
         return self._writer.message(self._documents.encode(data, self._text), self.position())
 
     def _more(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -64,9 +63,9 @@ class LeaseSource(Source):
         self._wall_ms = wall_ms
         self._in_flight = self._bytes = self._watching = 0
         self._fresh: list[Leased] = []
-        self._messages: deque[Leased] = deque()
+        self._messages: list[Leased] = []
         self._receiving = False
-        self._settling: deque[tuple[Sequence[str], list[bool], bool]] = deque()
+        self._settling: list[tuple[Sequence[str], list[bool], bool]] = []
 
     def answer(self, event: Event, now: int) -> None:
         """Received, LeasesEnded, Settled, Extended, or what ends the stream."""
@@ -113,7 +112,7 @@ class LeaseSource(Source):
     def _next(self) -> bytes:
         now_ms = self._wall_ms()
         while self._messages and self.credit != 0:
-            leased = self._messages.popleft()
+            leased = self._messages.pop(0)
             self._bytes -= len(leased.record)
             receipt = leased.receipt
             if receipt.pop_ms + receipt.invisible_ms <= now_ms:
@@ -186,7 +185,7 @@ class LeaseSource(Source):
     def _settled(self, outcomes: Sequence[Receipt | Failure | None]) -> None:
         if not self._settling:
             return
-        texts, valid, extends = self._settling.popleft()
+        texts, valid, extends = self._settling.pop(0)
         pending = iter(outcomes)
         results: list[dict[str, object]] = []
         for text, is_valid in zip(texts, valid, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,7 +36,7 @@ class Source(Flow):
         super().__init__(ticket, principal)
         self._writer = writer
         self.credit = credit
-        self._said: deque[bytes] = deque()
+        self._said: list[bytes] = []  # a deque takes 700 bytes of each reader
         self._rest: memoryview = memoryview(b"")
         self._beat_at = 0
         self.status = 0
@@ -99,7 +98,7 @@ class Source(Flow):
                 self._rest = rest[room:]
                 room -= len(parts[-1])
                 continue
-            part = self._said.popleft() if self._said else b"" if self.over else self._next()
+            part = self._said.pop(0) if self._said else b"" if self.over else self._next()
             if not part:
                 if not self.over:
                     self._more()

@@ -40,9 +40,23 @@ def test_only_what_may_be_tried_again_says_when() -> None:
 def test_dates(second: int, text: bytes) -> None:
     """RFC 9110, 5.6.7."""
     assert imf_date(second) == text
-    line = DateLine()
-    assert line.at(second * 1000 + 999) == text
-    assert line.at(second * 1000) is line.at(second * 1000 + 1)
+
+
+def test_the_date_is_encoded_once_a_second() -> None:
+    """The clock is read when its second is over by the monotonic clock, at the latest."""
+    read: list[int] = []
+
+    def wall_ms() -> int:
+        read.append(784_111_777_900 + 100 * len(read))
+        return read[-1]
+
+    line = DateLine(wall_ms)
+    assert line.at(5) == (b"date", b"Sun, 06 Nov 1994 08:49:37 GMT")
+    assert line.at(5 + 99_999_999) == line.at(5)
+    assert read == [784_111_777_900]
+    assert line.at(5 + 100_000_000) == (b"date", b"Sun, 06 Nov 1994 08:49:38 GMT")
+    assert line.at(5 + 100_000_000 + 999_999_999) == line.at(5 + 100_000_000)
+    assert len(read) == 2
 
 
 @pytest.mark.parametrize(
