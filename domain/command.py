@@ -13,15 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.filter.filter import Filter
-from domain.message import Message
 from domain.receipt import Receipt
+from domain.send import Send as Send  # noqa: PLC0414, those who import it know no other place
+from domain.send import SendRetry as SendRetry  # noqa: PLC0414
 
 if TYPE_CHECKING:
+    from typing import Protocol as Root
+
     from domain.principal import Principal
+else:
+    Root = object
 
 
-class Command:
-    """The root of all commands.
+class Command(Root):
+    """The root of all commands. `Send`, which is compiled, is one without it: for the type checker, this is a protocol.
 
     principal   the sender, set by the adapter where each request brings its own credentials; not set (in a `Send`: None) where
                 the principal of the connection counts for all its requests, or where access is not controlled
@@ -29,61 +34,8 @@ class Command:
 
     __slots__ = ("principal",)
 
-    principal: Principal | None
-
-
-class Send(Command):
-    """Append `messages` -> Sent. Refused: none of them was stored, except with FLUSH_TIMEOUT.
-
-    messages  at least one, of one topic or of several
-    wait      False: the client expects no answer (QoS 0, NON, oneway), none is given; the message is stored all the same
-    typed     True: the protocol declares message types, so each message must fit the type of its topic
-    queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number
-    once      key and digest of the request: repeated with the same ones, it is answered as the first time; None: it has no key
-    early     True: Sent, without places, as soon as the messages are accepted; what is refused later is not answered
-
-    Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE, PROPERTIES_TOO_LARGE,
-    PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, KEY_REUSED, QUOTA, FLUSH_TIMEOUT.
-    """
-
-    __slots__ = ("early", "messages", "once", "queues", "ticket", "typed", "wait")
-
-    def __init__(
-        self,
-        ticket: object,
-        messages: list[Message],
-        wait: bool = True,
-        typed: bool = False,
-        queues: int = 0,
-        early: bool = False,
-        once: tuple[bytes, bytes] | None = None,
-    ) -> None:
-        self.principal = None  # set, because a look for an attribute that is not set costs each message an exception
-        self.ticket = ticket
-        self.messages = messages
-        self.wait = wait
-        self.typed = typed
-        self.queues = queues
-        self.early = early
-        self.once = once
-
-
-class SendRetry(Send):
-    """Append messages to the retry topic of the sender's own group -> Sent. RocketMQ's orderly consumers do this by themselves.
-
-    group       the consumer group
-    retry_max   redeliveries after which a message goes to the dead-letter topic instead; -1: the limit of the group
-
-    The messages also go to the dead-letter topic while members of the group hold queue locks: an orderly consumer retries in
-    place, and sends a message here only when its retries are used up. Errors as for Send, and GROUP_NOT_FOUND, GROUP_ILLEGAL.
-    """
-
-    __slots__ = ("group", "retry_max")
-
-    def __init__(self, ticket: object, messages: list[Message], group: str, retry_max: int = -1, wait: bool = True) -> None:
-        super().__init__(ticket, messages, wait)
-        self.group = group
-        self.retry_max = retry_max
+    if TYPE_CHECKING:
+        principal: Principal | None = None
 
 
 @dataclass(slots=True)

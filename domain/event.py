@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from domain.errors import Failure
-from domain.message import Placed
 from domain.receipt import Receipt
+from domain.send import Sent as Sent  # noqa: PLC0414, those who import it know no other place
+
+if TYPE_CHECKING:
+    from typing import Protocol as Root
+else:
+    Root = object
 
 
-class Event:
-    """The root of all events."""
+class Event(Root):
+    """The root of all events. `Sent`, which is compiled, is one without it: for the type checker, this is a protocol.
 
-    __slots__ = ()
+    ticket   that of the command, None without one
+    """
+
+    if TYPE_CHECKING:
+        ticket: object = None
+    else:
+        __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -21,19 +33,6 @@ class Refused(Event):
 
     ticket: object
     failure: Failure
-
-
-class Sent(Event):
-    """The messages are stored, at the durability of their topics.
-
-    placed   one value a message, in order; empty for an early answer (`domain.command.Send`): the messages are accepted only
-    """
-
-    __slots__ = ("placed", "ticket")
-
-    def __init__(self, ticket: object, placed: list[Placed]) -> None:
-        self.ticket = ticket
-        self.placed = placed
 
 
 @dataclass(slots=True)

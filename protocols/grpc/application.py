@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, final
+from typing import Any, Final, final
 
 from google.protobuf.message import DecodeError
 
@@ -327,7 +327,7 @@ class GrpcApplication:
 
     def answer(self, event: Event, now: int) -> None:
         """Handle the event of a command of this connection, or an event without a ticket."""
-        ticket = event.ticket  # type: ignore[attr-defined]
+        ticket: Any = event.ticket  # its own, or None
         if ticket is None:
             if type(event) is CheckTransaction:
                 stream = self.calls.telemetry(event.client_id)

@@ -7,7 +7,7 @@ from typing import final
 
 from domain.command import Command
 from domain.errors import ErrorCode
-from domain.event import Event
+from domain.event import Done, Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame, encode
@@ -89,7 +89,7 @@ class MultiTicket:
         self.ticket = ticket
         self.render = render
         self.missing = size
-        self.events: list[Event] = [Event()] * size
+        self.events: list[Event] = [Done(None)] * size
 
     def part(self, at: int) -> PartTicket:
         """The ticket of the command at index `at`."""

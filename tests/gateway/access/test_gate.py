@@ -126,7 +126,7 @@ def commands() -> Iterator[type[Command]]:
     for found in pkgutil.walk_packages(domain.__path__, "domain."):
         module = importlib.import_module(found.name)
         for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, Command) and kind.__module__ == found.name and kind is not Command:
+            if isinstance(kind, type) and Command in kind.__mro__ and kind.__module__ == found.name and kind is not Command:
                 yield kind
 
 

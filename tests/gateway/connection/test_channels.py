@@ -54,6 +54,10 @@ class Outer:
         """ConnectionDriver.revoke_access."""
 
 
+class Asked(Command):
+    """A command of which only the way is looked at."""
+
+
 class Stage:
     """One connection with channels, and the handler of their commands."""
 
@@ -77,29 +81,29 @@ class Stage:
 
 def test_each_channel_has_a_connection_of_its_own_that_it_keeps() -> None:
     stage = Stage()
-    first, second = stage.send("a", Command()), stage.send("b", Command())
+    first, second = stage.send("a", Asked()), stage.send("b", Asked())
     assert first is not second
-    assert stage.send("a", Command()) is first
+    assert stage.send("a", Asked()) is first
     assert (first.protocol, stage.connection.protocol) == ("mqtt", "websocket")
 
 
 def test_an_answer_goes_to_its_channel_and_is_counted() -> None:
     stage = Stage()
-    stage.send("a", Command())
-    stage.send("b", Command()).answer(Done(7))
+    stage.send("a", Asked())
+    stage.send("b", Asked()).answer(Done(7))
     assert stage.outer.answered == [ChannelEvent("b", Done(7))]
     assert stage.counts.events == [Done(7)]
 
 
 def test_a_throttled_client_pauses_its_channel_alone() -> None:
     stage = Stage()
-    stage.send("a", Command()).driver.throttle(99)
+    stage.send("a", Asked()).driver.throttle(99)
     assert stage.outer.answered == [ReadingPaused("a", 99)]
 
 
 def test_a_client_that_lost_its_access_is_told_and_its_channel_closed() -> None:
     stage = Stage()
-    stage.send("a", Command()).driver.revoke_access(REFUSED)
+    stage.send("a", Asked()).driver.revoke_access(REFUSED)
     assert stage.outer.answered == [ChannelEvent("a", AccessRevoked(REFUSED)), ChannelEvent("a", None)]
     assert not stage.connection.closed
 
@@ -113,17 +117,17 @@ def test_messages_inside_channels_are_counted(command: Command) -> None:
 
 def test_a_client_that_disconnects_ends_its_channel_alone() -> None:
     stage = Stage()
-    first, second = stage.send("a", Command()), stage.send("b", Command())
+    first, second = stage.send("a", Asked()), stage.send("b", Asked())
     stage.send("a", Disconnected("normal"))
     assert (first.closed, second.closed, stage.connection.closed) == (True, False, False)
     assert stage.counts.ends == [("normal", False)]
-    assert stage.send("a", Command()) is not first
+    assert stage.send("a", Asked()) is not first
 
 
 @pytest.mark.parametrize(("answers", "told"), [([Refused(1, REFUSED)], True), ([Refused(1, REFUSED), Done(2)], False)])
 def test_an_end_right_after_a_refusal_is_counted_as_told(answers: list[Event], told: bool) -> None:
     stage = Stage()
-    client = stage.send("a", Command())
+    client = stage.send("a", Asked())
     for answer in answers:
         client.answer(answer)
     stage.send("a", Disconnected("protocol-error"))
@@ -132,7 +136,7 @@ def test_an_end_right_after_a_refusal_is_counted_as_told(answers: list[Event], t
 
 def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
     stage = Stage()
-    gone, left = stage.send("a", Command()), stage.send("b", Command())
+    gone, left = stage.send("a", Asked()), stage.send("b", Asked())
     stage.send("a", Disconnected("normal"))
     del stage.handled[:]
     stage.connection.end()
@@ -143,8 +147,8 @@ def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
 
 def test_connections_do_not_share_channels_of_the_same_name() -> None:
     stage = Stage()
-    first = stage.send("a", Command())
+    first = stage.send("a", Asked())
     stage.connection = ClientConnection("websocket", Outer())
-    assert stage.send("a", Command()) is not first
+    assert stage.send("a", Asked()) is not first
     stage.connection.end()
     assert not first.closed

@@ -121,11 +121,12 @@ def test_without_the_state_node_mqtt_clients_have_to_go_and_others_stay() -> Non
     assert not caller.closing
     [plain] = three.ask(caller, Send(2, [Message("T", b"plain")]))
     assert isinstance(plain, Sent)
-    for number, command in enumerate((
+    of_state: tuple[Command, ...] = (
         QueryLatest(3, "T"),
         Send(4, [Message("T", b"kept", retain=RETAIN_SET)]),
         Send(5, [Message("T", b"keyed")], once=(b"other key", b"digest")),
-    )):  # fmt: skip
+    )
+    for number, command in enumerate(of_state):
         [refused] = three.ask(caller, command)
         assert isinstance(refused, Refused)
         assert (refused.ticket, refused.failure.code) == (3 + number, ErrorCode.STORE_UNAVAILABLE)

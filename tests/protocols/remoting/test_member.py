@@ -158,8 +158,8 @@ def asked(
             event = Members(command.ticket, members)
         else:
             assert isinstance(command, QueryRoute)
-            event = route if isinstance(route, Event) else RouteFound(command.ticket, list(route), [])
-        event.ticket = command.ticket  # type: ignore[attr-defined]
+            event = RouteFound(command.ticket, list(route), []) if isinstance(route, Sequence) else route
+        event.ticket = command.ticket
         conn.answer(event, 1)
     return reply(conn)
 

@@ -57,8 +57,8 @@ def below(root: type) -> Iterator[type]:
 
 
 def test_every_command_and_event_of_the_domain_has_a_number() -> None:
-    assert {each.__name__ for each in COMMANDS} == names(Command)
-    assert {each.__name__ for each in EVENTS} == names(Event)
+    assert {each.__name__ for each in COMMANDS} == names(Command) | {"Send", "SendRetry"}, "which have no base"
+    assert {each.__name__ for each in EVENTS} == names(Event) | {"Sent"}
     assert len(set(COMMANDS)) == len(COMMANDS)
     assert len(set(EVENTS)) == len(EVENTS)
 
@@ -127,7 +127,8 @@ def shown(value: Any) -> Any:
         return {shown_key(key): shown(each) for key, each in value.items()}
     if isinstance(value, enum.Enum) or value is None or isinstance(value, int | float | str | bytes):
         return value
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    # A compiled class has its attributes under another name.
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", getattr(kind, "__mypyc_attrs__", ()))]
     named = [name for name in slots if name not in ("ticket", "principal", "refused")]
     if not named and is_dataclass(value):
         named = [each.name for each in fields(value) if each.name != "ticket"]
@@ -140,7 +141,7 @@ def shown_key(key: Any) -> Any:
 
 def written(of: type, chance: Random, count: int) -> Iterator[tuple[Kinds, Any, bytes]]:
     """(table, value, its bytes) of some values of a class."""
-    kinds = COMMAND_KINDS if issubclass(of, Command) else EVENT_KINDS
+    kinds = COMMAND_KINDS if of in COMMAND_KINDS.of else EVENT_KINDS
     for _ in range(count):
         value = of(*[None if name == "ticket" else sample(hint, chance) for name, hint in parameters(of)])
         out: Out = []
