@@ -37,10 +37,12 @@ class Message:
     reconsume_times  redeliveries so far
     prepared_offset  offset of the half message, 0 outside transactions
     retain           RETAIN_SET: also store it as the latest value of its path; RETAIN_DELETE: also remove that value
+    plain            True: none of its properties says how to store it, so that nobody looks for one: no id, path, ordering key,
+                     priority, delivery time or idempotency key. The adapter that has made the properties knows
     """
 
     __slots__ = (
-        "body", "born_host", "born_ms", "flag", "message_id", "prepared_offset", "properties", "queue_id",
+        "body", "born_host", "born_ms", "flag", "message_id", "plain", "prepared_offset", "properties", "queue_id",
         "reconsume_times", "retain", "sys_flag", "topic",
     )  # fmt: skip
 
@@ -59,6 +61,7 @@ class Message:
         reconsume_times: int = 0,
         prepared_offset: int = 0,
         retain: int = 0,
+        plain: bool = False,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -72,6 +75,7 @@ class Message:
         self.reconsume_times = reconsume_times
         self.prepared_offset = prepared_offset
         self.retain = retain
+        self.plain = plain
 
 
 @final

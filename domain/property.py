@@ -282,14 +282,14 @@ def user(properties: bytes) -> dict[str, str]:
     return out
 
 
-_DELAY_MARK: Final = b"DEL"
+DELAY_MARK: Final = b"DEL"
 """Part of all names in `_DELAY_STARTS`."""
 _DELAY_STARTS: Final = (DELAY_START, TIMER_DELIVER_MS_START, TIMER_DELAY_SEC_START, TIMER_DELAY_MS_START)
 
 
 def may_have_delay(properties: bytes) -> bool:
     """False when certainly no property names a delay or a delivery time: one cheap test before `has_delay`."""
-    return has(properties, _DELAY_MARK)
+    return has(properties, DELAY_MARK)
 
 
 def has_delay(properties: bytes) -> bool:

@@ -25,22 +25,26 @@ _LONG = struct.Struct(">q")
 _TAIL = struct.Struct(">iqi")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
+_LENGTHS: Final = tuple([_SHORT.pack(length) for length in range(1_024)])
+"""Encoded lengths of the properties of most messages."""
+_crc32: Final = zlib.crc32
+
+NAMES_MAX: Final = 4_096
+"""Topics whose encoded name is kept; with more, all are dropped."""
+_names: Final[dict[str, bytes]] = {}
 
 
 def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: int, store_host: bytes) -> bytes:
     """A placed message -> its record. `message.queue_id` is final; properties have at most 32,767 bytes."""
     body = message.body
-    topic = message.topic.encode()
     properties = message.properties
     born_host = message.born_host
     sys_flag = message.sys_flag & ~0x30
-    crc = zlib.crc32(body) & 0x7FFFFFFF
-    if len(topic) <= 127:
-        magic = 0xDAA320A7
-        name = bytes([len(topic)]) + topic
-    else:
-        magic = 0xDAA320AB
-        name = _SHORT.pack(len(topic)) + topic
+    crc = _crc32(body) & 0x7FFFFFFF
+    name = _names.get(message.topic)
+    if name is None:
+        name = _named(message.topic)
+    magic = 0xDAA320A7 if len(name) <= 128 else 0xDAA320AB
     variable = len(body) + len(name) + 2 + len(properties)
     if len(born_host) == 8 and len(store_host) == 8:
         head = _HEAD_V4.pack(
@@ -62,7 +66,17 @@ def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: 
                 _TAIL.pack(message.reconsume_times, message.prepared_offset, len(body)),
             )
         )  # fmt: skip
-    return b"".join((head, body, name, _SHORT.pack(len(properties)), properties))
+    length = _LENGTHS[len(properties)] if len(properties) < len(_LENGTHS) else _SHORT.pack(len(properties))
+    return b"".join((head, body, name, length, properties))
+
+
+def _named(topic: str) -> bytes:
+    """A topic behind its length: of one byte in version 1, up to 127, and of two in version 2. Kept for the next record."""
+    text = topic.encode()
+    if len(_names) >= NAMES_MAX:
+        _names.clear()
+    name = _names[topic] = (bytes([len(text)]) if len(text) <= 127 else _SHORT.pack(len(text))) + text
+    return name
 
 
 def is_compressed(data: bytes) -> bool:

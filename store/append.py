@@ -136,7 +136,8 @@ class Appender:
         pack = ROW.pack
         index = self._index
         placed: list[Placed] = []
-        for message, queue in zip(messages, queues, strict=True):
+        for at, message in enumerate(messages):  # a strict `zip` is not compiled to a loop
+            queue = queues[at]
             offset = queue.next
             lite_queues = self._lite_queues(queue.entry, message) if queue.entry.is_lite else None
             record = encode(message, offset, end, store_ms, host)

@@ -86,7 +86,8 @@ class ClientAppends:
             if not 0 <= message.queue_id <= limits.QUEUE_ID_MAX:
                 text = f"queue {message.queue_id} of {message.topic}: the store takes queues 0 to {limits.QUEUE_ID_MAX}"
                 failure = failure or Failure(ErrorCode.QUEUE_ILLEGAL, text)
-            parks = parks or message.sys_flag & SYS_PREPARED != 0 or properties.may_have_delay(message.properties)
+            delays = not message.plain and properties.may_have_delay(message.properties)
+            parks = parks or delays or message.sys_flag & SYS_PREPARED != 0
         if failure is None and parks:
             parked = self._outbox.parked(messages)
             if isinstance(parked, Failure):

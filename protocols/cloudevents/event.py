@@ -17,9 +17,10 @@ TEXT_ATTRIBUTES: Final[frozenset[bytes]] = frozenset(
 )
 
 KNOWN_MAX: Final = 1_024
-"""Values of `source` and of `datacontenttype` that are remembered as valid: a client sends the same with every event."""
+"""Values of `source` and of `datacontenttype`, and names of headers, that are remembered: a client sends the same with every
+event."""
 KNOWN_BYTES_MAX: Final = 256
-"""Most bytes of a value that is remembered."""
+"""Most bytes of a value or a name that is remembered."""
 
 UNPRINTABLE: Final = frozenset((*range(32), *range(127, 256)))
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from protocols.cloudevents.event import (
     ATTRIBUTES_MAX,
+    KNOWN_BYTES_MAX,
+    KNOWN_MAX,
     UNPRINTABLE,
     CloudEvent,
     CloudEventError,
@@ -47,6 +49,10 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
 _CHARSET = re.compile(rb';[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)', re.IGNORECASE)
 _UNSAFE = re.compile(rb"[^!#$&-~]|%")
+_modes: Final[dict[bytes, int]] = {}
+"""Content-Type of earlier requests -> content mode."""
+_attributes: Final[dict[bytes, bytes]] = {}
+"""Name of a header of earlier requests -> the attribute that it is, b"" for none."""
 
 
 def mode(content_type: bytes) -> int:
@@ -54,6 +60,18 @@ def mode(content_type: bytes) -> int:
 
     Raises CloudEventError (unsupported) for a CloudEvents media type whose format or charset is not supported.
     """
+    known = _modes.get(content_type)
+    if known is not None:
+        return known
+    found = _mode(content_type)
+    if len(content_type) <= KNOWN_BYTES_MAX:
+        if len(_modes) >= KNOWN_MAX:
+            _modes.clear()
+        _modes[content_type] = found
+    return found
+
+
+def _mode(content_type: bytes) -> int:
     if content_type[:23].lower() != b"application/cloudevents":
         return BINARY
     bare = content_type.partition(b";")[0].strip().lower()
@@ -95,12 +113,11 @@ def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: by
     """
     attributes: dict[bytes, bytes] = {}
     for header, raw in headers:
-        if header[:3] != b"ce-":
+        name = _attributes.get(header)
+        if name is None:
+            name = _attribute(header)
+        if not name:
             continue
-        name = header[3:]
-        check_name(name)
-        if name == b"datacontenttype":
-            raise CloudEventError("datacontenttype", "in binary mode Content-Type is the datacontenttype")
         if name in attributes:
             raise CloudEventError(name.decode(), f"attribute {name.decode()} is given twice")
         try:
@@ -115,6 +132,21 @@ def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: by
         upgrade(attributes)
     check(attributes)
     return CloudEvent(attributes, body, content_type != b"" and is_json_type(content_type))
+
+
+def _attribute(header: bytes) -> bytes:
+    """The attribute that a header is, b"" for none. Raises CloudEventError for one that no event can have."""
+    name = b""
+    if header[:3] == b"ce-":
+        name = header[3:]
+        check_name(name)
+        if name == b"datacontenttype":
+            raise CloudEventError("datacontenttype", "in binary mode Content-Type is the datacontenttype")
+    if len(header) <= KNOWN_BYTES_MAX:
+        if len(_attributes) >= KNOWN_MAX:
+            _attributes.clear()
+        _attributes[header] = name
+    return name
 
 
 def _escape(found: re.Match[bytes]) -> bytes:

@@ -12,6 +12,10 @@ _RFC3339 = re.compile(
     rb"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))"
 )
 _EPOCH_DAY: Final = 719_163
+DAYS_MAX: Final = 64
+"""Judged days that are remembered: most events are of today."""
+_days: Final[dict[bytes, bool]] = {}
+"""A day as text -> True: the calendar has it."""
 
 
 def rfc3339_ms(text: bytes) -> int:
@@ -39,11 +43,21 @@ def rfc3339_ms(text: bytes) -> int:
 
 def is_rfc3339(text: bytes) -> bool:
     """True for an RFC 3339 date-time of any year."""
-    found = _RFC3339.fullmatch(text)
-    if found is None:
+    if _RFC3339.fullmatch(text) is None:
         return False
+    day = text[:10]
+    known = _days.get(day)
+    if known is None:
+        known = _is_day(day)
+        if len(_days) >= DAYS_MAX:
+            _days.clear()
+        _days[day] = known
+    return known
+
+
+def _is_day(text: bytes) -> bool:
     try:
-        datetime.date(int(found.group(1)), int(found.group(2)), int(found.group(3)))
+        datetime.date(int(text[:4]), int(text[5:7]), int(text[8:]))
     except ValueError:
         return False
     return True

@@ -23,6 +23,11 @@ LEASE_BYTES: Final = 160
 """Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""
 _RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
 _FORBIDDEN: Final = "/+#\x00\x01\x02"
+_MARKS: Final = (
+    properties.UNIQ_KEY_START, properties.ORIGIN_MQTT_TOPIC_START, properties.SHARDING_KEY_START, properties.PRIORITY_START,
+    properties.IDEMPOTENCY_KEY_START, properties.DELAY_MARK,
+)  # fmt: skip
+"""What the properties of a message contain that says how to store it."""
 
 
 def path_of(options: Options) -> str | Fault:
@@ -53,9 +58,10 @@ class Publication:
     ttl_ms      life of the message after delivery; 0: unbounded
     no_id       answer 2.04 without the message id
     typed       a message group or a delay is asked for: the topic has to take messages of that type
+    plain       True: no property says how to store the message (`domain.message.Message`)
     """
 
-    __slots__ = ("delay_ms", "location", "no_id", "path", "properties", "topic", "ttl_ms", "typed")
+    __slots__ = ("delay_ms", "location", "no_id", "path", "plain", "properties", "topic", "ttl_ms", "typed")
 
     def __init__(self, path: str, stored: bytes, location: bytes, delay_ms: int, ttl_ms: int, no_id: bool, typed: bool) -> None:
         self.path = path
@@ -66,6 +72,7 @@ class Publication:
         self.ttl_ms = ttl_ms
         self.no_id = no_id
         self.typed = typed
+        self.plain = not delay_ms and not any(properties.has(stored, mark) for mark in _MARKS)
 
     def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
         """The message with payload `body`. `wall_ms`: epoch ms that delay and expiry are counted from."""
@@ -77,7 +84,7 @@ class Publication:
                 stored += properties.entry(properties.TIMER_DELIVER_MS, str(wall_ms + self.delay_ms))
             if self.ttl_ms:
                 stored += properties.entry(properties.HG_EXPIRE_MS, str(wall_ms + self.delay_ms + self.ttl_ms))
-        return Message(self.topic, body, stored, born_host=born_host, retain=retain)
+        return Message(self.topic, body, stored, born_host=born_host, retain=retain, plain=self.plain)
 
 
 def publication(options: Options) -> Publication | Fault:

@@ -49,7 +49,8 @@ class KeyIndex:
     worth a run: the next start reads it from the log again.
 
     _seeds               topic -> seed of its hashes (row.seed_of)
-    _tail                unsorted rows of the positions from _begin to _end, stored from _first_ms to _last_ms
+    _tail                unsorted rows of the positions from _begin to _end, stored from _first_ms to _last_ms; of each row the
+                         low half, then the high one: numbers above 2^62 take twice as long
     _chunks, _runs       sorted rows in memory and in files, oldest first
     _unsynced            runs that are written and not yet durable
     _spill, _compact     the merge under way of chunks into a run, and of runs into a longer one
@@ -72,7 +73,7 @@ class KeyIndex:
         self._chunk_rows = chunk_rows
         self._gap_bytes = config.checkpoint_bytes // 8
         self._seeds: dict[str, int] = {}
-        self._tail: array[int] = array("Q")
+        self._tail: array[int] = array("I")
         self._begin = 0
         self._end = 0
         self._first_ms = 0
@@ -92,7 +93,7 @@ class KeyIndex:
 
         `places` are their positions, ascending; their store times are from `first_ms` to `last_ms`.
         """
-        if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
+        if len(self._tail) >= 2 * self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
                 self._or_stop(self._spill_when_full)
@@ -112,21 +113,24 @@ class KeyIndex:
         seeds = self._seeds
         crc32 = zlib.crc32
         append = self._tail.append
-        for message, place in zip(messages, places, strict=True):
+        for at, message in enumerate(messages):  # a strict `zip` is not compiled to a loop
             seed = seeds.get(message.topic)
             if seed is None:
                 seed = self._seed(message.topic)
-            low = place - start
+            low = places[at] - start
             stored = message.properties
             if message.message_id:
-                append(crc32(message.message_id.encode(), seed) << 32 | low)
+                append(low)
+                append(crc32(message.message_id.encode(), seed))
             else:
                 unique = row.id_of(stored)
                 if unique:
-                    append(crc32(unique, seed) << 32 | low)
+                    append(low)
+                    append(crc32(unique, seed))
             if stored.find(properties.KEYS_START) >= 0:
                 for token in row.tokens_of(stored):
-                    append(crc32(token, seed) << 32 | low)
+                    append(low)
+                    append(crc32(token, seed))
 
     def _seed(self, topic: str) -> int:
         if len(self._seeds) >= _SEEDS_MAX:
@@ -136,14 +140,14 @@ class KeyIndex:
 
     def _seal(self, end: int) -> None:
         """Make a chunk of the tail's rows before position `end`: the end of the tail, or a checkpoint."""
-        rows = self._tail
+        rows = row.joined(self._tail)
         low = end - self._begin // SPAN_BYTES * SPAN_BYTES
         count = len(rows) if end >= self._end else bisect_left(rows, low, key=lambda found: found & row.LOW)
         if end > self._begin:
             # A part of the log without keys has a chunk without rows: no start reads it again to find none.
             ordered = array("Q", sorted(rows[:count]))
             self._chunks.append(RowChunk(ordered, self._begin, end, self._first_ms, self._last_ms))
-            self._tail = rows[count:]
+            del self._tail[: 2 * count]
         self._begin = end
         self._end = max(self._end, end)
 
@@ -152,14 +156,14 @@ class KeyIndex:
     def sources(self, topic: str, key: str) -> tuple[int, Iterator[Sorted]]:
         """(hash of a key, all rows that may hold it, newest first)."""
         hashed = row.hash_of(key, self._seeds.get(topic) or row.seed_of(topic))
-        fresh = array("Q", (found for found in self._tail if found >> 32 == hashed))
+        fresh = array("Q", (found for found in row.joined(self._tail) if found >> 32 == hashed))
         tail = RowChunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
         return hashed, chain((tail,), reversed(self._chunks), reversed(self._runs))
 
     @property
     def memory_rows(self) -> int:
         """Number of rows in memory."""
-        return len(self._tail) + sum(chunk.count for chunk in self._chunks)
+        return len(self._tail) // 2 + sum(chunk.count for chunk in self._chunks)
 
     @property
     def runs(self) -> int:

@@ -58,6 +58,14 @@ def clean(text: bytes) -> bytes:
     return text.decode("utf-8", "replace").encode()
 
 
+def joined(halves: array[int]) -> array[int]:
+    """Rows from their halves, each the low one first."""
+    if sys.byteorder == "big":
+        halves = halves[:]
+        halves[::2], halves[1::2] = halves[1::2], halves[::2]
+    return array("Q", halves.tobytes())
+
+
 def pack(rows: array[int]) -> bytes:
     """Rows -> bytes of a file, little-endian."""
     if sys.byteorder == "big":

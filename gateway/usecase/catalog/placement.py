@@ -42,11 +42,11 @@ class Placement:
             return 0
         stored = message.properties
         key = b""
-        if properties.has(stored, properties.SHARDING_KEY_START):
+        if not message.plain and properties.has(stored, properties.SHARDING_KEY_START):
             key = properties.find(stored, properties.SHARDING_KEY_START)
         if key == b"" and topic.type == "LITE":
             key = properties.find(stored, properties.LITE_TOPIC_START)
-        if key == b"" and properties.has(stored, properties.ORIGIN_MQTT_TOPIC_START):
+        if key == b"" and not message.plain and properties.has(stored, properties.ORIGIN_MQTT_TOPIC_START):
             key = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
         if key != b"":
             found = self._known.get((key, queues))

@@ -129,7 +129,8 @@ class Sending:
             if topic is None or (self._held_topics and message.topic != held and message.topic in self._held_topics):
                 self._hold(message.topic, messages, done, changes, queues, accepted, user, once)
                 return
-            if once is None and (topic.attributes or properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)):
+            keyed = not message.plain and properties.has(message.properties, properties.IDEMPOTENCY_KEY_START)
+            if once is None and (keyed or topic.attributes):
                 key = key_of(topic, message, user)
                 if key is not None:
                     keys = {} if keys is None else keys
@@ -218,7 +219,7 @@ class Sending:
                 return failure
         if message.born_ms == 0:
             message.born_ms = self._clock.wall_ms()
-        if properties.has(message.properties, properties.PRIORITY_START):
+        if not message.plain and properties.has(message.properties, properties.PRIORITY_START):
             prioritize(topic, message)
         if message.queue_id < 0:
             message.queue_id = self._placement.queue(topic, message)
@@ -228,10 +229,11 @@ class Sending:
 
     def _name(self, message: Message) -> None:
         stored = message.properties
-        known = properties.find(stored, properties.UNIQ_KEY_START)
-        if known:
-            message.message_id = known.decode("utf-8", "replace")
-            return
-        message.message_id = self._ids.mint()
-        name = properties.UNIQ_KEY_START + message.message_id.encode() + properties.ENTRY_END
-        message.properties = properties.terminated(stored) + name
+        if not message.plain:
+            known = properties.find(stored, properties.UNIQ_KEY_START)
+            if known:
+                message.message_id = known.decode("utf-8", "replace")
+                return
+            stored = properties.terminated(stored)
+        name = message.message_id = self._ids.mint()
+        message.properties = b"".join((stored, properties.UNIQ_KEY_START, name.encode(), properties.ENTRY_END))

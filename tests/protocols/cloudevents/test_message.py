@@ -55,6 +55,38 @@ def test_the_body_is_the_data_and_the_sender_is_kept() -> None:
     assert properties.text(message.properties, "originMqttTopic") == "orders/a"
 
 
+@pytest.mark.parametrize(
+    ("attributes", "path", "plain"),
+    [
+        ({}, "", True),
+        ({"datacontenttype": "text/plain", "subject": "DELAY", "originmqtttopic": "x"}, "", True),
+        ({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "", True),
+        ({"expirytime": "2030-01-01T00:00:00Z"}, "", True),
+        ({"deliverytime": "2030-01-01T00:00:00Z"}, "", False),
+        ({"partitionkey": "p"}, "", False),
+        ({"datacontenttype": "text/plain", "partitionkey": "p"}, "", False),
+        ({}, "orders/a", False),
+    ],
+)
+def test_a_message_is_plain_when_nothing_says_how_to_store_it(attributes: dict[str, str], path: str, plain: bool) -> None:
+    """Then nobody looks for an id, a path, an ordering key, a priority, a delivery time or an idempotency key."""
+    one = event()
+    one.attributes.update({name.encode(): value.encode() for name, value in attributes.items()})
+    message = mapping.encode(one, "orders", path, HOST)
+    assert message.plain is plain
+    found = properties.decode(message.properties)
+    special = (
+        "UNIQ_KEY",
+        "originMqttTopic",
+        "__SHARDINGKEY",
+        "_SYS_MSG_PRIORITY_",
+        "TIMER_DELIVER_MS",
+        "DELAY",
+        "idempotency-key",
+    )
+    assert plain is not any(name in found for name in special)
+
+
 @pytest.mark.parametrize("kind", ["a|b", "x" * 128])
 def test_a_type_that_is_no_tag_is_none(kind: str) -> None:
     found = stored(event(type=kind))

@@ -34,6 +34,24 @@ def test_post_on_a_bare_topic_has_no_origin_path() -> None:
     assert "originMqttTopic" not in properties.decode(stage.log[0][0].properties)
 
 
+@pytest.mark.parametrize(
+    ("path", "queries", "plain"),
+    [
+        ("mq/sensors", (), True),
+        ("mq/sensors", ("key=a", "tag=b", "colour=red", "ttl_ms=1000"), True),
+        ("mq/sensors", ("mg=a",), False),
+        ("mq/sensors", ("delay_ms=1000",), False),
+        ("mq/sensors/room1", (), False),
+        ("mq/sensors", ("a=originMqttTopic",), True),
+    ],
+)
+def test_a_message_is_plain_when_nothing_says_how_to_store_it(path: str, queries: tuple[str, ...], plain: bool) -> None:
+    """Then nobody looks for an id, a path, an ordering key, a priority, a delivery time or an idempotency key."""
+    stage = Stage()
+    stage.request(message.POST, path, b"x", query=queries)
+    assert stage.log[0][0].plain is plain
+
+
 def test_path_that_is_no_topic_lands_in_the_other_topic() -> None:
     stage = Stage()
     stage.request(message.POST, "mq/BenchmarkTest/ü", b"x")
