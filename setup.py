@@ -30,10 +30,10 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "message", "octets", "property", "receipt", "record", "store_request"),
+    "domain": ("address", "histogram", "message", "octets", "property", "receipt", "record", "send", "store_request"),
     "domain/delivery": ("expiry", "routed"),
     "domain/filter": ("tag",),
-    "protocols": ("hosts", "marks", "upload"),
+    "protocols": ("host_shares", "hosts", "marks", "upload"),
     "protocols/cloudevents": ("avro", "envelope", "event", "formats", "http", "instant", "json", "message", "version"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "known_options", "media", "member", "message", "mid_page", "observe",
@@ -46,7 +46,7 @@ FOLDERS = {
     ),
     "protocols/http": (
         "batch", "chunks", "connection", "content", "documents", "events", "exchange", "find", "flow",
-        "flow_output", "flow_streams", "groups", "handler", "latest", "openapi", "options", "path", "problem",
+        "flow_output", "flow_streams", "groups", "handler", "heads", "latest", "openapi", "options", "path", "problem",
         "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle", "site", "status",
         "subscriptions", "topics", "transactions", "users", "webhook",
     ),
@@ -85,6 +85,7 @@ FOLDERS = {
     "store/state": ("change", "port", "rows", "values", "view"),
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),
+    "gateway/observe": ("counters",),
     "gateway/rocketmq": ("broker_request", "brokers", "cluster_map", "link", "refusal"),
     "gateway/rocketmq/catalog": ("known_first", "places"),
     "gateway/rocketmq/messages": ("appends", "choice", "followed", "log", "pull_reply", "send_request", "tail"),
@@ -94,15 +95,17 @@ FOLDERS = {
     "gateway/runtime": ("clock", "datagram", "inbox"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
-    "gateway/usecase/catalog": ("groups", "placement", "topics"),
+    "gateway/usecase/catalog": ("counters", "groups", "placement", "topics"),
     "gateway/usecase/consume": (
         "follow", "follow_call", "lease_watch", "long_polls", "pull", "pull_poll", "receive", "receive_call", "settle",
+        "watch",
     ),
     "gateway/usecase/publish": ("identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
-        "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",
-        "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
+        "catchup", "delivery_leases", "filter_index", "group_dispatcher", "group_receive", "inbound", "mqtt_session",
+        "outbound", "sessions", "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
     ),
+    "gateway/usecase/tools": ("inspect",),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)
 """Modules compiled by mypyc: synchronous, fully annotated, measurably faster when compiled."""

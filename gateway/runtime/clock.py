@@ -55,13 +55,20 @@ class LoopClock:
         uvloop counts from the begin of its current millisecond: in a busy loop it calls up to one millisecond early. Callers to
         whom that matters compare the time, and call again.
         """
-        delay_ms = max(0, -((time.monotonic_ns() - when_ns) // 1_000_000))
+        delay_ms = -((time.monotonic_ns() - when_ns) // 1_000_000)
+        if delay_ms <= 0:
+            # In the next turn, as most calls of this method: none of them is worth a place among the timers.
+            return self._loop.call_soon(self._unless_ended, callback, context=self._context)
         timer = self._loop.call_later(delay_ms / 1000, callback, context=self._context)
         if self._ended:
             timer.cancel()
         else:
             self._timers.add(timer)
         return timer
+
+    def _unless_ended(self, callback: Callable[[], None]) -> None:
+        if not self._ended:
+            callback()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Run `callback` in this turn, after the callbacks that are queued already."""

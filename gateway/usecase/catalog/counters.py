@@ -143,9 +143,13 @@ class Counter:
 
 @final
 class MessageCounters:
-    """The verb QueryRates. As a StoreListener it counts messages that are stored; `received` and `pulled` count deliveries."""
+    """The verb QueryRates. As a StoreListener it counts messages that are stored; `received` and `pulled` count deliveries.
+
+    counters_max   counters of one kind: COUNTERS_MAX
+    """
 
     def __init__(self, clock: Clock) -> None:
+        self.counters_max: int = COUNTERS_MAX
         self._clock = clock
         self._began_ns = clock.monotonic_ns()
         self._tick = 0
@@ -273,7 +277,7 @@ class MessageCounters:
         return max(1.0, min(up_s, (slots - 1) * ticks * TICK_S + open_s))
 
     def _has_room(self, counters: dict[str, Counter] | dict[tuple[str, str], Counter]) -> bool:
-        if len(counters) < COUNTERS_MAX:
+        if len(counters) < self.counters_max:
             return True
         if self._full_at != self._tick:
             self._full_at = self._tick
@@ -282,7 +286,7 @@ class MessageCounters:
                 del counters[key]  # type: ignore[arg-type]
                 if counter.day(self._tick).sum(self._tick, 25)[2]:
                     counters[key] = counter  # type: ignore[index]
-        return len(counters) < COUNTERS_MAX
+        return len(counters) < self.counters_max
 
     def _next(self) -> None:
         now = self._clock.monotonic_ns()

@@ -55,12 +55,13 @@ class Watcher:
 class Watches:
     """The verbs Watch and Unwatch. As a StoreListener it delivers new records: one Delivered a watch and loop turn.
 
-    interest   called with the filter of each watch that begins (True) or ends (False)
-    dropped    records that watches lost, the oldest first, since more than PENDING_MAX arrived before a delivery
-    _waiting   watches with pending records, in the order of delivery
-    _offers    offers that this turn may still make
-    _arrivals  records that have not been offered to all their watches yet
-    _partly    the watches that the first of them has still to be offered to, the next one last; None: it was offered to none
+    interest      called with the filter of each watch that begins (True) or ends (False)
+    dropped       records that watches lost, the oldest first, since more than `pending_max` arrived before a delivery
+    pending_max   records that one watch may have waiting: PENDING_MAX
+    _waiting      watches with pending records, in the order of delivery
+    _offers       offers that this turn may still make
+    _arrivals     records that have not been offered to all their watches yet
+    _partly       the watches that the first of them has still to be offered to, the next one last; None: it was offered to none
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -73,6 +74,7 @@ class Watches:
         self._arrivals: deque[tuple[str, bytes]] = deque()
         self._partly: list[Watcher] | None = None
         self.dropped = 0
+        self.pending_max: int = PENDING_MAX
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Watch, Unwatch."""
@@ -167,7 +169,7 @@ class Watches:
             if not self._waiting:
                 self._clock.call_soon(self._deliver)
             self._waiting[watcher] = None
-        elif len(pending) >= PENDING_MAX:
+        elif len(pending) >= self.pending_max:
             pending.popleft()
             self.dropped += 1
         pending.append(data)

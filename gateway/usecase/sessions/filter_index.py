@@ -60,13 +60,16 @@ class FilterMatches:
 class FilterIndex:
     """The matches of all filters. Filters that begin with a wildcard are not indexed.
 
-    firsts    first indexed offset, by queue
-    ends      offset behind the last indexed message, by queue
-    entries   number of offsets in the whole index
+    firsts        first indexed offset, by queue
+    ends          offset behind the last indexed message, by queue
+    entries       number of offsets in the whole index
+    entries_max   most of them: ENTRIES_MAX
+    dense_min     DENSE_MIN
     """
 
     __slots__ = (
-        "_begin", "_by_pattern", "_clock", "_releases", "_routes", "_seen", "_timer", "_topics", "ends", "entries", "firsts",
+        "_begin", "_by_pattern", "_clock", "_releases", "_routes", "_seen", "_timer", "_topics", "dense_min", "ends",
+        "entries", "entries_max", "firsts",
     )  # fmt: skip
 
     def __init__(self, clock: Clock) -> None:
@@ -81,6 +84,8 @@ class FilterIndex:
         self.firsts: dict[QueueKey, int] = {}
         self.ends: dict[QueueKey, int] = {}
         self.entries = 0
+        self.entries_max: int = ENTRIES_MAX
+        self.dense_min: int = DENSE_MIN
 
     def __len__(self) -> int:
         return len(self._by_pattern)
@@ -211,9 +216,9 @@ class FilterIndex:
 
     def _check_size(self, matches: FilterMatches, topic: str) -> None:
         """Drop the offsets of a filter that matches too much of its topic, and of the largest filter when the index is full."""
-        if matches.count >= DENSE_MIN and 4 * matches.count > self._seen.get(topic, 0) - matches.seen_before:
+        if matches.count >= self.dense_min and 4 * matches.count > self._seen.get(topic, 0) - matches.seen_before:
             self._give_up(matches)
-        if self.entries > ENTRIES_MAX:
+        if self.entries > self.entries_max:
             self._give_up(max(self._by_pattern.values(), key=lambda each: each.count))
 
     # Older messages, read by `replay`

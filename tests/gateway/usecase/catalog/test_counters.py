@@ -80,10 +80,10 @@ def test_yesterday_and_today() -> None:
     assert (figures["put_before_yesterday_total"], figures["put_before_today_total"], figures["put_total"]) == (5, 12, 12)
 
 
-def test_counters_are_bounded_and_idle_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "COUNTERS_MAX", 2)
+def test_counters_are_bounded_and_idle_ones_make_room() -> None:
     clock = VirtualClock()
     place = MessageCounters(clock)
+    place.counters_max = 2
     for topic in ("A", "B", "C"):
         place.arrived(topic, 0, [b"1"])
     assert isinstance(ask(place, "TOPIC_PUT_NUMS", "C"), Refused)

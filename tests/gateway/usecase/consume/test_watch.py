@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from domain.command import Unwatch, Watch
 from domain.errors import ErrorCode
 from domain.event import Event, Refused, WatchedMessages, WatchStarted
@@ -157,10 +155,10 @@ def test_a_flood_takes_many_turns_and_comes_in_order() -> None:
     assert (watches.arriving, watches.dropped) == (0, 0)
 
 
-def test_a_watch_that_is_behind_loses_the_oldest_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "PENDING_MAX", 4)
+def test_a_watch_that_is_behind_loses_the_oldest_records() -> None:
     clock = Turns()
     watches = Watches(clock)
+    watches.pending_max = 4
     connection, events = client()
     watches.watch(connection, Watch(1, "t"))
     watches.arrived("t", 0, [record("t", offset=n) for n in range(7)])

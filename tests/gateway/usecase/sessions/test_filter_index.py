@@ -99,9 +99,9 @@ def test_a_filter_shared_by_sessions_is_one_queue_and_goes_with_the_last() -> No
     assert len(two.messages()) == 4
 
 
-def test_a_filter_that_matches_nearly_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(light, "DENSE_MIN", 64)
+def test_a_filter_that_matches_nearly_all_is_given_up() -> None:
     broker = Broker()
+    broker.sessions.filter_index.dense_min = 64
     fill(broker, 1, 1)
     leave(broker, "away", "t/#")
     fill(broker, 300, 3)
@@ -109,9 +109,9 @@ def test_a_filter_that_matches_nearly_all_is_given_up(monkeypatch: pytest.Monkey
     assert len(returned(broker, "away").messages()) == 300
 
 
-def test_there_is_a_bound_on_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(light, "ENTRIES_MAX", 100)
+def test_there_is_a_bound_on_all_of_them() -> None:
     broker = Broker()
+    broker.sessions.filter_index.entries_max = 100
     fill(broker, 1, 1)
     leave(broker, "few", "t/0/+")
     leave(broker, "many", "t/3/+")
