@@ -95,8 +95,8 @@ def _mqtt(text: str, qos: int, conns: int, window: int, count: int, mode: str = 
     )  # fmt: skip
 
 
-def _edge(text: str, mode: str, port: str, conns: int, count: int) -> Shape:
-    return Shape(text, "edge", mode, port, conns, 1, count, OWN)
+def _edge(text: str, mode: str, port: str, conns: int, count: int, window: int = 1) -> Shape:
+    return Shape(text, "edge", mode, port, conns, window, count, OWN)
 
 
 SHAPES = {
@@ -143,6 +143,9 @@ SHAPES = {
     "coap-1x1": _edge("the same, a lone client", "coap-post", "coap", 1, 20_000),
     "http": _edge("CloudEvent, binary, HTTP/1.1", "http-ce", "http", 16, 120_000),
     "http-32x1": _edge("the same", "http-ce", "http", 32, 120_000),
+    "http-64x1": _edge("the same", "http-ce", "http", 64, 160_000),
     "http-1x1": _edge("the same, a lone client", "http-ce", "http", 1, 20_000),
+    "http2": _edge("CloudEvent, binary, HTTP/2", "http2-ce", "http", 8, 120_000, 32),
+    "http2-64x1": _edge("the same, one in flight", "http2-ce", "http", 64, 120_000),
 }
 FAMILIES = ("rocketmq", "mqtt", "edge")

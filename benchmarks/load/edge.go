@@ -101,3 +101,31 @@ func httpEvents(o *Options, id, count int) Result {
 	}
 	return result
 }
+
+// http2Events posts CloudEvents in binary mode over one HTTP/2 connection, o.Window at a time.
+func http2Events(o *Options, id, count int) Result {
+	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id)).http
+	payload := body(o.Size)
+	target := "http://" + o.Addr + "/ce/" + o.Topic
+	fields := http.Header{
+		"Content-Type": {"application/octet-stream"}, "Ce-Id": {fmt.Sprintf("load-%d", id)}, "Ce-Source": {"/load"},
+		"Ce-Type": {"com.example.load"}, "Ce-Specversion": {"1.0"},
+	}
+	return workers(o.Window, count, func() (int, error) {
+		request, err := http.NewRequest("POST", target, bytes.NewReader(payload))
+		if err != nil {
+			return 0, err
+		}
+		request.Header = fields
+		response, err := client.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if response.StatusCode/100 != 2 {
+			return 0, fmt.Errorf("status %s", response.Status)
+		}
+		return 1, nil
+	})
+}

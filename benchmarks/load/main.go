@@ -91,6 +91,7 @@ var modes = map[string]worker{
 	"mqtt-idle":             mqttIdle,
 	"coap-post":             coapPost,
 	"http-ce":               httpEvents,
+	"http2-ce":              http2Events,
 	"grpc-send":             grpcSend,
 	"grpc-frames":           grpcFrames,
 	"grpc-prime":            grpcPrime,
