@@ -23,20 +23,22 @@ from gateway.usecase.handler import Verb
 
 SERVED_PER_TURN: Final = 128
 """Commands that are served in one turn of the loop; one message may be for thousands."""
+MESSAGES_PER_TURN: Final = 256
+"""Messages that these are given, after which the others wait for the next turn."""
 
 
 @final
 class TopicFollowing:
     """The verb FollowTopic. As a StoreListener it serves the commands that wait.
 
-    _woken   commands that want to be served, in the order in which they were woken
+    _woken   commands that want to be served, in the order in which they were woken -> messages that have arrived for them
     """
 
     def __init__(self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns) -> None:
         self._context = FollowContext(log, clock, reads)
         self._topics = topics
         self._clock = clock
-        self._woken: dict[FollowCall, None] = {}
+        self._woken: dict[FollowCall, int] = {}
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """FollowTopic."""
@@ -72,7 +74,7 @@ class TopicFollowing:
         begins = not self._woken
         for call in calls:
             if call.told(queue_id, records):
-                self._woken[call] = None
+                self._woken[call] = self._woken.get(call, 0) + len(records)
         if begins and self._woken:
             self._clock.call_soon(self._serve)
 
@@ -80,9 +82,12 @@ class TopicFollowing:
         """Do nothing: readers by offset lease nothing."""
 
     def _serve(self) -> None:
+        given = 0
         for call in list(islice(self._woken, SERVED_PER_TURN)):
-            del self._woken[call]
+            given += self._woken.pop(call)
             call.serve()
+            if given >= MESSAGES_PER_TURN:
+                break
         if self._woken:
             self._clock.call_at(self._clock.monotonic_ns(), self._serve)
 
