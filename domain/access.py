@@ -57,7 +57,14 @@ class BearerToken(NamedTuple):
     text: str
 
 
-Credentials = Password | Signature | BearerToken
+class ContextProof(NamedTuple):
+    """The user whose security context has protected a request (RFC 8613), with `OscoreContext.digest` of that context."""
+
+    user: str
+    digest: str
+
+
+Credentials = Password | Signature | BearerToken | ContextProof
 
 
 class Challenge(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.access import Authority
+from domain.oscore import OscoreContexts
 from domain.ports import Entropy
 from domain.subscription.sink import Network
 from protocols.adapter import Adapter, ignore_refusal
@@ -40,6 +41,7 @@ class Setting:
     is_controller  True: the node is a controller of store groups, whose requests are others than a broker's
     is_replica     True: the port is that of a replica, which followers use alone
     sinks          networks that sinks of webhooks may be in besides public ones; None: other processes deliver, and judge them
+    contexts      security contexts of OSCORE; None: access is not controlled, and there are none
     """
 
     cluster: str
@@ -59,3 +61,4 @@ class Setting:
     is_controller: bool = False
     is_replica: bool = False
     sinks: Sequence[Network] | None = ()
+    contexts: OscoreContexts | None = None

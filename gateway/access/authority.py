@@ -6,8 +6,9 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.access import CLUSTER, AuthenticationExchange, Credentials, Need, Password, Signature
+from domain.access import CLUSTER, AuthenticationExchange, ContextProof, Credentials, Need, Password, Signature
 from domain.errors import ErrorCode, Failure
+from domain.oscore import OscoreContexts
 from domain.ports import Entropy
 from domain.principal import Principal
 from gateway.access.config import AccessConfig
@@ -23,6 +24,7 @@ _NOBODY: Final = b"\x00" * 32
 NOBODY: Final = "nobody"
 CERTIFICATE: Final = "certificate"
 TOKEN: Final = "token"
+CONTEXT: Final = "oscore"
 """Proofs, besides the generation of a password."""
 
 
@@ -79,12 +81,19 @@ class Access:
             if not self._tokens.looks_like(text):
                 return self._by_password(credentials, host)
             return self._by_token(text, host, credentials.user)
+        if isinstance(credentials, ContextProof):
+            return self._by_context(credentials, host)
         return self._by_token(credentials.text, host, "")
 
     def shared_key(self, identity: str) -> bytes | None:
         """The pre-shared key of a user (RFC 4279): the password. None: there is no such user, or it is disabled."""
         user = self.records.users.get(identity)
         return user.password.encode() if user is not None and user.enabled and user.password else None
+
+    @property
+    def contexts(self) -> OscoreContexts:
+        """The security contexts of all users, for CoAP."""
+        return self.records.contexts
 
     def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
         """See `domain.access.Authority`."""
@@ -118,6 +127,16 @@ class Access:
         if not hmac.compare_digest(wanted, given.secret) or user is None:
             return self._not_authenticated("the user name or the password is wrong")
         return self._principal(given.user, host, True)
+
+    def _by_context(self, given: ContextProof, host: str) -> Principal | Failure:
+        if not self._holds(given):
+            return self._not_authenticated(f"User:{given.user} has another security context.")
+        return self._principal(given.user, host, proof=(CONTEXT, given.digest))
+
+    def _holds(self, given: ContextProof) -> bool:
+        """The security context by which a user was proven is still its own."""
+        context = self.records.contexts.by_user.get(given.user)
+        return context is not None and context.digest == given.digest and given.user in self.records.users
 
     def _by_token(self, text: str, host: str, user: str) -> Principal | Failure:
         found = self._tokens.check(text)
@@ -180,7 +199,11 @@ class Access:
             return proof == self.records.generation(principal.user)
         if proof == NOBODY:
             return principal.user == self._anonymous
-        return self._tokens.holds(proof[1]) if isinstance(proof, tuple) else True
+        if not isinstance(proof, tuple):
+            return True
+        if proof[0] == CONTEXT:
+            return self._holds(ContextProof(principal.user, proof[1]))
+        return self._tokens.holds(proof[1])
 
     def first_denial(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
         """The first refusal among needs; None: all are granted."""

@@ -18,6 +18,7 @@ from domain.admin import data_topic
 from domain.admin import group as group_admin
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
+from domain.admin import oscore as oscore_admin
 from domain.admin import position as position_admin
 from domain.admin import replica as replica_admin
 from domain.admin import subscription as subscription_admin
@@ -323,6 +324,11 @@ TABLE: Final[dict[type[Command], Needs]] = {
     user_admin.PutPolicies: _cluster(UPDATE),
     user_admin.DeletePolicies: _cluster(UPDATE),
     user_admin.ListPolicies: _cluster(GET, LIST),
+    oscore_admin.PutOscoreContext: _cluster(UPDATE),
+    oscore_admin.DeleteOscoreContext: _cluster(UPDATE),
+    oscore_admin.QueryOscoreContext: _cluster(GET, LIST),
+    oscore_admin.ReserveOscoreRun: _cluster(UPDATE),
+    oscore_admin.HoldOscoreContext: _cluster(UPDATE),
 }
 """The gate checks Send, SendOnce, Subscribe, EndTransaction and SendBack itself: they carry several messages or subscriptions,
 or name a message that only the log knows. A topic of the publish-subscribe draft is known by an id: its book asks for the

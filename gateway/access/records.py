@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 import msgspec
 
 from domain.access import AccessPolicy, Grant, User
 from domain.errors import ErrorCode, Failure
 from domain.store_ports import State, StateChange
+from gateway.access.contexts import ContextRecords, Followed
 from gateway.access.policy import Entries
 
 SPACE: Final = "access"
@@ -24,19 +25,13 @@ POLICIES_MAX: Final = 1_000
 Done = Callable[[None | Failure], None]
 
 
-class Followed(Protocol):
-    """Tells the values of small spaces of the state."""
-
-    def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
-        """See `domain.store_ports.State.follow`."""
-
-
 @final
 class AccessRecords:
     """Users and their policies.
 
     users       users by name
     grants      stored policies by user name; those of the configuration (`fixed`) apply beside them
+    contexts    security contexts of users
     epoch       rises with every change: decisions of an earlier epoch are out of date
     on_change   called after every change
     """
@@ -61,6 +56,8 @@ class AccessRecords:
         source = state if followed is None else followed
         if source is not None:
             source.follow(SPACE, self._changed)
+        self.contexts = ContextRecords(state, followed, elsewhere)
+        self.contexts.on_change = self._invalidate
 
     def _changed(self, key: bytes, value: bytes | None) -> None:
         name = key[1:].decode()
@@ -122,8 +119,11 @@ class AccessRecords:
         self._put([StateChange(SPACE, grant_key(user), encoded(grant) if policies else None)], done)
 
     def drop_user(self, name: str, done: Done) -> None:
-        """Remove a user and its policies."""
-        self._put([StateChange(SPACE, key, None) for key in (user_key(name), grant_key(name))], done)
+        """Remove a user, its policies and its security context."""
+        changes = [StateChange(SPACE, key, None) for key in (user_key(name), grant_key(name))]
+        if name in self.contexts.by_user:
+            changes += self.contexts.removal(name)
+        self._put(changes, done)
 
     def _put(self, changes: list[StateChange], done: Done) -> None:
         if self._state is None:

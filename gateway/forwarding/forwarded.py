@@ -33,7 +33,7 @@ DROPPED_BYTES: Final = 128 * 1024 * 1024
 """Bytes of events that a gateway has not got, above which it is given up."""
 HEAD_BYTES: Final = 29
 """Bytes of a frame of the remoting protocol that holds a frame between nodes, beside that."""
-FOLLOWED: Final = ("access",)
+FOLLOWED: Final = ("access", "oscore")
 """Spaces of the state that gateways keep a copy of."""
 _VALUE: Final = optional(DATA)
 _FAILED: Final = Failure(ErrorCode.INTERNAL, "the request failed at the store's node: its log says why")

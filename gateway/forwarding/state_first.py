@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from domain import mqtt_session
-from domain.admin import user
+from domain.admin import oscore, user
 from domain.command import Command, DeleteLatest, Disconnected, QueryLatest, Send
 from domain.errors import Failure
 from domain.event import Event
@@ -15,7 +15,8 @@ from gateway.connection.handler import Handler
 STATE: Final[frozenset[type[Command]]] = frozenset(
     {
         QueryLatest, DeleteLatest, user.CreateUser, user.UpdateUser, user.DeleteUser, user.ListUsers, user.PutPolicies,
-        user.DeletePolicies, user.ListPolicies,
+        user.DeletePolicies, user.ListPolicies, oscore.PutOscoreContext, oscore.DeleteOscoreContext, oscore.QueryOscoreContext,
+        oscore.ReserveOscoreRun, oscore.HoldOscoreContext,
     }
 )  # fmt: skip
 """Commands that read or change state, besides those of MQTT sessions."""

@@ -19,6 +19,7 @@ from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
 from gateway.access.config import AccessConfig, AccessTable
+from gateway.access.context_administration import ContextAdministration
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import AccessRevocation
@@ -190,7 +191,7 @@ def compose(
     access_records, access = side.access or open_access(
         access_of(config), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster
     )
-    handler.add(Administration(access_records))
+    handler.add(Administration(access_records), ContextAdministration(access_records))
     if added.data_topics is not None:
         added.data_topics.rights.access = access
     gate, limits, throttle = _gate(config, handler, side.front(handler), access, added.sessions, store, clock)
@@ -201,7 +202,7 @@ def compose(
     granting = Granting(clock)
     setting = Setting(
         config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
-        sinks=sinks,
+        sinks=sinks, contexts=access.contexts if access is not None else None,
     )  # fmt: skip
     return Parts(
         store=store,

@@ -67,7 +67,7 @@ def compose_gateway(
     granting = Granting(clock)
     setting = Setting(
         config.cluster, facts.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, grant=granting.grant,
-        sinks=sinks,
+        sinks=sinks, contexts=access.contexts if access is not None else None,
     )  # fmt: skip
     return ClientSide(
         gate=ChannelsFirst(Channels(counters.of(CHANNELS)), forwarder),

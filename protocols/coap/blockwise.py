@@ -22,6 +22,9 @@ PINNED_BYTES: Final = 512
 KEY_PART_BYTES: Final = 64
 """Memory of a text that identifies a body, besides its characters."""
 
+ReadKey = tuple[tuple[int, bytes], str]
+"""Who reads a value (`Exchange.owner`), and its resource."""
+
 
 def block(number: int, more: bool, exponent: int) -> int:
     """The value of a Block option."""
@@ -196,9 +199,9 @@ class Pinned:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self.values: OrderedDict[tuple[int, str], tuple[object, int, int]] = OrderedDict()
+        self.values: OrderedDict[ReadKey, tuple[object, int, int]] = OrderedDict()
 
-    def put(self, key: tuple[int, str], value: object, size: int, now: int) -> None:
+    def put(self, key: ReadKey, value: object, size: int, now: int) -> None:
         """Pin `value` of `size` bytes in place of the one under `key`. A value larger than `bytes_max` is not pinned."""
         self.drop(key)
         size += PINNED_BYTES + len(key[1])
@@ -209,7 +212,7 @@ class Pinned:
         self.values[key] = (value, size, now + PINNED_NS)
         self.bytes += size
 
-    def get(self, key: tuple[int, str], now: int) -> object | None:
+    def get(self, key: ReadKey, now: int) -> object | None:
         """The pinned value, or None. Keeps it for another 93 s."""
         found = self.values.get(key)
         if found is None:
@@ -218,7 +221,7 @@ class Pinned:
         self.values.move_to_end(key)
         return found[0]
 
-    def drop(self, key: tuple[int, str]) -> None:
+    def drop(self, key: ReadKey) -> None:
         """Drop a value. Does nothing when there is none."""
         found = self.values.pop(key, None)
         if found is not None:

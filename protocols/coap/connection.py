@@ -20,10 +20,11 @@ from domain.mqtt_session import AccessRevoked, ReadingResumed
 from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
 from protocols.coap import message, outcome, signal, upload
-from protocols.coap.exchange import Exchange
+from protocols.coap.exchange import Exchange, Proof
 from protocols.coap.frame import Frame, Framing
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
+from protocols.coap.oscore.guard import Guard
 from protocols.coap.outcome import Outcomes
 from protocols.coap.resource import Resources
 from protocols.coap.signal import Capabilities
@@ -60,7 +61,7 @@ class CoapConnection:
     """
 
     __slots__ = (
-        "_active_ns", "_authority", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_held", "_now", "_open",
+        "_active_ns", "_authority", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_now", "_open",
         "_outcomes", "_peer", "_pinged", "_pings", "_ready", "_released", "_remote", "_replier", "_requests_max",
         "_resources", "_rest", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
     )  # fmt: skip
@@ -75,8 +76,8 @@ class CoapConnection:
         self._outcomes = Outcomes(
             streams.config, self._replier, streams.observations, streams.pinned, streams.setting.wall_ms
         )  # fmt: skip
-        name = str(self._remote.key)
-        self._resources = Resources(self._replier, self._outcomes, lambda _remote: name)
+        self._resources = Resources(self._replier, self._outcomes, _identity)
+        self._guard = Guard(streams.associations, self._outcomes, streams.known)
         self._capabilities = Capabilities()
         self._upload = Upload(streams.setting.uploads, peer.host)
         self._unread = HostShare(streams.setting.unread, peer.host)
@@ -125,7 +126,6 @@ class CoapConnection:
             commands += self._message(frame, now)
         if framing.fault and not self.closed:
             commands += self._abort(self._unopened() or framing.fault, "no-csm" if self._unopened() else "malformed")
-        self._sign(commands)
         if not self.closed and (self._upload.size or framing.unfinished > UNCOUNTED_BYTES_MAX):
             self._await_room(now)
         self._streams.sweep(now)
@@ -187,8 +187,11 @@ class CoapConnection:
             later, self._outcomes.later = self._outcomes.later, []
             if self._authority is not None:
                 for command in later:
-                    command.principal = None if outcome.asker_of(command) is not None else GATEWAY
-                self._sign([each for each in later if each.principal is None])
+                    asker = outcome.asker_of(command)
+                    if asker is not None:
+                        self._sign((command,), asker.proof)
+                    else:
+                        command.principal = GATEWAY
             return [*later, *self._take_messages(now)] if self._held else later
         if self._upload.retry_ns:
             self._await_room(now)
@@ -243,8 +246,18 @@ class CoapConnection:
         if options.fault is not None:
             self._outcomes.fault(exchange, options.fault, now)
             return ()
+        opened: Sequence[Command] = ()
+        if options.oscore is not None:
+            found = self._guard.open(exchange, payload, now)
+            if found is None:
+                return ()
+            payload, opened = found
         body = upload.assemble(self._streams.assemblies, self._outcomes, exchange, payload, now)
-        return () if body is None else self._resources.handle(exchange, body, now)
+        if body is None:
+            return opened
+        commands = self._resources.handle(exchange, body, now)
+        self._sign(commands, exchange.proof)
+        return [*opened, *commands] if opened else commands
 
     def _signal(self, code: int, token: bytes, pairs: Pairs, now: int) -> Sequence[Command]:
         if code == signal.ABORT:
@@ -318,11 +331,11 @@ class CoapConnection:
             self._active_ns = self._frame_ns = now  # its silence was not the client's
         self.reading = not self._upload.retry_ns
 
-    def _sign(self, commands: Sequence[Command]) -> None:
-        """Set the principal of the connection: that of its certificate, or that of clients without credentials."""
+    def _sign(self, commands: Sequence[Command], proof: Proof) -> None:
+        """Set the principal of who has proven `proof`, or that of clients without credentials."""
         if self._authority is None or not commands:
             return
-        principal = self._authority.authenticate(None, self._peer.host, self._peer.principal)
+        principal = self._authority.authenticate(proof[0], self._peer.host, proof[1])
         if isinstance(principal, Principal):
             for command in commands:
                 command.principal = principal
@@ -355,3 +368,8 @@ class CoapConnection:
         self._ready.clear()
         self._streams.assemblies.leave(self._remote.key)
         self._upload.end()
+
+
+def _identity(exchange: Exchange) -> str:
+    """Requests of one connection with one security context are of one principal."""
+    return f"{exchange.remote.key}:{exchange.owner[1].decode()}"

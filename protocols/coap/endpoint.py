@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from domain.access import Authority
+from domain.access import ContextProof
+from domain.admin.oscore import HoldOscoreContext
 from domain.command import Command, QueryLatest
-from domain.errors import Failure
 from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.principal import GATEWAY, Principal
@@ -24,6 +24,7 @@ from protocols.coap.exchange import (
     TOO_FAST,
     VERIFIED_NS,
     Exchange,
+    Proof,
     Remote,
 )
 from protocols.coap.holdings import holdings_of
@@ -31,6 +32,8 @@ from protocols.coap.known_options import KnownOptions
 from protocols.coap.mid_page import EXECUTING
 from protocols.coap.observe import Observation, Observations
 from protocols.coap.option import Fault
+from protocols.coap.oscore.association import Associations
+from protocols.coap.oscore.guard import Guard
 from protocols.coap.outcome import Outcomes
 from protocols.coap.peers import Remotes
 from protocols.coap.replier import Replier
@@ -62,6 +65,7 @@ class CoapEndpoint:
     transmitter    sends and retransmits datagrams
     outcomes       turns events into responses
     resources      turns requests into commands
+    guard          opens protected requests (OSCORE)
     awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
     notified       observers that got a notification in this turn of the loop
     sweep_ns       monotonic ns at which old entries are removed next
@@ -73,6 +77,7 @@ class CoapEndpoint:
         "authority",
         "awaiting_ack",
         "config",
+        "guard",
         "known",
         "notified",
         "observations",
@@ -101,6 +106,7 @@ class CoapEndpoint:
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes, self._identity)
+        self.guard = Guard(Associations.of(setting), self.outcomes, self.known)
         self.notified = 0
         self.awaiting_ack: deque[tuple[int, Exchange]] = deque()
         self.sweep_ns = now + SWEEP_NS
@@ -146,29 +152,32 @@ class CoapEndpoint:
         self.replier.begin(exchange)
         commands = self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
         if self.authority is not None:
-            self._sign(commands, remote)
+            self._sign(commands, remote, exchange.proof)
         return commands
 
-    def _sign(self, commands: Sequence[Command], remote: Remote) -> None:
-        """Set the principal for clients without credentials on commands. Without one the gateway refuses them with 4.01."""
+    def _sign(self, commands: Sequence[Command], remote: Remote, proof: Proof) -> None:
+        """Set the principal of who has proven `proof` on commands. Without one the gateway refuses them with 4.01."""
         if self.authority is None:
             return
-        principal = self._authenticate(self.authority, remote)
+        principal = self.authority.authenticate(proof[0], remote.address[0], proof[1])
         if isinstance(principal, Principal):
             for command in commands:
-                command.principal = principal
+                if not isinstance(command, HoldOscoreContext):
+                    command.principal = principal
 
-    @staticmethod
-    def _authenticate(authority: Authority, remote: Remote) -> Principal | Failure:
-        credentials, certified = remote.proof
-        return authority.authenticate(credentials, remote.address[0], certified)
+    def _identity(self, exchange: Exchange) -> str:
+        """The principal that commands of this request have, and its address, which policies may name; "" without one.
 
-    def _identity(self, remote: Remote) -> str:
-        """The principal that commands of this remote have, and its address, which policies may name; "" without one."""
+        With a security context, that too: what it may no longer have ends, whatever others of the same user may.
+        """
         if self.authority is None:
             return ""
-        principal = self._authenticate(self.authority, remote)
-        return f"{principal.user} {principal.host}" if isinstance(principal, Principal) else ""
+        credentials, certified = exchange.proof
+        principal = self.authority.authenticate(credentials, exchange.remote.address[0], certified)
+        if not isinstance(principal, Principal):
+            return ""
+        own = f" {credentials.digest}" if isinstance(credentials, ContextProof) else ""
+        return f"{principal.user} {principal.host}{own}"
 
     def forget(self, peer: Peer, now: int) -> Sequence[Command]:
         """The session of this peer has ended: its observations end, and what waits for it is dropped."""
@@ -255,7 +264,7 @@ class CoapEndpoint:
             for command in commands:
                 asker = outcome.asker_of(command)
                 if asker is not None:
-                    self._sign((command,), asker)
+                    self._sign((command,), asker.remote, asker.proof)
                 else:
                     command.principal = GATEWAY
         return commands
@@ -282,18 +291,34 @@ class CoapEndpoint:
         if self.replier.executing > self.config.requests_max or exchange.remote.executing > self.config.requests_peer_max:
             self.replier.overload(exchange, "requests", now)
             return ()
-        if options.echo and self.replier.echoes.proves(exchange.remote, options.echo, now):
-            exchange.remote.verified_ns = now + VERIFIED_NS
-            exchange.remote.stray = 0
+        self._verify(exchange, now)
         if exchange.code != message.GET and not self.replier.enter(exchange, now):
             return ()
+        opened: Sequence[Command] = ()
+        if options.oscore is not None:
+            found = self.guard.open(exchange, payload, now)
+            if found is not None:
+                payload, opened = found
+                self._verify(exchange, now)
+                opened = [*opened, *self._execute(exchange, payload, now)]
+        else:
+            opened = self._execute(exchange, payload, now)
+        if exchange.confirmable and not exchange.settled:
+            self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
+        return opened
+
+    def _verify(self, exchange: Exchange, now: int) -> None:
+        """An Echo value of this endpoint verifies the address."""
+        echo = exchange.options.echo
+        if echo and self.replier.echoes.proves(exchange.origin, echo, now):
+            exchange.remote.verified_ns = now + VERIFIED_NS
+            exchange.remote.stray = 0
+
+    def _execute(self, exchange: Exchange, payload: bytes, now: int) -> Sequence[Command]:
         body = upload.assemble(self.assemblies, self.outcomes, exchange, payload, now)
         if body is None:
             return ()
-        commands = self.resources.handle(exchange, body, now)
-        if exchange.confirmable and not exchange.settled:
-            self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
-        return commands
+        return self.resources.handle(exchange, body, now)
 
     def _too_fast(self, exchange: Exchange, told: bool, now: int) -> None:
         """The peer is above its rate: 4.29 with Max-Age (RFC 8516) when it is to be `told`, or silence."""
@@ -346,7 +371,7 @@ class CoapEndpoint:
             observation.proven = observation.proven or proven
             if observation.feed.member is not None:
                 commands = observation.feed.member.acknowledged(observation.feed)
-                self._sign(commands, remote)
+                self._sign(commands, remote, observation.proof)
             if observation.waiting:
                 self.transmitter.confirm(remote, observation, now)
             else:

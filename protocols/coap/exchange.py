@@ -16,6 +16,7 @@ from domain.limits import SECOND_NS
 from protocols.coap.dedup import network_of
 from protocols.coap.message import Pairs, join, uint
 from protocols.coap.option import ABSENT, BLOCK1, Options
+from protocols.coap.oscore.seal import OVERHEAD, Seal
 
 ACK_TIMEOUT_NS: Final = 2_000_000_000
 ACK_RANDOM_FACTOR: Final = 1.5
@@ -28,7 +29,9 @@ TOLD_NS: Final = 100_000_000
 PAID: Final = 0
 TOO_FAST: Final = 1
 SILENCED: Final = 2
-NO_PROOF: Final[tuple[Credentials | None, str]] = (None, "")
+Proof = tuple[Credentials | None, str]
+"""What a peer has proven, and the name in its verified certificate, "": it has none."""
+NO_PROOF: Final[Proof] = (None, "")
 ALWAYS_NS: Final = 1 << 62
 """Until when the address of a connection or a session counts as verified: as long as that lasts."""
 CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -182,11 +185,12 @@ class Exchange:
     size           bytes of its datagram
     path           the MQTT topic of the resource
     intent         how to answer when the command's event comes: an Observation, a Condition, a Lease, or None
+    seal           how its responses are protected (OSCORE); None: it came without protection of its own
     """
 
     __slots__ = (
-        "acknowledged", "block1", "code", "confirmable", "intent", "key", "mid", "options", "path", "remote", "separate",
-        "settled", "size", "token",
+        "acknowledged", "block1", "code", "confirmable", "intent", "key", "mid", "options", "path", "remote", "seal",
+        "separate", "settled", "size", "token",
     )  # fmt: skip
 
     def __init__(self, remote: Remote, confirmable: bool, code: int, mid: int, token: bytes, options: Options) -> None:
@@ -203,12 +207,44 @@ class Exchange:
         self.path = ""
         self.size = 0
         self.intent: object = None
+        self.seal: Seal | None = None
         self.separate: tuple[int, bytes, bytes] | None = None
 
     @property
     def proven(self) -> bool:
         """False: only the address as a whole can be verified."""
         return False
+
+    def protect(self, seal: Seal, code: int, options: Options) -> None:
+        """Become the request that was inside a protected one: its method, its options, and the protection of its responses."""
+        self.seal = seal
+        self.code = code
+        self.options = options
+
+    @property
+    def overhead(self) -> int:
+        """Bytes by which protection makes a response larger."""
+        return 0 if self.seal is None else OVERHEAD
+
+    @property
+    def proof(self) -> Proof:
+        """What the request has proven, and the name in the verified certificate of its session."""
+        return self.remote.proof if self.seal is None else (self.seal.association.proof, "")
+
+    @property
+    def owner(self) -> tuple[int, bytes]:
+        """Who has what the request leaves behind: unfinished bodies, values that are being read. Another context is another."""
+        return self.remote.key, b"" if self.seal is None else self.seal.association.name
+
+    @property
+    def origin(self) -> bytes:
+        """Who is to send an Echo value back: this address, with this context."""
+        return self.remote.born_host if self.seal is None else self.remote.born_host + self.seal.association.name
+
+    @property
+    def observer(self) -> bytes:
+        """Tells its observation from others of the same peer: the token, and the context."""
+        return self.token if self.seal is None else self.seal.association.name + self.token
 
     def waives(self, code: int) -> bool:
         """True when No-Response names the class of this response code: the client does not want it (RFC 7967)."""

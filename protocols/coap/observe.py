@@ -22,7 +22,6 @@ from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.holdings import Audience
 from protocols.coap.member import Member
-from protocols.coap.option import Options
 from protocols.coap.translate import Representation
 
 UNVERIFIED_EXPONENT: Final = 0
@@ -80,6 +79,10 @@ class Observation:
     feed           the path, with its values
     remote         the observer's address
     token          token of the registration; every notification carries it
+    name           tells it from other observations of the remote (`Exchange.observer`)
+    seal           how its notifications are protected; None: they are not
+    proof          what the registration has proven
+    owner          who reads its values in blocks
     options        options of the registration: Accept and Block2 apply to notifications
     next           number of the next value in the feed to be sent
     started        the 2.05 to the registration was sent: further messages become notifications
@@ -97,16 +100,20 @@ class Observation:
     """
 
     __slots__ = (
-        "cancelled", "check", "check_ns", "check_serial", "confirmed_ns", "feed", "format", "next", "options", "proven",
-        "refusal", "refused", "registry", "remote", "started", "token", "topic_id",
+        "cancelled", "check", "check_ns", "check_serial", "confirmed_ns", "feed", "format", "name", "next", "options",
+        "owner", "proof", "proven", "refusal", "refused", "registry", "remote", "seal", "started", "token", "topic_id",
     )  # fmt: skip
 
-    def __init__(self, registry: Observations, feed: Feed, remote: Remote, token: bytes, options: Options, now: int) -> None:
+    def __init__(self, registry: Observations, feed: Feed, exchange: Exchange, now: int) -> None:
         self.registry = registry
         self.feed = feed
-        self.remote = remote
-        self.token = token
-        self.options = options
+        self.remote = exchange.remote
+        self.token = exchange.token
+        self.name = exchange.observer
+        self.seal = exchange.seal
+        self.proof = exchange.proof
+        self.owner = exchange.owner
+        self.options = exchange.options
         self.next = feed.end
         self.started = False
         self.cancelled = False
@@ -136,9 +143,10 @@ class Observation:
         return self.format == value.format
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """Encode the next notification as a confirmable message; None when none waits."""
+        """Encode the next notification as a confirmable message; None when none waits, or none can be protected now."""
         found = self.notification(now)
         if found is None:
+            self.registry.settled(self)
             return None
         code, options, payload = found
         return message.encode(message.CON, code, mid, self.token, options, payload)
@@ -155,8 +163,17 @@ class Observation:
             self.refusal = message.NOT_ACCEPTABLE
         if self.refusal:
             self.refused = True
-            return self.refusal, b"", b""
-        return None if value is None else self.registry.notification(self, value, now)
+            found = self.refusal, b"", b""
+        elif value is not None:
+            found = self.registry.notification(self, value, now)
+        else:
+            return None
+        if self.seal is None:
+            return found
+        sealed = self.seal.notification(*found)
+        if sealed is None:
+            self.registry.lost += 1
+        return sealed
 
     def _take(self) -> Representation | None:
         value, self.check = self.check, None
@@ -177,7 +194,7 @@ class Observations:
     """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4).
 
     audience     the observers of all endpoints and connections of the node
-    by_remote    key of a remote -> token -> observation
+    by_remote    key of a remote -> name of an observation -> observation
     feeds        the paths that are observed, by their key
     ready        observations to which a new value is to be sent
     checks       when observers are asked whether they are still there
@@ -205,21 +222,22 @@ class Observations:
         self.lost = 0
         self.sequence = 0
 
-    def find(self, remote: Remote, token: bytes) -> Observation | None:
-        """The observation of this peer with this token, or None."""
-        return self.by_remote.get(remote.key, {}).get(token)
+    def find(self, exchange: Exchange) -> Observation | None:
+        """The observation of the peer of a request with its token, or None."""
+        return self.by_remote.get(exchange.remote.key, {}).get(exchange.observer)
 
     def all_of(self, remote: Remote) -> list[Observation]:
         """All observations of this peer."""
         return list(self.by_remote.get(remote.key, {}).values())
 
-    def add(self, remote: Remote, token: bytes, key: tuple[str, str], options: Options, now: int) -> Observation | None:
+    def add(self, exchange: Exchange, key: tuple[str, str], now: int) -> Observation | None:
         """Add an observation; None when a bound is reached: the GET is answered as one without Observe.
 
         The bounds are `observers_max` in all, `observers_network_max`, `observers_peer_max`, and `observers_path_max` of a peer
         on one path; the first two count those of all transports. The first observation of a feed needs a Watch.
         """
         config = self.config
+        remote = exchange.remote
         feed = self.feeds.get(key)
         in_network = self.audience.networks.get(remote.network, 0)
         if self.audience.count >= config.observers_max or in_network >= config.observers_network_max:
@@ -233,9 +251,9 @@ class Observations:
                 return None
         if feed is None:
             feed = self.feeds[key] = Feed(self, key)
-        observation = Observation(self, feed, remote, token, options, now)
+        observation = Observation(self, feed, exchange, now)
         feed.observers[observation] = None
-        self.by_remote.setdefault(remote.key, mine)[token] = observation
+        self.by_remote.setdefault(remote.key, mine)[observation.name] = observation
         self.audience.enter(remote.network)
         self.checks.add(observation)
         remote.observers += 1
@@ -250,7 +268,7 @@ class Observations:
         observation.check = None
         remote, feed = observation.remote, observation.feed
         of_remote = self.by_remote[remote.key]
-        del of_remote[observation.token]
+        del of_remote[observation.name]
         if not of_remote:
             del self.by_remote[remote.key]
         self.audience.leave(remote.network)
@@ -349,7 +367,7 @@ class Observations:
             exponent = blockwise.BERT_EXPONENT
         pairs, payload = translate.content(value, self.next_sequence(), 0, exponent, self.wall_ms(), whole)
         if len(payload) < len(value.body):
-            self.pinned.put((observation.remote.key, observation.feed.key[0]), value, len(value.body), now)
+            self.pinned.put((observation.owner, observation.feed.key[0]), value, len(value.body), now)
         return message.CONTENT, message.join(pairs), payload
 
     def postpone(self, observation: Observation) -> None:

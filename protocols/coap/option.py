@@ -18,6 +18,7 @@ IF_NONE_MATCH: Final = 5
 OBSERVE: Final = 6
 URI_PORT: Final = 7
 LOCATION_PATH: Final = 8
+OSCORE: Final = 9
 LOCATION_QUERY: Final = 20
 URI_PATH: Final = 11
 CONTENT_FORMAT: Final = 12
@@ -43,6 +44,7 @@ _KNOWN: Final[dict[int, tuple[int, int, bool]]] = {
     IF_NONE_MATCH: (0, 0, False),
     OBSERVE: (0, 3, False),
     URI_PORT: (0, 2, False),
+    OSCORE: (0, 255, False),
     URI_PATH: (0, 255, True),
     CONTENT_FORMAT: (0, 2, False),
     URI_QUERY: (0, 255, True),
@@ -92,6 +94,7 @@ class Options:
     if_none_match    True: If-None-Match is present
     no_response      No-Response, a bit set (RFC 7967)
     echo             Echo
+    oscore           OSCORE, None: absent (RFC 8613)
     request_tag      Request-Tag options (RFC 9175)
     fault            why the request must be refused, None: valid; the other attributes are then incomplete
     plan             the Publication or Fault of `translate`, kept here because peers repeat the same options
@@ -99,7 +102,7 @@ class Options:
 
     __slots__ = (
         "accept", "block1", "block2", "content_format", "echo", "etags", "fault", "if_match", "if_none_match", "no_response",
-        "observe", "path", "plan", "query", "raw", "request_tag", "size1",
+        "observe", "oscore", "path", "plan", "query", "raw", "request_tag", "size1",
     )  # fmt: skip
 
     def __init__(self, raw: bytes) -> None:
@@ -117,14 +120,17 @@ class Options:
         self.if_match: list[bytes] = []
         self.if_none_match = False
         self.echo = b""
+        self.oscore: bytes | None = None
         self.request_tag: list[bytes] = []
         self.fault: Fault | None = None
         self.plan: object = None
 
     @property
     def plain(self) -> bool:
-        """True when every request with the same option bytes can share this object: no block, ETag, condition or Echo."""
-        return self.block1 == ABSENT and self.block2 == ABSENT and not self.echo and not self.if_match and not self.etags
+        """True when every request with the same option bytes can share this object: no block, ETag, condition, Echo, OSCORE."""
+        if self.block1 != ABSENT or self.block2 != ABSENT or self.oscore is not None:
+            return False
+        return not self.echo and not self.if_match and not self.etags
 
 
 def read(pairs: Pairs, raw: bytes) -> Options:
@@ -177,6 +183,8 @@ def _value(options: Options, number: int, value: bytes) -> Fault | None:
         options.if_none_match = True
     elif number == ECHO:
         options.echo = value
+    elif number == OSCORE:
+        options.oscore = value
     elif number == REQUEST_TAG:
         options.request_tag.append(value)
     elif number == HOP_LIMIT and value == b"\x00":

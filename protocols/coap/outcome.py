@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.admin.data_topic import DeleteDataTopic, JoinDataTopic, LeaveDataTopic
+from domain.admin.oscore import OscoreRunReserved
 from domain.command import Command, DeleteLatest, Extend, QueryLatest, Receive, Send, Unwatch, Watch
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
@@ -14,8 +15,9 @@ from domain.message import RETAIN_NONE, RETAIN_SET
 from domain.record import Record
 from protocols.coap import blockwise, message, option, status, translate
 from protocols.coap.blockwise import Pinned
+from protocols.coap.claim import Claim
 from protocols.coap.config import CoapConfig
-from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.exchange import Exchange
 from protocols.coap.member import Member
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Feed, Observation, Observations
@@ -79,6 +81,9 @@ class Outcomes:
                     self.responder.reply(event.ticket, message.DELETED, [], b"", now)
                 else:
                     self._failure(event.ticket, failure, now)
+        elif isinstance(event, OscoreRunReserved):
+            if isinstance(event.ticket, Claim):
+                event.ticket.settled(event.run, now)
         else:
             self.of_topics(event, now)
 
@@ -266,6 +271,8 @@ class Outcomes:
         if isinstance(event.ticket, Exchange):
             self._failure(event.ticket, event.failure, now)
             self.undelivered(event.ticket, now)
+        elif isinstance(event.ticket, Claim):
+            event.ticket.settled(event.failure, now)
         elif isinstance(event.ticket, Feed):
             joining, event.ticket.joining = event.ticket.joining, None
             if joining is not None:
@@ -336,7 +343,7 @@ class Outcomes:
             return
         pairs, payload = fitting
         if len(payload) < len(value.body):
-            self.pinned.put((exchange.remote.key, exchange.path), value, len(value.body), now)
+            self.pinned.put((exchange.owner, exchange.path), value, len(value.body), now)
         if self._registers(exchange, now):
             self.responder.separate(exchange)
         self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
@@ -381,13 +388,13 @@ def _ignore(_event: Event, _now: int) -> None:
     """Default of `Outcomes.of_topics`."""
 
 
-def asker_of(command: Command) -> Remote | None:
-    """By whose rights a command of `Outcomes.later` is carried out; None: by those of the gateway."""
+def asker_of(command: Command) -> Exchange | Observation | None:
+    """By whose proof and rights a command of `Outcomes.later` is carried out; None: by those of the gateway."""
     if not isinstance(command, _OF_CLIENT):
         return None
     ticket = command.ticket
     if isinstance(ticket, (Exchange, Observation)):
-        return ticket.remote
+        return ticket
     if isinstance(ticket, Feed) and ticket.observers:
-        return next(iter(ticket.observers)).remote
+        return next(iter(ticket.observers))
     return None

@@ -1,8 +1,7 @@
-"""Remote addresses, bounded in number, and the Echo values that verify an address (RFC 9175, section 2)."""
+"""Remote addresses, bounded in number."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final, final
 
 from domain.ports import Entropy
@@ -10,8 +9,6 @@ from protocols.adapter import Peer
 from protocols.coap.exchange import ALWAYS_NS, Remote
 
 LAP_NS: Final = 247_000_000_000
-ECHO_WINDOW_NS: Final = 120_000_000_000
-ECHO_BYTES: Final = 8
 
 
 @final
@@ -61,29 +58,3 @@ class Remotes:
         self.old.update(kept)
         self.young = {}
         self.since_ns = now
-
-
-@final
-class Echoes:
-    """Echo option values, which verify an address without state: a keyed hash of the address and of the time.
-
-    A value is valid for 2 to 4 minutes.
-    """
-
-    __slots__ = ("secret",)
-
-    def __init__(self, secret: bytes) -> None:
-        self.secret = secret
-
-    def value(self, remote: Remote, now: int) -> bytes:
-        """The Echo value that the peer has to send back."""
-        return self._value(remote, now // ECHO_WINDOW_NS)
-
-    def proves(self, remote: Remote, echo: bytes, now: int) -> bool:
-        """True when `echo` is a valid value for this address."""
-        window = now // ECHO_WINDOW_NS
-        return echo == self._value(remote, window) or echo == self._value(remote, window - 1)
-
-    def _value(self, remote: Remote, window: int) -> bytes:
-        text = remote.born_host + (window & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big")
-        return hashlib.blake2s(text, digest_size=ECHO_BYTES, key=self.secret).digest()

@@ -7,12 +7,12 @@ from typing import Final, final
 from domain.ports import Entropy
 from protocols.coap import message, option, status
 from protocols.coap.config import CoapConfig
+from protocols.coap.echo import Echoes
 from protocols.coap.exchange import Exchange, Remote
 from protocols.coap.holdings import Holdings
 from protocols.coap.message import Pairs
 from protocols.coap.mid_page import EMPTY_ACK
 from protocols.coap.observe import Observation
-from protocols.coap.peers import Echoes
 from protocols.coap.transmitter import Transmitter
 
 UDP_PAYLOAD_MAX: Final = 65_507
@@ -47,6 +47,8 @@ class Replier:
 
     def enter(self, exchange: Exchange, now: int) -> bool:
         """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
+        if exchange.key >= 0:
+            return True
         recent = self.recent_con if exchange.confirmable else self.recent_non
         key = exchange.remote.key | exchange.mid
         if recent.begin(key, exchange.token, now, exchange.remote.network):
@@ -71,11 +73,17 @@ class Replier:
             return
         token = exchange.token
         if not self.proved(remote, now):
-            room = remote.credit - 4 - len(token) - len(options)
+            room = remote.credit - 4 - len(token) - len(options) - exchange.overhead
             if payload and len(payload) >= room:  # a diagnostic payload: content is in blocks that fit already
                 payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
             if room < 0:
                 options = b""
+        if exchange.seal is not None:
+            sealed = exchange.seal.response(code, options, payload)
+            if sealed is None:
+                self.count("oscore-numbers")
+                return
+            code, options, payload = sealed
         if exchange.acknowledged:
             exchange.separate = (code, options, payload)
             if not self.transmitter.confirm(remote, exchange, now):
@@ -95,7 +103,7 @@ class Replier:
     def challenge(self, exchange: Exchange, now: int) -> None:
         """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""
         self.count("challenged")
-        self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.remote, now))], b"", now)
+        self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.origin, now))], b"", now)
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
         """Bytes that the response may have, when it is part of a body of `total` bytes.
@@ -106,9 +114,10 @@ class Replier:
         remote = exchange.remote
         if self.proved(remote, now):
             return UDP_PAYLOAD_MAX
-        if remote.credit >= total + BLOCK_OVERHEAD * (1 + total // self.config.block_bytes):
-            return remote.credit
-        return min(remote.credit, exchange.size * self.config.amplification)
+        overhead = exchange.overhead
+        if remote.credit >= total + (BLOCK_OVERHEAD + overhead) * (1 + total // self.config.block_bytes):
+            return remote.credit - overhead
+        return min(remote.credit, exchange.size * self.config.amplification) - overhead
 
     def proved(self, remote: Remote, now: int) -> bool:
         """True when the address is verified, or when `amplification` is 0."""

@@ -9,7 +9,7 @@ from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Rece
 from domain.filter.filter import Filter
 from protocols.coap import blockwise, media, message, option, translate, wellknown
 from protocols.coap import selection as selections
-from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.exchange import Exchange
 from protocols.coap.member import Member
 from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
@@ -27,13 +27,13 @@ _TOPICS: Final = [ROOT]
 class Resources:
     """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once.
 
-    identity   the principal that a remote is, at its address; observers of one path with the same one share a Watch
+    identity   the principal that a request is of, at its address; observers of one path with the same one share a Watch
     topics     those of the publish-subscribe draft
     """
 
     __slots__ = ("identity", "observations", "outcomes", "pinned", "responder", "topics")
 
-    def __init__(self, responder: Responder, outcomes: Outcomes, identity: Callable[[Remote], str]) -> None:
+    def __init__(self, responder: Responder, outcomes: Outcomes, identity: Callable[[Exchange], str]) -> None:
         self.identity = identity
         self.responder = responder
         self.outcomes = outcomes
@@ -119,7 +119,7 @@ class Resources:
         exchange.path = path if asked is None else f"{path}?{asked.group}"
         number = options.block2 >> 4 if options.block2 != option.ABSENT else 0
         if number:
-            value = self.pinned.get((exchange.remote.key, exchange.path), now)
+            value = self.pinned.get((exchange.owner, exchange.path), now)
             if isinstance(value, Representation):
                 self.outcomes.content(exchange, value, option.ABSENT, now)
                 return ()
@@ -167,7 +167,7 @@ class Resources:
         if asked is not None:
             exchange.path += asked.group
         if options.block2 != option.ABSENT and options.block2 >> 4:
-            value = self.pinned.get((exchange.remote.key, exchange.path), now)
+            value = self.pinned.get((exchange.owner, exchange.path), now)
             if isinstance(value, Representation):
                 self.outcomes.content(exchange, value, option.ABSENT, now)
             else:
@@ -189,14 +189,14 @@ class Resources:
 
     def _select(self, exchange: Exchange, selection: Selection, now: int) -> Sequence[Command]:
         """Begin or end the observation of paths that match, as `_observe` does for one path."""
-        known = self.observations.find(exchange.remote, exchange.token)
+        known = self.observations.find(exchange)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))
         if exchange.options.observe == 1:
             self.outcomes.content(exchange, NOTHING, option.ABSENT, now)
             return commands
-        key = (exchange.path, self.identity(exchange.remote))
+        key = (exchange.path, self.identity(exchange))
         fresh = key not in self.observations.feeds
-        known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+        known = self.observations.add(exchange, key, now)
         if known is None:
             self.responder.count("observers")
             self.outcomes.fault(exchange, Fault(message.TOO_MANY_REQUESTS, "too many observations"), now)
@@ -212,13 +212,13 @@ class Resources:
 
     def _join(self, exchange: Exchange, asked: Reception, wanted: Filter | None, now: int) -> Sequence[Command] | None:
         """Make the peer a member of the group, or end that. None: it gets one message, as without Observe."""
-        known = self.observations.find(exchange.remote, exchange.token)
+        known = self.observations.find(exchange)
         commands = [] if known is None else list(self.outcomes.cancel(known, now))
         if exchange.options.observe == 1:
             self.outcomes.content(exchange, NOTHING, option.ABSENT, now)
             return commands
-        key = (exchange.path, f"{exchange.remote.key}:{exchange.token.hex()}")
-        known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+        key = (exchange.path, f"{exchange.remote.key}:{exchange.observer.hex()}")
+        known = self.observations.add(exchange, key, now)
         if known is None:
             self.responder.count("observers")
             return None
@@ -228,15 +228,15 @@ class Resources:
 
     def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:
         commands: list[Command] = []
-        known = self.observations.find(exchange.remote, exchange.token)
+        known = self.observations.find(exchange)
         if known is not None and (exchange.options.observe == 1 or known.feed.key[0] != path):
             commands.extend(self.outcomes.cancel(known, now))
             known = None
         if exchange.options.observe == 0:
             if known is None:
-                key = (path, self.identity(exchange.remote))
+                key = (path, self.identity(exchange))
                 fresh = key not in self.observations.feeds
-                known = self.observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+                known = self.observations.add(exchange, key, now)
                 if known is None:
                     self.responder.count("observers")
                 elif fresh:

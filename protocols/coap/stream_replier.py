@@ -12,6 +12,7 @@ from protocols.coap.observe import Observation
 from protocols.coap.streams import Streams
 
 READS: Final = (message.GET, message.FETCH)
+"""Methods whose answers are values, which may be large. What a protected request asks for is not known when it begins."""
 HEAD_BYTES: Final = 8
 """Bytes of a message besides its token, options and payload, at most."""
 
@@ -24,7 +25,7 @@ class StreamReplier:
     framing             encodes messages
     out                 encoded messages that wait to be written
     unwritten           their bytes
-    open                requests in execution, oldest first
+    open                requests in execution, oldest first; True: it counts in `reads`
     reads               how many of them are answered with values
     message_bytes_max   the largest message that the peer takes
     """
@@ -37,7 +38,7 @@ class StreamReplier:
         self.message_bytes_max = message_bytes_max
         self.out: list[bytes] = []
         self.unwritten = 0
-        self.open: dict[Exchange, None] = {}
+        self.open: dict[Exchange, bool] = {}
         self.reads = 0
 
     @property
@@ -53,8 +54,9 @@ class StreamReplier:
 
     def begin(self, exchange: Exchange) -> None:
         """Count a request in execution."""
-        self.open[exchange] = None
-        self.reads += exchange.code in READS
+        reads = exchange.code in READS or exchange.options.oscore is not None
+        self.open[exchange] = reads
+        self.reads += reads
         exchange.remote.executing += 1
 
     def enter(self, exchange: Exchange, now: int) -> bool:
@@ -73,8 +75,14 @@ class StreamReplier:
         if exchange.waives(code):
             return
         if code >= message.BAD_REQUEST and payload:  # a diagnostic payload may be cut
-            room = self.message_bytes_max - HEAD_BYTES - len(exchange.token) - len(options)
+            room = self.message_bytes_max - HEAD_BYTES - len(exchange.token) - len(options) - exchange.overhead
             payload = payload[: max(0, room)].decode("utf-8", "ignore").encode()
+        if exchange.seal is not None:
+            sealed = exchange.seal.response(code, options, payload)
+            if sealed is None:
+                self.count("oscore-numbers")
+                return
+            code, options, payload = sealed
         self.write(code, exchange.token, options, payload)
 
     def release(self, exchange: Exchange) -> None:
@@ -82,8 +90,7 @@ class StreamReplier:
         if not exchange.settled:
             exchange.settled = True
             exchange.remote.executing -= 1
-            del self.open[exchange]
-            self.reads -= exchange.code in READS
+            self.reads -= self.open.pop(exchange)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
         """4.01: the response does not fit into the largest message that the peer takes."""
@@ -91,7 +98,7 @@ class StreamReplier:
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
         """Bytes that the response may have: the peer's Max-Message-Size."""
-        return self.message_bytes_max - HEAD_BYTES
+        return self.message_bytes_max - HEAD_BYTES - exchange.overhead
 
     def count(self, why: str) -> None:
         """Count a refusal under a reason."""

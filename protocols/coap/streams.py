@@ -10,6 +10,7 @@ from protocols.coap.exchange import ALWAYS_NS, Remote
 from protocols.coap.holdings import holdings_of
 from protocols.coap.known_options import KnownOptions
 from protocols.coap.observe import Observations
+from protocols.coap.oscore.association import Associations
 from protocols.setting import Setting
 
 KEY_BITS: Final = 16
@@ -26,9 +27,12 @@ class Streams:
     pinned         values that peers read block by block, of datagrams too
     observations   the observers
     known          the decoded options of recent requests
+    associations   security contexts of OSCORE in use
     """
 
-    __slots__ = ("_serial", "_sweep_ns", "assemblies", "config", "known", "observations", "pinned", "setting")
+    __slots__ = (
+        "_serial", "_sweep_ns", "assemblies", "associations", "config", "known", "observations", "pinned", "setting",
+    )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapConfig) -> None:
         self.setting = setting
@@ -38,6 +42,7 @@ class Streams:
         self.assemblies = holdings.assemblies
         self.pinned = holdings.pinned
         self.observations = Observations(config, self.pinned, setting.wall_ms, holdings.audience)
+        self.associations = Associations.of(setting)
         self._serial = 0
         self._sweep_ns = 0
 
@@ -47,6 +52,7 @@ class Streams:
         remote = Remote((peer.host, peer.port), peer.born_host, 0)
         remote.key = (STREAM | self._serial) << KEY_BITS
         remote.verified_ns = ALWAYS_NS
+        remote.proof = peer.credentials, peer.principal
         return remote
 
     def sweep(self, now: int) -> None:

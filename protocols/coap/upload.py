@@ -56,7 +56,7 @@ def _add(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: byt
         fault = Fault(message.BAD_REQUEST, "the payload is not one block")
     elif start + len(payload) > body_max or options.size1 > body_max:
         fault = Fault(message.TOO_LARGE, f"at most {body_max} bytes")
-    key = (exchange.remote.key, exchange.code, tuple(options.path), tuple(options.query), tuple(options.request_tag))
+    key = (exchange.owner, exchange.code, tuple(options.path), tuple(options.query), tuple(options.request_tag))
     if fault is not None:
         assemblies.drop(key)
     else:

@@ -56,3 +56,12 @@ def texts(found: dict[str, Any], name: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is an array of texts", member=name)
     return value
+
+
+def octets(found: dict[str, Any], name: str, otherwise: bytes | None = None) -> bytes:
+    """A member that is bytes in hexadecimal digits. `otherwise`: as for `text`. Raises RefusalError, which does not tell it."""
+    value = text(found, name, None if otherwise is None else otherwise.hex())
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is bytes in hexadecimal digits", member=name) from None

@@ -186,6 +186,13 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "MakeUser": Operation("Users", content={JSON: {"password": "a long one"}}, answers=_EMPTY),
     "ChangeUser": Operation("Users", content={JSON: {"enabled": False}}, answers=_EMPTY),
     "RemoveUser": Operation("Users", answers=_EMPTY),
+    "GetContext": Operation("Users", answers=_json({"device_id": "01", "node_id": "", "id_context": None, "algorithm": 10})),
+    "PutContext": Operation(
+        "Users",
+        content={JSON: {"device_id": "01", "node_id": "", "secret": "000102030405060708090a0b0c0d0e0f"}},
+        answers=_EMPTY,
+    ),
+    "RemoveContext": Operation("Users", answers=_EMPTY),
     "GetPolicies": Operation("Users", answers=_json({"policies": [_POLICY]})),
     "PutPolicy": Operation("Users", content={JSON: {"resource": "Topic:orders", "actions": ["Sub"]}}, answers=_EMPTY),
     "RemovePolicies": Operation(

@@ -59,6 +59,10 @@ ROUTES: Final = (
         {b"GET": users.GetUser, b"POST": users.MakeUser, b"PATCH": users.ChangeUser, b"DELETE": users.RemoveUser},
     ),
     Route(
+        "v1/users/{user}/oscore",
+        {b"GET": users.GetContext, b"PUT": users.PutContext, b"DELETE": users.RemoveContext},
+    ),
+    Route(
         "v1/users/{user}/policies",
         {b"GET": users.GetPolicies, b"PUT": users.PutPolicy, b"DELETE": users.RemovePolicies},
     ),

@@ -101,6 +101,15 @@ SUMMARIES: Final[Mapping[str, str]] = {
     ),
     "ChangeUser": "PATCH: change `password`, `super` or `enabled`; what is absent stays.",
     "RemoveUser": "DELETE: 204; the user is gone with its policies, and its connections are closed.",
+    "GetContext": (
+        "The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."
+    ),
+    "PutContext": (
+        "PUT: the OSCORE context of a user, in the place of the one that it has; all but `algorithm` in hexadecimal digits. "
+        "`device_id` (Sender ID of the device), `node_id` (that of this node), `secret` (16 to 64 bytes), `salt` (none), "
+        "`id_context` (none), `algorithm` (10, AES-CCM-16-64-128)."
+    ),
+    "RemoveContext": "DELETE: 204; the user has no OSCORE context any more.",
     "GetPolicies": "Policies of a user: `resource actions decision sources default`.",
     "PutPolicy": (
         "PUT: one policy, in the place of the one with the same resource and kind. `resource` (`Topic:orders`, "

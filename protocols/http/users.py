@@ -7,6 +7,7 @@ from typing import Any, Final, final
 import orjson
 
 from domain.access import ACTIONS, ALLOW, DENY, AccessPolicy, Grant, User
+from domain.admin.oscore import DeleteOscoreContext, OscoreContextFound, PutOscoreContext, QueryOscoreContext
 from domain.admin.user import (
     CreateUser,
     DeletePolicies,
@@ -20,9 +21,10 @@ from domain.admin.user import (
 )
 from domain.errors import ErrorCode
 from domain.event import Done, Event
+from domain.oscore import AES_CCM_16_64_128, OscoreContext
 from protocols.http.argument import flag as query_flag
 from protocols.http.argument import parameters
-from protocols.http.content import flag, members, text, texts
+from protocols.http.content import flag, members, octets, text, texts, whole
 from protocols.http.handler import Handler, Outcome
 from protocols.http.problem import problem, refuse
 from protocols.http.request import Request
@@ -31,6 +33,8 @@ from protocols.http.response import JSON, Response
 BODY_BYTES_MAX: Final = 64 * 1024
 PRIVATE: Final = (b"cache-control", b"private, no-store")
 MEMBERS: Final = ("password", "super", "enabled")
+CONTEXT_MEMBERS: Final = ("device_id", "node_id", "secret", "salt", "id_context", "algorithm")
+CONTEXT_EXAMPLE: Final = '{"device_id": "01", "node_id": "", "secret": "… 32 hexadecimal digits"}'
 POLICY_MEMBERS: Final = ("resource", "actions", "decision", "sources", "default")
 
 
@@ -193,3 +197,70 @@ class RemovePolicies(UsersHandler):
         """DeletePolicies."""
         asked = parameters(self._match, "resource", "default")
         return DeletePolicies(ticket, self._name, asked.get("resource", ""), query_flag("default", asked.get("default"))), None
+
+
+@final
+class GetContext(UsersHandler):
+    """The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """QueryOscoreContext."""
+        parameters(self._match)
+        return QueryOscoreContext(ticket, self._name), None
+
+    def finish(self, event: Event) -> Response:
+        """OscoreContextFound or Refused."""
+        if not isinstance(event, OscoreContextFound):
+            return super().finish(event)
+        found = event.context
+        if found is None:
+            return problem(404, "context-unknown", f"user {self._name[:80]} has no OSCORE context")
+        shown = {
+            "device_id": found.device_id.hex(),
+            "node_id": found.node_id.hex(),
+            "id_context": None if found.id_context is None else found.id_context.hex(),
+            "algorithm": found.algorithm,
+        }
+        return Response(200, [JSON, PRIVATE], orjson.dumps(shown))
+
+
+@final
+class PutContext(UsersHandler):
+    """PUT: the OSCORE context of a user, in the place of the one that it has; all but `algorithm` in hexadecimal digits.
+
+    `device_id` (Sender ID of the device), `node_id` (that of this node), `secret` (16 to 64 bytes), `salt` (none),
+    `id_context` (none), `algorithm` (10, AES-CCM-16-64-128).
+    """
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """PutOscoreContext."""
+        parameters(self._match)
+        found = members(request, CONTEXT_MEMBERS, CONTEXT_EXAMPLE)
+        context = OscoreContext(
+            self._name,
+            octets(found, "device_id"),
+            octets(found, "node_id"),
+            octets(found, "secret"),
+            octets(found, "salt", b""),
+            octets(found, "id_context") if found.get("id_context") is not None else None,
+            whole(found, "algorithm", 0, 255, AES_CCM_16_64_128),
+        )
+        if context.fault:
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, context.fault)
+        return PutOscoreContext(ticket, context), None
+
+
+@final
+class RemoveContext(UsersHandler):
+    """DELETE: 204; the user has no OSCORE context any more."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeleteOscoreContext."""
+        parameters(self._match)
+        return DeleteOscoreContext(ticket, self._name), None

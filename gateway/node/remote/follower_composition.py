@@ -71,7 +71,8 @@ def compose_follower(
     counters = CounterRegistry(protocols.words, clock.wall_ms)
     sinks = config.part(WebhookSettings, "webhook").sinks
     setting = Setting(
-        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, sinks=sinks
+        config.cluster, config.broker, host, ports, entropy, clock.wall_ms, access, counters.refused, sinks=sinks,
+        contexts=access.contexts if access is not None else None,
     )  # fmt: skip
     side = ClientSide(
         gate=throttle or gate,

@@ -11,7 +11,7 @@ from domain.data_topic import DataTopic
 from domain.event import Event
 from domain.limits import SECOND_NS
 from protocols.coap import media, message, option, translate
-from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.exchange import Exchange
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
 from protocols.coap.option import Fault
@@ -30,12 +30,12 @@ OF_DATA: Final = "\x00ps"
 class TopicOutcomes:
     """Answers requests on topics of one endpoint.
 
-    identity   the principal that a remote is, at its address; observers of one path with the same one share a Watch
+    identity   the principal that a request is of, at its address; observers of one path with the same one share a Watch
     """
 
     __slots__ = ("identity", "outcomes")
 
-    def __init__(self, outcomes: Outcomes, identity: Callable[[Remote], str]) -> None:
+    def __init__(self, outcomes: Outcomes, identity: Callable[[Exchange], str]) -> None:
         self.outcomes = outcomes
         self.identity = identity
 
@@ -115,7 +115,7 @@ class TopicOutcomes:
         exchange.intent = None
         exchange.path = topic.name
         if options.block2 != option.ABSENT and options.block2 >> 4:
-            value = outcomes.pinned.get((exchange.remote.key, exchange.path), now)
+            value = outcomes.pinned.get((exchange.owner, exchange.path), now)
             if isinstance(value, Representation):
                 outcomes.content(exchange, value, option.ABSENT, now)
             else:
@@ -127,16 +127,16 @@ class TopicOutcomes:
 
     def _subscribe(self, exchange: Exchange, topic: DataTopic, now: int) -> None:
         observations, later = self.outcomes.observations, self.outcomes.later
-        known = observations.find(exchange.remote, exchange.token)
+        known = observations.find(exchange)
         if known is not None and (exchange.options.observe == 1 or known.topic_id != topic.id):
             later.extend(self.outcomes.cancel(known, now))
             known = None
         if exchange.options.observe == 1:
             return
         if known is None:
-            key = (topic.name, OF_DATA + self.identity(exchange.remote))
+            key = (topic.name, OF_DATA + self.identity(exchange))
             fresh = key not in observations.feeds
-            known = observations.add(exchange.remote, exchange.token, key, exchange.options, now)
+            known = observations.add(exchange, key, now)
             if known is None:
                 self.outcomes.responder.count("observers")
                 return

@@ -184,7 +184,7 @@ class TopicResources:
         options = exchange.options
         if options.block2 == option.ABSENT or not options.block2 >> 4:
             return False
-        value = self.outcomes.pinned.get((exchange.remote.key, exchange.path), now)
+        value = self.outcomes.pinned.get((exchange.owner, exchange.path), now)
         if not isinstance(value, Representation):
             return False
         self.outcomes.content(exchange, value, option.ABSENT, now)

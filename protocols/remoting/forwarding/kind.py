@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, final
 
 from domain import access, command, event, lite, membership, mqtt_session, relay, transaction
-from domain.admin import broker, client, data_topic, group, position, topic, user
+from domain.admin import broker, client, data_topic, group, oscore, position, topic, user
 from domain.admin import lite as lite_admin
 from domain.admin import message as message_admin
 from domain.admin import replica as replica_admin
@@ -52,6 +52,8 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     data_topic.MakeDataTopic, data_topic.ChangeDataTopic, data_topic.QueryDataTopic, data_topic.ListDataTopics,
     data_topic.DeleteDataTopic, data_topic.JoinDataTopic, data_topic.LeaveDataTopic,
     group.RedriveGroup, subscription_admin.RecordDeliveries,
+    oscore.PutOscoreContext, oscore.DeleteOscoreContext, oscore.QueryOscoreContext, oscore.ReserveOscoreRun,
+    oscore.HoldOscoreContext,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
@@ -73,7 +75,7 @@ EVENTS: Final[tuple[type[Event], ...]] = (
     subscription_admin.SubscriptionList, subscription_admin.SubscriptionsClaimed, subscription_admin.AttemptList,
     subscription_admin.Redriven, event.TopicFollowed, event.LeasesEnded,
     data_topic.DataTopicFound, data_topic.DataTopicIds, data_topic.DataTopicJoined,
-    subscription_admin.DeliveriesRecorded,
+    subscription_admin.DeliveriesRecorded, oscore.OscoreContextFound, oscore.OscoreRunReserved,
 )  # fmt: skip
 """Events in the order of their numbers, from 0 on."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from domain import property as properties
 from domain import record
+from domain.access import Authority
 from domain.address import host_bytes
+from domain.admin.oscore import HoldOscoreContext, OscoreRunReserved, ReserveOscoreRun
 from domain.command import (
     Acknowledge,
     Command,
@@ -22,6 +25,7 @@ from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import matches, path_of
 from domain.message import RETAIN_SET, Message, Placed
+from domain.oscore import OscoreContexts
 from domain.receipt import Receipt
 from gateway.node.settings import read
 from protocols.adapter import Peer
@@ -57,16 +61,18 @@ class Stage:
     """An endpoint and its gateway.
 
     hold     True: commands are kept in `held` until `play`
-    refuse   the failure that every Send gets; None: success
+    refuse   the failure that every Send and every claim of a security context gets; None: success
+    run      the last run of numbers that was reserved
+    claims   commands about security contexts
     """
 
-    def __init__(self, **options: int) -> None:
+    def __init__(self, authority: Authority | None = None, contexts: OscoreContexts | None = None, **options: Any) -> None:
         self.now = 1000 * SECOND
         self.wall_ms = 1_700_000_000_000
         self.refused: list[str] = []
         setting = Setting(
-            "c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms,
-            refused=lambda _protocol, word: self.refused.append(word),
+            "c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms, authority,
+            refused=lambda _protocol, word: self.refused.append(word), contexts=contexts,
         )  # fmt: skip
         self.setting = setting
         self.config = read(CoapConfig, "coap", options, {})
@@ -82,6 +88,8 @@ class Stage:
         self.refuse: Failure | None = None
         self.parked: list[Receive] = []
         self.mid = 0
+        self.run = 100
+        self.claims: list[Command] = []
 
     def push(self, data: bytes, source: Peer | None = None) -> list[Packet]:
         """Receive one datagram; returns the datagrams sent, decoded."""
@@ -140,11 +148,15 @@ class Stage:
 
     def play(self) -> list[Packet]:
         """Execute the commands in `held`."""
+        self.play_held()
+        return self.out()
+
+    def play_held(self) -> None:
+        """As `play`; `out` or `out_raw` takes what is sent."""
         held, self.held = self.held, []
         for command in held:
             self._handle(command)
         self.settle()
-        return self.out()
 
     def arrive(self, body: bytes, path: str = "t") -> list[Packet]:
         """A message for the members that wait."""
@@ -213,8 +225,24 @@ class Stage:
         elif isinstance(command, Acknowledge):
             known = self.leased.pop(command.receipts[0].text(), None)
             self._answer(Settled(command.ticket, [None if known is not None else _expired()]))
+        elif isinstance(command, ReserveOscoreRun | HoldOscoreContext):
+            self._claim(command)
         elif isinstance(command, Extend):
             self.leased.pop(command.receipts[0].text(), None)
+
+    def _claim(self, command: ReserveOscoreRun | HoldOscoreContext) -> None:
+        self.claims.append(command)
+        if self.refuse is not None:
+            self._answer(Refused(command.ticket, self.refuse))
+        elif isinstance(command, HoldOscoreContext):
+            self.held_by(command)
+            self._answer(Done(command.ticket))
+        else:
+            self.run += 1
+            self._answer(OscoreRunReserved(command.ticket, self.run))
+
+    def held_by(self, command: HoldOscoreContext) -> None:
+        """A process holds a security context now."""
 
     def _receive(self, command: Receive) -> None:
         leased: list[Leased] = []

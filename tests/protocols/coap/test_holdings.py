@@ -85,9 +85,9 @@ def test_a_network_with_little_gets_room_from_the_oldest() -> None:
 def test_pinned_values_count_for_what_they_cost() -> None:
     pinned = Pinned(10_000)
     for number in range(1_000):
-        pinned.put((number, "t"), number, 17, 0)
+        pinned.put(((number, b""), "t"), number, 17, 0)
     assert len(pinned.values) == 10_000 // (512 + 1 + 17)
-    pinned.put((1, "x" * 4_096), 1, 17, 0)
+    pinned.put(((1, b""), "x" * 4_096), 1, 17, 0)
     assert pinned.bytes <= 10_000
     assert len(pinned.values) < 12
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from domain.command import Acknowledge, Extend, Receive
@@ -14,7 +16,7 @@ from tests.protocols.coap.stage import Stage, values
 OBSERVE = (option.OBSERVE, b"")
 
 
-def joined(**options: int) -> Stage:
+def joined(**options: Any) -> Stage:
     stage = Stage(amplification=0, **options)
     [answer] = stage.request(message.GET, "mq/t", query=["group=g"], token=b"m", pairs=[OBSERVE])
     assert (message.name(answer.code), answer.payload, len(values(answer, option.OBSERVE))) == ("2.05", b"", 1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from protocols.coap import message, option
 
 PAIRS = st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=10)), max_size=8).map(sorted)
-CRITICAL_UNKNOWN = 9
+CRITICAL_UNKNOWN = 13
 ELECTIVE_UNKNOWN = 10
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from domain.access import Authority
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.mqtt_session import AccessRevoked
+from domain.oscore import OscoreContexts
 from protocols.coap import message, option, signal
 from protocols.coap.adapter import CoapStreamAdapter
 from protocols.coap.connection import CoapConnection
@@ -43,8 +46,11 @@ class StreamStage(Stage):
     ended    reasons of Disconnected
     """
 
-    def __init__(self, websocket: bool = False, hello: bool = True, **options: int) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, websocket: bool = False, hello: bool = True, authority: Authority | None = None,
+        contexts: OscoreContexts | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(authority, contexts, **options)
         self.adapter = CoapStreamAdapter(self.setting, self.config)
         adapter = self.adapter.over_websockets if websocket else self.adapter
         self.connection = adapter.connect(peer(), self.now)

@@ -246,7 +246,7 @@ def test_methods_and_paths_that_are_none(device: Device) -> None:
     in_cbor = device.ask(message.GET, f"ps/{identity}", pairs=[(option.ACCEPT, b"\x3c")])
     assert (code(in_cbor), values(in_cbor, option.CONTENT_FORMAT)) == ("2.05", [b"\x3c"])
     assert code(device.ask(message.FETCH, f"ps/{identity}", cbor.encode({9: [11]}), pairs=[PUBSUB])) == "4.00"
-    assert code(device.ask(message.GET, f"ps/{identity}", pairs=[(9, b"x")])) == "4.02"
+    assert code(device.ask(message.GET, f"ps/{identity}", pairs=[(13, b"x")])) == "4.02"
 
 
 def test_subscribers_beyond_the_maximum_read_once(broker: Broker) -> None:

@@ -1,0 +1,88 @@
+"""The security contexts of users for OSCORE (RFC 8613): how they are managed, and how processes take their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.command import Command
+from domain.event import Event
+from domain.oscore import OscoreContext
+
+RUN_BITS: Final = 14
+"""Bits of a Partial IV of this node that count within a run: 16,384 numbers. The 26 bits above them are the run."""
+RUNS_MAX: Final = (1 << (40 - RUN_BITS)) - 1
+
+
+@dataclass(slots=True)
+class PutOscoreContext(Command):
+    """Give a user a security context, in the place of the one that it has -> Done.
+
+    Errors: ARGUMENT_ILLEGAL (no such user; a field is not valid; another user has its identifiers).
+    """
+
+    ticket: object
+    context: OscoreContext
+
+
+@dataclass(slots=True)
+class DeleteOscoreContext(Command):
+    """Remove the security context of a user -> Done, also when there is none."""
+
+    ticket: object
+    user: str
+
+
+@dataclass(slots=True)
+class QueryOscoreContext(Command):
+    """The security context of a user, without its secret and its salt -> OscoreContextFound."""
+
+    ticket: object
+    user: str
+
+
+@dataclass(slots=True)
+class OscoreContextFound(Event):
+    """The security context of a user, without its secret and its salt; None: it has none."""
+
+    ticket: object
+    context: OscoreContext | None
+
+
+@dataclass(slots=True)
+class ReserveOscoreRun(Command):
+    """Take a run of sender sequence numbers of a user's context, which no process has ever had -> OscoreRunReserved.
+
+    Sent by the node itself. The run is durable before the event.
+
+    Errors: ARGUMENT_ILLEGAL (the user has no context), QUOTA (there are no more numbers: the context has to be replaced).
+    """
+
+    ticket: object
+    user: str
+
+
+@dataclass(slots=True)
+class OscoreRunReserved(Event):
+    """The sender sequence numbers from `run << RUN_BITS` on, 2^RUN_BITS of them."""
+
+    ticket: object
+    run: int
+
+
+@dataclass(slots=True)
+class HoldOscoreContext(Command):
+    """From now on the process that sends this executes the requests of a user's context -> Done.
+
+    Sent by the node itself, when a request was proven to be fresh: the replay windows of all other processes end.
+
+    holder   a number of its own, which nobody has used before
+    before   the number of the process that did so until now; 0: none did
+
+    Errors: ARGUMENT_ILLEGAL (the user has no context), CHANGED (another process was faster).
+    """
+
+    ticket: object
+    user: str
+    holder: int
+    before: int

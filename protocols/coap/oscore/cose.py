@@ -1,0 +1,99 @@
+"""The COSE object of OSCORE, compressed (RFC 8613, section 6), and what its nonce and its additional data are made of.
+
+option: flags 1 = 000 h k nnn | Partial IV n | if h: length 1, ID Context | if k: the rest is the kid
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+_HAS_CONTEXT: Final = 0x10
+_HAS_KID: Final = 0x08
+_RESERVED: Final = 0xE0
+PIV_BYTES_MAX: Final = 5
+_NULL: Final = b"\xf6"
+
+
+@final
+class Header:
+    """The OSCORE option of a request.
+
+    piv          Partial IV: sender sequence number of the device, 1 to 5 bytes
+    kid          Sender ID of the device
+    id_context   ID Context; None: absent
+    """
+
+    __slots__ = ("id_context", "kid", "piv")
+
+    def __init__(self, piv: bytes, kid: bytes, id_context: bytes | None) -> None:
+        self.piv = piv
+        self.kid = kid
+        self.id_context = id_context
+
+
+def read(value: bytes) -> Header | None:
+    """Decode the option of a request. None: reserved bits or lengths, a part that is cut short, no Partial IV or no kid."""
+    if not value:
+        return None
+    flags = value[0]
+    size = flags & 7
+    if flags & _RESERVED or not flags & _HAS_KID or not 0 < size <= PIV_BYTES_MAX:
+        return None
+    at = 1 + size
+    piv = value[1:at]
+    id_context: bytes | None = None
+    if flags & _HAS_CONTEXT:
+        if at >= len(value):
+            return None
+        end = at + 1 + value[at]
+        id_context = value[at + 1 : end]
+        at = end
+    if at > len(value) or (size > 1 and not piv[0]):
+        return None
+    return Header(piv, value[at:], id_context)
+
+
+def option(piv: bytes) -> bytes:
+    """The option of a response: with a Partial IV of this node, or b"" for one that has the nonce of its request."""
+    return bytes((len(piv),)) + piv if piv else b""
+
+
+def partial_iv(number: int) -> bytes:
+    """A sender sequence number as a Partial IV: big-endian, without leading zero bytes; 0 is one zero byte."""
+    return number.to_bytes(max(1, (number.bit_length() + 7) // 8), "big")
+
+
+def nonce(common_iv: bytes, sender: bytes, piv: bytes) -> bytes:
+    """The AEAD nonce (section 5.2): `sender` is the Sender ID of who has made the Partial IV."""
+    width = len(common_iv) - PIV_BYTES_MAX - 1
+    text = bytes((len(sender),)) + sender.rjust(width, b"\x00") + piv.rjust(PIV_BYTES_MAX, b"\x00")
+    return (int.from_bytes(text, "big") ^ int.from_bytes(common_iv, "big")).to_bytes(len(common_iv), "big")
+
+
+def additional_data(algorithm: int, kid: bytes, piv: bytes) -> bytes:
+    """The additional authenticated data (section 5.4) of a request with this kid and Partial IV, and of its responses."""
+    inner = b"\x85\x01\x81" + _head(0, algorithm) + octets(kid) + octets(piv) + octets(b"")
+    return b"\x83" + _text("Encrypt0") + octets(b"") + octets(inner)
+
+
+def derivation(ident: bytes, id_context: bytes | None, algorithm: int, kind: str, size: int) -> bytes:
+    """The `info` of HKDF for a key or for the Common IV (section 3.2.1). `kind`: Key or IV."""
+    context = _NULL if id_context is None else octets(id_context)
+    return b"\x85" + octets(ident) + context + _head(0, algorithm) + _text(kind) + _head(0, size)
+
+
+def octets(value: bytes) -> bytes:
+    """A byte string in CBOR (RFC 8949)."""
+    return _head(2, len(value)) + value
+
+
+def _text(value: str) -> bytes:
+    return _head(3, len(value)) + value.encode()
+
+
+def _head(major: int, argument: int) -> bytes:
+    if argument < 24:
+        return bytes((major << 5 | argument,))
+    if argument < 256:
+        return bytes((major << 5 | 24, argument))
+    return bytes((major << 5 | 25,)) + argument.to_bytes(2, "big")

@@ -1,0 +1,86 @@
+"""How the responses to one protected request are protected (RFC 8613, sections 8.3 and 4.1.3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from protocols.coap import message
+from protocols.coap.message import Pairs
+from protocols.coap.oscore import cose
+from protocols.coap.oscore.association import AHEAD, Association
+
+OBSERVE: Final = 6
+OSCORE: Final = 9
+OVERHEAD: Final = 32
+"""Bytes by which a protected response is larger, at most: code, marker, tag, and the OSCORE option."""
+
+
+@final
+class Seal:
+    """The protection of one request, which its responses and notifications have too.
+
+    association   the context that the request came with
+    """
+
+    __slots__ = ("_code", "_piv", "_reserve", "_reusable", "association")
+
+    def __init__(self, association: Association, piv: bytes, outer_code: int, reserve: Callable[[Association], None]) -> None:
+        """Make the protection of a request.
+
+        piv          Partial IV of the request
+        outer_code   POST or FETCH
+        reserve      is called when few numbers are left
+        """
+        self.association = association
+        self._piv = piv
+        self._code = message.CONTENT if outer_code == message.FETCH else message.CHANGED
+        self._reserve = reserve
+        self._reusable = True
+
+    def forbid_reuse(self) -> None:
+        """The request may be a repetition: its nonce is not used for a response."""
+        self._reusable = False
+
+    def response(self, code: int, options: bytes, payload: bytes) -> tuple[int, bytes, bytes] | None:
+        """Code, options and payload of a response -> those of the protected one. None: no number is left for its nonce.
+
+        A response with Observe has a number of its own when there is one, any other the nonce of the request, once.
+        """
+        outer: Pairs = []
+        if options:
+            options, outer = _without_observe(options)
+        piv = b""
+        if outer or not self._reusable:
+            number = self._number()
+            if number >= 0:
+                piv = cose.partial_iv(number)
+            elif not self._reusable:
+                return None
+        if not piv:
+            self._reusable = False
+        plain = bytes((code,)) + options + (b"\xff" + payload if payload else b"")
+        outer.append((OSCORE, cose.option(piv)))
+        return self._code, message.join(outer), self.association.keys.seal(self._piv, piv, plain)
+
+    def notification(self, code: int, options: bytes, payload: bytes) -> tuple[int, bytes, bytes] | None:
+        """As `response`, for a notification: it has a number of its own. An error ends the observation, and has no Observe."""
+        self._reusable = False
+        return self.response(code, options, payload)
+
+    def _number(self) -> int:
+        number = self.association.number()
+        if self.association.left < AHEAD:
+            self._reserve(self.association)
+        return number
+
+
+def _without_observe(options: bytes) -> tuple[bytes, Pairs]:
+    """Encoded options -> (those inside, the Observe option outside). Inside, Observe is empty (section 4.1.3.5.2)."""
+    found = message.split(options, 0)
+    assert found is not None
+    pairs = found[0]
+    outer = [pair for pair in pairs if pair[0] == OBSERVE]
+    if not outer:
+        return options, outer
+    return message.join([(number, b"" if number == OBSERVE else value) for number, value in pairs]), outer
