@@ -27,6 +27,7 @@ SUBSCRIPTION: Final = {
 GROUPED: Final = {**SUBSCRIPTION, "config": {"verify": False, "group": GROUP_NAME}}
 OWN: Final = "read, test, pause or delete a subscription"
 RESUMED: Final = "resume or replace a subscription"
+CONTEXT: Final = b'{"device_id":"01","node_id":"","secret":"000102030405060708090a0b0c0d0e0f","id_context":"{octets}"}'
 UPGRADE: Final = {
     "upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13",
     "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
@@ -123,6 +124,9 @@ REQUESTS: Final[Mapping[str, tuple[Request, ...]]] = {
     "POST /v1/users/{user}": (Request("change users", "/v1/users/eve{serial}", b'{"password":"a long one"}', JSON),),
     "PATCH /v1/users/{user}": (Request("change users", "/v1/users/{user}", b'{"enabled":false}', JSON),),
     "DELETE /v1/users/{user}": (Request("change users", "/v1/users/{user}"),),
+    "GET /v1/users/{user}/oscore": (Request("list users", "/v1/users/{device}/oscore"),),
+    "PUT /v1/users/{user}/oscore": (Request("change users", "/v1/users/{user}/oscore", CONTEXT, JSON),),
+    "DELETE /v1/users/{user}/oscore": (Request("change users", "/v1/users/{device}/oscore"),),
     "GET /v1/users/{user}/policies": (Request("list policies", "/v1/users/{user}/policies"),),
     "PUT /v1/users/{user}/policies": (
         Request("change policies", "/v1/users/{user}/policies", b'{"resource":"Topic:x","actions":["Sub"]}', JSON),
@@ -183,6 +187,8 @@ class Http:
             ("{transaction}", place.transaction),
             ("{delayed}", place.delayed),
             ("{user}", place.user),
+            ("{device}", place.device),
+            ("{octets}", lambda: f"{place.serial():08x}"),
             ("{subscription}", lambda: place.subscription(owner or who)),
         )
         for name, make in makers:

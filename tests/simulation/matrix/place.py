@@ -113,6 +113,15 @@ class Place:
         """The name of a user whom requests may change."""
         return self.person([AccessPolicy(f"Topic:{self.serial()}", (ALL,))]).name
 
+    def device(self) -> str:
+        """The name of a user who has a security context of OSCORE."""
+        name = self.user()
+        context = {"device_id": "01", "node_id": "", "secret": "00" * 16, "id_context": f"{self.serial():08x}"}
+        target = f"/v1/users/{name}/oscore"
+        status, _, body = HttpCaller(self.world).ask("PUT", target, json.dumps(context).encode(), more=ROOT.fields)
+        assert status == 204, body
+        return name
+
     def subscription(self, owner: Person) -> str:
         """The id of a subscription that `owner` has made."""
         document = {"source": TOPIC_NAME, "sink": "https://example.com/hook", "protocol": "HTTP", "config": {"verify": False}}
