@@ -37,6 +37,7 @@ class SimulatedSink:
     """What arrived.
 
     weather   statuses that answers are drawn from; 0 stands for no answer, -1 for a connection that breaks
+    hangs     URL that never answers; "": there is none
     """
 
     def __init__(self, chance: random.Random, weather: tuple[int, ...] = (200,)) -> None:
@@ -44,6 +45,7 @@ class SimulatedSink:
         self.weather = weather
         self.arrivals: list[Arrival] = []
         self.delay_ms = (0, 1, 5, 50, 400)
+        self.hangs = ""
 
     def delivered(self) -> list[bytes]:
         """Bodies that were answered with 2xx, in the order of the answers."""
@@ -69,7 +71,7 @@ class SimulatedCourier:
             return lambda: None
         identity = next(value for name, value in delivery.fields if name == "webhook-id")
         number = int(next(value for name, value in delivery.fields if name == "mq-attempt"))
-        status = chance.choice(sink.weather)
+        status = 0 if delivery.url == sink.hangs else chance.choice(sink.weather)
         arrival = Arrival(self._owner, now, identity, delivery.body, status, number, delivery.url)
         sink.arrivals.append(arrival)
         ended: list[bool] = []

@@ -258,6 +258,32 @@ def test_dead_letters_of_an_ordered_subscription_come_again_one_for_each_key_at_
     assert sorted(each.body for each in others) == sorted(set(hooks.sent) - set(dead))
 
 
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+def test_a_sink_that_hangs_delays_no_other(seed: int) -> None:
+    """From the send to the arrival at every other sink, 20 ms apart, while one takes requests and never answers."""
+
+    def late_ns(hangs: str) -> list[int]:
+        hooks = Hooks(seed, (200,))
+        hooks.sink.hangs = hangs
+        hooks.deliver("a")
+        for number in range(12):
+            hooks.subscribe(f"https://s{number}.example/", source=f"t{number}", verify=False, timeout="PT2S")
+        hooks.world.clock.run_for(1_000)
+        sent: dict[bytes, int] = {}
+        for number in range(240):
+            body = b"%d" % number
+            sent[body] = hooks.world.clock.monotonic_ns()
+            hooks.send(body, topic=f"t{number % 12}")
+            hooks.world.clock.run_for(20)
+        hooks.world.clock.run_for(10_000)
+        arrived = {each.body: each.began for each in hooks.sink.arrivals if each.url != "https://s0.example/"}
+        assert len(arrived) == 220
+        return sorted(began - sent[body] for body, began in arrived.items())
+
+    usual, beside = late_ns(""), late_ns("https://s0.example/")
+    assert beside[217] <= usual[217] * 1.1, "99 of 100"
+
+
 @pytest.mark.parametrize("seed", range(SEEDS // 2))
 def test_a_wildcard_reads_all_topics_also_those_made_later(seed: int) -> None:
     hooks = Hooks(seed, (200, 200, 204, 500, 0, 400))
