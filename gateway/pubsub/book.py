@@ -98,8 +98,8 @@ class DataTopics:
     def verbs(self) -> Mapping[type[Command], Verb]:
         """All commands of domain/admin/data_topic.py."""
         return {
-            MakeDataTopic: self._make,
-            ChangeDataTopic: self._change,
+            MakeDataTopic: self._in_turn(self._make),
+            ChangeDataTopic: self._in_turn(self._change),
             QueryDataTopic: self._query,
             ListDataTopics: self._list,
             DeleteDataTopic: self._delete,
@@ -170,6 +170,15 @@ class DataTopics:
         return None
 
     # Making and changing
+
+    def _in_turn(self, verb: Verb) -> Verb:
+        """A verb that takes some of the time of questions: many topics at once are made in several turns of the loop."""
+
+        def step(connection: ClientConnection, command: Command) -> Steps:
+            verb(connection, command)
+            yield from ()
+
+        return lambda connection, command: self._questions.ask(connection, step(connection, command))
 
     def _make(self, connection: ClientConnection, command: MakeDataTopic) -> None:
         failure = self.rights.refusal(connection, command, command.name, True) if is_name(command.name) else None

@@ -184,7 +184,7 @@ class CoapConnection:
             return ()
         self._rest = False
         if due == 0:
-            later, self._outcomes.later = self._outcomes.later, []
+            later = self._outcomes.take_later()
             if self._authority is not None:
                 for command in later:
                     asker = outcome.asker_of(command)

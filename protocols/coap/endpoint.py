@@ -258,8 +258,7 @@ class CoapEndpoint:
             self._notify(now)
         if self.sweep_ns <= now:
             commands.extend(self._sweep(now))
-        commands.extend(self.outcomes.later)
-        self.outcomes.later.clear()
+        commands.extend(self.outcomes.take_later())
         if self.authority is not None:
             for command in commands:
                 asker = outcome.asker_of(command)

@@ -28,6 +28,8 @@ from protocols.coap.translate import Publication, Reception, Representation
 
 _OF_CLIENT: Final = (Send, DeleteLatest, DeleteDataTopic, QueryLatest, Receive, Watch, JoinDataTopic)
 """Commands that events cause and a client has asked for: they are carried out by its rights."""
+LATER_PER_TURN: Final = 192
+"""Commands that events have caused, of which so many are carried out in one turn of the loop: three for each datagram of it."""
 SILENT: Final = 2 | 8 | 16
 """No-Response bits of a request that wants no response of any class (RFC 7967 section 2.1)."""
 
@@ -86,6 +88,12 @@ class Outcomes:
                 event.ticket.settled(event.run, now)
         else:
             self.of_topics(event, now)
+
+    def take_later(self) -> list[Command]:
+        """Take the first LATER_PER_TURN of `later`; the others have their turn next."""
+        some = self.later[:LATER_PER_TURN]
+        del self.later[:LATER_PER_TURN]
+        return some
 
     def undelivered(self, exchange: Exchange, now: int) -> None:
         """The response has not arrived, or is an error.
