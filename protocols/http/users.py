@@ -201,7 +201,7 @@ class RemovePolicies(UsersHandler):
 
 @final
 class GetContext(UsersHandler):
-    """The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."""
+    """`GET /v1/users/{user}/oscore`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -228,11 +228,7 @@ class GetContext(UsersHandler):
 
 @final
 class PutContext(UsersHandler):
-    """PUT: the OSCORE context of a user, in the place of the one that it has; all but `algorithm` in hexadecimal digits.
-
-    `device_id` (Sender ID of the device), `node_id` (that of this node), `secret` (16 to 64 bytes), `salt` (none),
-    `id_context` (none), `algorithm` (10, AES-CCM-16-64-128).
-    """
+    """`PUT /v1/users/{user}/oscore`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
@@ -256,7 +252,7 @@ class PutContext(UsersHandler):
 
 @final
 class RemoveContext(UsersHandler):
-    """DELETE: 204; the user has no OSCORE context any more."""
+    """`DELETE /v1/users/{user}/oscore`, as `summaries.py` describes it."""
 
     __slots__ = ()
 
