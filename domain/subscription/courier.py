@@ -61,6 +61,7 @@ class SinkAnswer:
     body      content, at most ANSWER_BYTES_MAX
     trouble   why there is no answer; None: there is one
     text      words for a person, without secrets
+    cut       True: there was more content than ANSWER_BYTES_MAX
     """
 
     status: int
@@ -68,6 +69,7 @@ class SinkAnswer:
     body: bytes = b""
     trouble: Trouble | None = None
     text: str = ""
+    cut: bool = False
 
 
 class Courier(Protocol):

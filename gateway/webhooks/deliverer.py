@@ -10,7 +10,7 @@ from domain.admin.subscription import Attempt, ChangeStatus, RecordAttempts
 from domain.event import Event, Leased, Refused
 from domain.limits import MILLISECOND_NS, RECEIVE_MESSAGES_MAX, SECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from domain.subscription.courier import Courier, SinkAnswer, SinkRequest
+from domain.subscription.courier import Courier, SinkAnswer, SinkRequest, Trouble
 from domain.subscription.filters import predicate
 from domain.subscription.subscription import Payload, Status, WebhookSubscription
 from gateway.webhooks.asker import Asker
@@ -290,6 +290,10 @@ class Deliverer:
         if found is None or self._stopped:
             return
         now = self._clock.monotonic_ns()
+        if answer.trouble is Trouble.TIMEOUT:
+            self._count("timeouts")
+        elif answer.cut:
+            self._count("answers-cut")
         if found.test:
             outcome = "delivered" if verdict(answer) is Verdict.DELIVERED else "failed"
             self._tell_test(found.test, attempt_of(found, now, answer, outcome))
@@ -331,7 +335,10 @@ class Deliverer:
     def _retried(self, found: Try, answer: SinkAnswer, now: int) -> bool:
         """The delivery has failed in a way that may pass. False: it was the last try."""
         retry, wall_ms = self.subscription.retry, self._clock.wall_ms()
-        asked_ms = retry_after_ms(answer.fields, wall_ms, retry.retry_after_max_ms)
+        asked_ms = retry_after_ms(answer.fields, wall_ms)
+        if asked_ms > retry.retry_after_max_ms:
+            asked_ms = retry.retry_after_max_ms
+            self._count("waits-capped")
         if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
             self._count("breaker-opened")
         if found.number > retry.retries:

@@ -26,7 +26,7 @@ PAUSE_NS: Final = SECOND_NS // 10
 """Pause between an answer and the next question: many changes at once are told together."""
 COUNTED: Final = (
     "attempts", "delivered", "filtered", "retried", "dead", "suspended", "breaker-opened", "refused", "unsettled", "unrecorded",
-    "replies-illegal", "claims-lost", "unknown",
+    "replies-illegal", "claims-lost", "unknown", "timeouts", "answers-cut", "waits-capped",
 )  # fmt: skip
 """What is counted, in the order of the metrics page."""
 

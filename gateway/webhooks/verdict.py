@@ -16,6 +16,8 @@ RETRIED: Final = frozenset((408, 425, 429))
 JITTER: Final = 0.2
 """A delay is longer or shorter by up to this part of it."""
 _SECONDS_DIGITS_MAX: Final = 12
+ASKED_MS_MAX: Final = 10 ** (_SECONDS_DIGITS_MAX + 3)
+"""No Retry-After is taken for longer: some 30,000 years."""
 
 
 class Verdict(StrEnum):
@@ -46,15 +48,15 @@ def delay_ms(policy: SinkRetry, number: int, entropy: Entropy) -> int:
     return max(1, min(RETRY_MS_MAX, int(bounded * (1 - JITTER + 2 * JITTER * entropy.random()))))
 
 
-def retry_after_ms(fields: Sequence[tuple[str, str]], now_ms: int, most_ms: int) -> int:
-    """Retry-After of an answer in ms from now, in seconds or as a date, at most `most_ms`; 0: there is none, or it is past."""
+def retry_after_ms(fields: Sequence[tuple[str, str]], now_ms: int) -> int:
+    """Retry-After of an answer, seconds or a date, in ms from now, at most ASKED_MS_MAX; 0: there is none, or it is past."""
     value = next((value.strip() for name, value in fields if name == "retry-after"), "")
     if not value:
         return 0
     if value.isascii() and value.isdigit():
-        return most_ms if len(value) > _SECONDS_DIGITS_MAX else min(most_ms, int(value) * 1_000)
+        return ASKED_MS_MAX if len(value) > _SECONDS_DIGITS_MAX else int(value) * 1_000
     try:
         due_ms = int(parsedate_to_datetime(value).timestamp() * 1_000)
     except (ValueError, TypeError, OverflowError):
         return 0
-    return max(0, min(most_ms, due_ms - now_ms))
+    return max(0, due_ms - now_ms)

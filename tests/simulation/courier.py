@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from domain.limits import MILLISECOND_NS
-from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
+from domain.subscription.courier import ANSWER_BYTES_MAX, SinkAnswer, SinkRequest, Trouble
 from tests.simulation.lifetime import Lifetime
 
 CONSENT = [("webhook-allowed-origin", "*")]
@@ -37,7 +37,9 @@ class SimulatedSink:
     """What arrived.
 
     weather   statuses that answers are drawn from; 0 stands for no answer, -1 for a connection that breaks
+              -2 for one of 64 KiB that has more
     hangs     URL that never answers; "": there is none
+    asked_s   each Retry-After that it has said
     """
 
     def __init__(self, chance: random.Random, weather: tuple[int, ...] = (200,)) -> None:
@@ -46,6 +48,7 @@ class SimulatedSink:
         self.arrivals: list[Arrival] = []
         self.delay_ms = (0, 1, 5, 50, 400)
         self.hangs = ""
+        self.asked_s: list[int] = []
 
     def delivered(self) -> list[bytes]:
         """Bodies that were answered with 2xx, in the order of the answers."""
@@ -85,10 +88,13 @@ class SimulatedCourier:
             arrival.until = self._life.monotonic_ns()
             if status == 0:
                 done(SinkAnswer(0, trouble=Trouble.TIMEOUT, text="no answer"))
+            elif status == -2:
+                done(SinkAnswer(200, body=bytes(ANSWER_BYTES_MAX), cut=True))
             elif status < 0:
                 done(SinkAnswer(0, trouble=Trouble.CONNECTION, text="the connection broke"))
             elif status == 429:
-                done(SinkAnswer(429, [("retry-after", str(chance.choice((0, 1, 7, 10**9))))]))
+                sink.asked_s.append(chance.choice((0, 1, 7, 10**9)))
+                done(SinkAnswer(429, [("retry-after", str(sink.asked_s[-1]))]))
             else:
                 done(SinkAnswer(status, [], b"said"))
 

@@ -45,6 +45,7 @@ class Hooks:
         self.sink = SimulatedSink(self.chance, weather)
         self.processes: dict[str, Lifetime] = {}
         self.gateways: dict[str, SimulatedGateway] = {}
+        self.deliverers: dict[str, Deliverers] = {}
         self.world.start()
         self.sent: dict[bytes, str] = {}
         self.topics: dict[bytes, str] = {}
@@ -59,7 +60,9 @@ class Hooks:
             gateway = self.gateways[owner] = SimulatedGateway(parts, world.clock, world.ledger, self.chance, 0.001)
             handler, life = gateway.handler, gateway.life
         self.processes[owner] = life
-        Deliverers(handler, SimulatedCourier(life, self.sink, owner), life, SeededEntropy(self.chance), "sim").start()
+        courier = SimulatedCourier(life, self.sink, owner)
+        self.deliverers[owner] = Deliverers(handler, courier, life, SeededEntropy(self.chance), "sim")
+        self.deliverers[owner].start()
 
     def kill(self, owner: str) -> None:
         """Kill -9 of a process that delivers."""
@@ -184,6 +187,23 @@ def test_a_sink_that_is_down_is_left_alone(seed: int) -> None:
     hooks.sink.weather = (200,)
     hooks.world.clock.run_for(400_000)
     assert set(hooks.sink.delivered()) == set(hooks.sent)
+
+
+def test_what_a_sink_asks_too_much_of_is_counted() -> None:
+    """Hanging, answers without an end, and a Retry-After of thirty years; nothing is lost for it."""
+    hooks = Hooks(1, (200, 0, -2, 429))
+    hooks.deliver("a")
+    hooks.subscribe(retry=100, backoffPolicy="linear", backoffDelay="PT0.1S", retryAfterMax="PT1M")
+    for number in range(40):
+        hooks.send(b"%d" % number)
+    hooks.world.clock.run_for(12 * 3_600_000)
+    statuses = [each.status for each in hooks.sink.arrivals]
+    found = hooks.deliverers["a"].figures()
+    assert found["webhook_timeouts_total"] == statuses.count(0) > 0
+    assert found["webhook_answers_cut_total"] == statuses.count(-2) > 0
+    assert found["webhook_waits_capped_total"] == sum(each > 60 for each in hooks.sink.asked_s) > 0
+    taken = {each.body for each in hooks.sink.arrivals if each.status in (200, -2)}
+    assert taken == set(hooks.sent)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

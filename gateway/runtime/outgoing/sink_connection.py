@@ -59,6 +59,7 @@ class SinkConnection(asyncio.Protocol):
         self._fields: list[tuple[str, str]] = []
         self._body: list[bytes] = []
         self._body_bytes = 0
+        self._cut = False
         self._head_bytes = 0
         self._headed = False
         self._whole = False
@@ -116,6 +117,7 @@ class SinkConnection(asyncio.Protocol):
         if self._whole:
             self._finish(self._keep and not self._junk)
         elif self._body_bytes >= ANSWER_BYTES_MAX:
+            self._cut = True
             self._finish(False)  # what comes behind it is not read
         elif not self._headed and self._head_bytes > HEAD_BYTES_MAX:
             self._fail(f"the head of the answer has more than {HEAD_BYTES_MAX} bytes")
@@ -144,7 +146,8 @@ class SinkConnection(asyncio.Protocol):
 
     def _finish(self, keep: bool) -> None:
         body = b"".join(self._body)[:ANSWER_BYTES_MAX]
-        answer = SinkAnswer(self._status, self._fields, body)
+        cut = self._cut or self._body_bytes > ANSWER_BYTES_MAX
+        answer = SinkAnswer(self._status, self._fields, body, cut=cut)
         self.used += 1
         if not keep:
             self.close()
@@ -181,9 +184,13 @@ class SinkConnection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """A part of the content; no more is kept than an answer may have."""
-        if not self._whole and self._body_bytes < ANSWER_BYTES_MAX:
+        if self._whole:
+            return
+        if self._body_bytes < ANSWER_BYTES_MAX:
             self._body.append(body)
             self._body_bytes += len(body)
+        else:
+            self._cut = True
 
     def on_message_complete(self) -> None:
         """The answer is whole."""

@@ -107,7 +107,7 @@ def test_an_endless_answer_is_read_to_its_bound() -> None:
 
     async def scene(courier: HttpCourier, server: Server, url: str) -> None:
         answer = await ask(courier, url)
-        assert (answer.status, len(answer.body)) == (200, ANSWER_BYTES_MAX)
+        assert (answer.status, len(answer.body), answer.cut) == (200, ANSWER_BYTES_MAX, True)
 
     served(endless, scene)
 
