@@ -13,6 +13,7 @@ from examples.weather import check
 from examples.weather.reading import SEATTLE, readings
 from tests.interop.node import ROOT, Node
 from tests.interop.workshop import java_classpath
+from tests.store.faults.soak import SOAK
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -70,6 +71,7 @@ def test_the_cluster_example_outlives_a_gateway() -> None:
     assert "gateway 1 has nothing left to deliver" in said
 
 
+@pytest.mark.skipif(not SOAK, reason="the example of an Apache cluster takes a minute of two processors: make soak runs it")
 def test_the_example_of_an_apache_cluster_goes_both_ways() -> None:
     java_classpath(ROOT / "benchmarks" / "apache", "Apache RocketMQ")
     said = run(sys.executable, "-m", "examples.rocketmq_cluster")

@@ -11,8 +11,12 @@ import pytest
 from tests.interop.remoting.java import JavaClient
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.places import APACHE, GATEWAY, before
+from tests.store.faults.soak import SOAK
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(not SOAK, reason="the calls of Apache's dashboard, at two places: make soak runs them"),
+]
 AUTH = "org.apache.rocketmq.auth"
 USERS: dict[str, object] = {
     "authenticationMetadataProvider": f"{AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
