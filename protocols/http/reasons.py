@@ -25,6 +25,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "uploads-full": ErrorCode.OVERLOADED,
     "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
     "user-unknown": ErrorCode.ARGUMENT_ILLEGAL,
+    "context-unknown": ErrorCode.ARGUMENT_ILLEGAL,
     "event-id-invalid": ErrorCode.ARGUMENT_ILLEGAL,
     "event-id-expired": ErrorCode.OFFSET_NOT_FOUND,
     "websocket-version": ErrorCode.NOT_SUPPORTED,

@@ -24,7 +24,10 @@ def make(node: SharedNode, name: str) -> str:
     """The id of a new topic, which has data."""
     body = cbor.encode({0: name, 2: KIND, 3: 0, 8: b"first"})
     node.datagram(request(message.CON, message.POST, 1, "ps", body), port=3_000)
-    node.run(5)
+    for _ in range(100):  # compiled, turns are short: a sync takes more of them
+        node.run(5)
+        if (HOST, 3_000) in node.datagrams.last:
+            break
     packet = message.decode(node.datagrams.last[(HOST, 3_000)])
     assert packet is not None
     return [value for number, value in packet.options if number == option.LOCATION_PATH][1].decode()

@@ -13,6 +13,7 @@ from tests.simulation.sender import Sender
 from tests.simulation.simple import Receiver, said
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
+from tests.store.faults.soak import SOAK
 
 TOPIC = "sim"
 HOUR_MS = 3_600_000
@@ -34,7 +35,7 @@ def hourly(seed: int, **store: object) -> tuple[World, Sender, Tool, list[int]]:
 
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if SOAK else 1))
 def test_a_position_that_was_acknowledged_is_never_forgotten(seed: int, power: bool) -> None:
     world, _, _, _ = hourly(seed)
     consumer = Consumer(world, "c", "g", TOPIC)
