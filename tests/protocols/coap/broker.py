@@ -49,6 +49,17 @@ class Broker:
         self.start()
 
 
+def let_pass(broker: Broker, connection: ClientConnection, machine: Endpoint | Connection, milliseconds: int) -> None:
+    """Let time pass for a node and for an endpoint or a connection of its own: their deadlines are kept."""
+    clock = broker.clock
+    for _ in range(milliseconds):
+        clock.run_for(1)
+        while (due := machine.deadline()) is not None and due <= clock.monotonic_ns():
+            for command in machine.expire(clock.monotonic_ns()):
+                broker.parts.gate.handle(connection, command)
+            clock.run_turn()
+
+
 class Devices(StrictDriver):
     """The UDP endpoint, and what it sends to its peers."""
 
@@ -75,13 +86,7 @@ class Devices(StrictDriver):
 
     def run(self, milliseconds: int) -> None:
         """Let time pass for the endpoint too."""
-        clock = self.broker.clock
-        for _ in range(milliseconds):
-            clock.run_for(1)
-            while (due := self.endpoint.deadline()) is not None and due <= clock.monotonic_ns():
-                for command in self.endpoint.expire(clock.monotonic_ns()):
-                    self.broker.parts.gate.handle(self.connection, command)
-                clock.run_turn()
+        let_pass(self.broker, self.connection, self.endpoint, milliseconds)
 
     def sent_to(self, address: tuple[str, int]) -> list[Packet]:
         """Take what has been sent to one address."""
@@ -178,13 +183,7 @@ class Streamed(StrictDriver):
 
     def run(self, milliseconds: int) -> None:
         """Let time pass for the connection too."""
-        clock = self.broker.clock
-        for _ in range(milliseconds):
-            clock.run_for(1)
-            while (due := self.wire.deadline()) is not None and due <= clock.monotonic_ns():
-                for command in self.wire.expire(clock.monotonic_ns()):
-                    self.broker.parts.gate.handle(self.connection, command)
-                clock.run_turn()
+        let_pass(self.broker, self.connection, self.wire, milliseconds)
 
     def frames(self) -> list[Frame]:
         """What has been written to it."""
