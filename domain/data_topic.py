@@ -34,7 +34,7 @@ _FORBIDDEN: Final = frozenset("\x00\x01\x02")
 
 @dataclass(frozen=True, slots=True)
 class TopicProperties:
-    """The properties that a client has given to a topic; None: it has not given this one.
+    """The properties that a client has given to a topic. None stands for a property that the client has not given.
 
     content_format    Content-Format of the data
     type              what the data is, as text

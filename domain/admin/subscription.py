@@ -73,7 +73,7 @@ class ChangeStatus(Command):
 
 @dataclass(slots=True)
 class GrantConsent(Command):
-    """A sink consents at the callback URL of the handshake -> Done. Errors: SUBSCRIPTION_NOT_FOUND, for a wrong key, too.
+    """A sink consents at the callback URL of the handshake -> Done. Errors: SUBSCRIPTION_NOT_FOUND, also for a wrong key.
 
     key    of that URL
     rate   deliveries a minute that it grants; 0: no bound

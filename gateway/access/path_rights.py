@@ -24,7 +24,7 @@ class PathRights:
         self.access = access
 
     def denial(self, connection: ClientConnection, command: Command, path: str, publish: bool) -> Failure | None:
-        """Why it may not publish, or else not subscribe, there; None: it may."""
+        """Why the principal of `command` may not publish on `path` (`publish` False: not subscribe to it). None: it may."""
         principal: Principal | None = getattr(command, "principal", None) or connection.principal
         if self.access is None or principal is None or principal is GATEWAY or principal.privileged:
             return None  # the gate has refused a command without a principal

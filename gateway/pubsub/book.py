@@ -353,7 +353,7 @@ class DataTopics:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, self._expire)
 
     def _expire(self) -> None:
-        """Delete topics that have expired, EXPIRED_PER_TURN at once. What the store refuses comes again."""
+        """Delete expired topics, EXPIRED_PER_TURN at once. A deletion that the store refuses is tried again after AGAIN_MS."""
         self._timer = None
         now = self._clock.wall_ms()
         over: list[DataTopic] = []

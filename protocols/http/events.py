@@ -212,7 +212,7 @@ class PostEvents(Handler):
         return message
 
     def _place(self, event: CloudEvent) -> tuple[str, str]:
-        """(topic, path) of an event. May raise CloudEventError."""
+        """(topic, path) that an event is stored under. Raises CloudEventError: no topic is chosen for the event."""
         return self._match.topic, self._match.path
 
     def _element(self, index: int, decoded: CloudEvent | CloudEventError, request: Request) -> Message | None:

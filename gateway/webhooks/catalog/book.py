@@ -113,7 +113,7 @@ class SubscriptionBook:
         return self.wild.topics(subscription)[:WILD_TOPICS_MAX] if subscription.wild else [subscription.topic]
 
     def claimed(self, key: bytes) -> bytes | None:
-        """The record of a subscription for whoever delivers, with the topics of its wildcard. None: there is none."""
+        """The record of a subscription for its owner, with the topics of its wildcard. None: no subscription has this id."""
         record = self._space.values.get(key)
         found = self.find(key.decode()) if key.decode() in self._wild else None
         return record if record is None or found is None else self.wild.record(record, found)

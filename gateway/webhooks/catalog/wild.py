@@ -30,7 +30,7 @@ class WildSources:
     """
 
     def __init__(self, metadata: Metadata, clock: Clock, wild: Callable[[], Sequence[str]]) -> None:
-        """`wild`: ids of those subscriptions."""
+        """`wild()`: ids of the subscriptions whose source begins with a wildcard."""
         self._metadata = metadata
         self._clock = clock
         self._wild = wild

@@ -64,7 +64,7 @@ class Seal:
         return self._code, message.join(outer), self.association.keys.seal(self._piv, piv, plain)
 
     def notification(self, code: int, options: bytes, payload: bytes) -> tuple[int, bytes, bytes] | None:
-        """As `response`, for a notification: it has a number of its own. An error ends the observation, and has no Observe."""
+        """Seal a notification: as `response`, with a number of its own. An error ends the observation and has no Observe."""
         self._reusable = False
         return self.response(code, options, payload)
 
