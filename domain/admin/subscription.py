@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.command import Command
+from domain.command import Command, Receive
 from domain.event import Event
 from domain.receipt import Receipt
 
@@ -60,8 +60,11 @@ class DeleteSubscription(Command):
 class ChangeStatus(Command):
     """Pause, resume or suspend -> SubscriptionFound. Errors: SUBSCRIPTION_NOT_FOUND.
 
-    status  a value of domain.subscription.subscription.Status
-    epoch   of the claim, for who delivers; -1: a person changes it
+    status   a value of domain.subscription.subscription.Status
+    epoch    of the claim, for who delivers; -1: a person changes it
+    version  of the subscription that this is about, for who delivers
+
+    Of an owner that was replaced, and about a subscription that has changed since, it changes nothing.
     """
 
     ticket: object
@@ -69,6 +72,7 @@ class ChangeStatus(Command):
     status: str
     reason: str = ""
     epoch: int = -1
+    version: int = 0
 
 
 @dataclass(slots=True)
@@ -119,6 +123,24 @@ class Claim:
     record: bytes
     epoch: int
     tests: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LeaseDeliveries(Command):
+    """Lease messages for a subscription, by its owner -> Received: a Receive, for as long as the owner is not replaced.
+
+    id      of the subscription
+    epoch   of the claim
+    lease   what is leased, and how long the command may wait; its ticket is that of this command
+
+    It is refused when another owner gets the claim while it waits: messages are never leased to an owner that was replaced.
+    Errors: CHANGED (the claim is another owner's), and those of Receive.
+    """
+
+    ticket: object
+    id: str
+    epoch: int
+    lease: Receive
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ class AccessRevocation:
 
     subscriptions_of   the subscriptions of a connection's session: those that are refused now are removed before the connection
                        is closed, so that a resumed session does not have them
-    reviews            use cases that check their waiting requests (parked polls, watches) again
+    reviews            use cases that check their waiting requests (parked polls, watches), and what they keep for users, again
     """
 
     def __init__(

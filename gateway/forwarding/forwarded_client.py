@@ -14,7 +14,7 @@ class ForwardedClient:
     """One connection of a client.
 
     number       on the wire
-    tickets      number -> ticket of a command without an answer; of a Receive: the command
+    tickets      number -> ticket of a command without an answer; of a Receive, also under a claim: the Receive
     watches      number of a command that is answered again and again -> the command
     numbers      its ticket -> its number
     reads_wait   True: nothing is read from it, because reads of messages wait at the store's node

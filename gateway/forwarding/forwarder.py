@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, final
 
 from domain.admin.data_topic import DataTopicJoined, JoinDataTopic, LeaveDataTopic
+from domain.admin.subscription import LeaseDeliveries
 from domain.command import Command, Disconnected, Extend, Receive, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused, WatchedMessages, WatchStarted
@@ -317,7 +318,8 @@ class Forwarder:
             return number
         self._ticket_number += 1
         if ticket is not None:
-            client.tickets[self._ticket_number] = command if of is Receive else ticket
+            lease = asked.lease if of is LeaseDeliveries else command
+            client.tickets[self._ticket_number] = lease if isinstance(lease, Receive) else ticket
         return self._ticket_number
 
     def _post(self, client: int, ticket: int, command: Command, kind: Kind, principal: Principal | None) -> None:

@@ -360,7 +360,8 @@ def _gate(
     """The access gate, the limits and the throttle, in front of `inner`. The gate is `inner` when access is not controlled."""
     gate = inner
     if access is not None:
-        revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews)
+        reviews = [*handler.reviews, *handler.kept_reviews]
+        revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, reviews)
         sessions.resumed = revocation.session_resumed
         clock.call_soon(revocation.review_all)  # users and policies of the configuration may be others than before
         gate = Gate(access, inner, store.transactions, revocation, store.log)

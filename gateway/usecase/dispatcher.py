@@ -60,7 +60,8 @@ class Dispatcher:
     following      reading whole topics without a group
     lease_watches  tell readers which of their leases have ended
     reads          shares the turns between reads of messages
-    reviews        the `review` functions of use cases with parked calls, to be called when rights have changed
+    reviews        the `review` functions of use cases with parked calls, to be called when rights have changed, and at the end
+    kept_reviews   the `review_kept` functions of those that keep for a user what it may lose: when rights have changed
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Dispatcher:
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []
+        self.kept_reviews: list[Callable[[RightsCheck], None]] = []
         self.add(
             self.topics,
             self.groups,
@@ -142,6 +144,9 @@ class Dispatcher:
             review = getattr(use_case, "review", None)
             if review is not None:
                 self.reviews.append(review)
+            kept = getattr(use_case, "review_kept", None)
+            if kept is not None:
+                self.kept_reviews.append(kept)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command; its answer goes to `connection`, now or later. Refused NOT_SUPPORTED when no verb is there."""

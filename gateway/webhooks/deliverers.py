@@ -16,6 +16,7 @@ from gateway.webhooks.asker import Asker
 from gateway.webhooks.catalog.wild import topics_in
 from gateway.webhooks.deliverer import Deliverer
 from gateway.webhooks.outbox import DeliveryOutbox
+from gateway.webhooks.term import ClaimTerm
 
 WAIT_MS: Final = 4_000
 """How long a claim is held when nothing has changed."""
@@ -60,7 +61,7 @@ class Deliverers:
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
         self._left: list[DeliveryReport] = []
         self._version = -1
-        self._asked_ns = 0
+        self._term = ClaimTerm()
         self._question = 0
         self._timer: Timer | None = None
         self._stopped = False
@@ -116,7 +117,7 @@ class Deliverers:
         """Without an answer, deliveries end before the claims do, and the question is asked anew."""
         if self._timer is not None:
             self._timer.cancel()
-        due = (self._asked_ns or self._clock.monotonic_ns()) + CLAIM_NS - MARGIN_NS
+        due = self._term.until_ns or self._clock.monotonic_ns() + CLAIM_NS - MARGIN_NS
         self._timer = self._clock.call_at(due, self._lost)
 
     def _lost(self) -> None:
@@ -125,13 +126,15 @@ class Deliverers:
             return
         if self._known:
             self.counters["claims-lost"] += 1
+        if self._timer is not None:
+            self._timer.cancel()
         self._end_all(release=False)
         self._left += self._outbox.end()
         self._asker.end()
         self._asker = Asker(self._handler, self._lost)
         self._outbox = self._make_outbox()
         self._version = -1
-        self._asked_ns = 0
+        self._term.until_ns = 0
         self._question += 1
         self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
 
@@ -142,7 +145,11 @@ class Deliverers:
             self._question += 1
             self._clock.call_at(self._clock.monotonic_ns() + AGAIN_NS, self._claim)
             return
-        self._asked_ns = asked_ns
+        until_ns = asked_ns + CLAIM_NS - MARGIN_NS
+        if self._clock.monotonic_ns() >= until_ns:  # this process was paused: the answer is too old
+            self._lost()
+            return
+        self._term.until_ns = until_ns
         self._outbox.again(self._left)
         self._left = []
         self._version = event.version
@@ -182,8 +189,8 @@ class Deliverers:
         if known is not None:
             known[1].stop(release=True)
         made = Deliverer(
-            subscription, claim.epoch, self._asker, self._outbox, self._courier, self._clock, self._entropy, self._origin,
-            self.counters, topics_in(claim.record, subscription), self._callback,
+            subscription, claim.epoch, self._term, self._asker, self._outbox, self._courier, self._clock, self._entropy,
+            self._origin, self.counters, topics_in(claim.record, subscription), self._callback,
         )  # fmt: skip
         self._known[claim.id] = (claim.record, made)
         made.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, final
 
+from domain.admin.subscription import LeaseDeliveries
 from domain.command import AwaitMessages, Command, Receive
 from domain.event import Event, Leased, MessagesWaiting, Received, Refused
 from domain.filter.path_filter import path_filter
@@ -36,7 +37,7 @@ class Taker(Protocol):
 
 @final
 class Leasing:
-    """Has one command under way at a time.
+    """Has one command under way at a time. The store leases nothing under a claim that another one has followed.
 
     Of one topic alone, a Receive waits for messages. Of several, each waits without a lease, so that the messages of all of
     them together are no more than may be sent: a Receive follows when there are some.
@@ -45,10 +46,14 @@ class Leasing:
     receiving   True: a Receive is under way
     """
 
-    def __init__(self, subscription: WebhookSubscription, topic: str, asker: Asker, clock: Clock, taker: Taker) -> None:
+    def __init__(
+        self, subscription: WebhookSubscription, epoch: int, topic: str, asker: Asker, clock: Clock, taker: Taker
+    ) -> None:
+        """`epoch`: of the claim."""
         self.topic = topic
         self.receiving = False
         self._subscription = subscription
+        self._epoch = epoch
         self._asker = asker
         self._clock = clock
         self._taker = taker
@@ -76,11 +81,12 @@ class Leasing:
         subscription, wait_ms = self._subscription, WAIT_MS if self._alone else 0
         from_first = subscription.from_first or not self._alone
 
-        def make(ticket: object) -> Receive:
-            return Receive(
+        def make(ticket: object) -> Command:
+            lease = Receive(
                 ticket, subscription.group, self.topic, limit, self._invisible_ms, wait_ms, filter=self._filter,
                 from_first=from_first, ordered=subscription.ordered, client_id=self._client_id,
             )  # fmt: skip
+            return LeaseDeliveries(ticket, subscription.id, self._epoch, lease)
 
         self._asker.ask(make, self._received)
 

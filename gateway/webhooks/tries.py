@@ -16,7 +16,7 @@ ANSWER_SHOWN_BYTES: Final = 1_024
 """Bytes of an answer that its attempt has."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Try:
     """One request under way.
 

@@ -25,11 +25,13 @@ from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from domain.subscription.document import decode
 from domain.subscription.subscription import WebhookSubscription
+from gateway.connection.handler import Handler
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.lifetime import Lifetime
+from tests.simulation.paused import PausableHandler, PausableLife
 from tests.simulation.world import SeededEntropy, World
 
 SEEDS = int(os.environ.get("WEBHOOK_SEEDS", "8"))
@@ -38,7 +40,10 @@ TOPIC = "sim"
 
 
 class Hooks:
-    """A world with processes that deliver, each with a life of its own: beside the node's gate, or in gateways before it."""
+    """A world with processes that deliver, each with a life of its own: beside the node's gate, or in gateways before it.
+
+    pausable   names of those that can be paused; they are beside the gate
+    """
 
     def __init__(self, seed: int, weather: tuple[int, ...] = WEATHER) -> None:
         self.world = World(seed, gateways=0)
@@ -47,6 +52,7 @@ class Hooks:
         self.processes: dict[str, Lifetime] = {}
         self.gateways: dict[str, SimulatedGateway] = {}
         self.deliverers: dict[str, Deliverers] = {}
+        self.pausable: set[str] = set()
         self.world.start()
         self.sent: dict[bytes, str] = {}
         self.topics: dict[bytes, str] = {}
@@ -56,8 +62,12 @@ class Hooks:
         self.kill(owner)
         world, parts = self.world, self.world.parts
         assert parts is not None
-        handler, life = parts.gate, Lifetime(world.clock)
-        if World.gateways_before:
+        handler: Handler = parts.gate
+        life = Lifetime(world.clock)
+        if owner in self.pausable:
+            life = pausable_life = PausableLife(world.clock)
+            handler = PausableHandler(pausable_life, parts.gate)
+        elif World.gateways_before:
             gateway = self.gateways[owner] = SimulatedGateway(parts, world.clock, world.ledger, self.chance, 0.001)
             handler, life = gateway.handler, gateway.life
         self.processes[owner] = life

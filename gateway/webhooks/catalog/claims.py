@@ -62,6 +62,7 @@ class Claims:
     """
 
     def __init__(self, state: State, book: SubscriptionBook, clock: Clock) -> None:
+        self._state = state
         self._book = book
         self._clock = clock
         self._held = FollowedSpace(state, SPACE, _decode)
@@ -81,9 +82,19 @@ class Claims:
         """ClaimSubscriptions, TestSubscription."""
         return {ClaimSubscriptions: self._claim, TestSubscription: self._test}
 
-    def epoch(self, identity: str) -> int:
-        """The epoch of the newest claim on a subscription; 0: nobody has had one."""
-        return self._held.values.get(identity.encode(), (0, ""))[0]
+    def holds(self, identity: str, epoch: int) -> bool:
+        """Whether the claim under this epoch is the newest one on a subscription, and its owner has not given it back."""
+        newest, owner = self._held.values.get(identity.encode(), (0, ""))
+        return newest == epoch and owner != ""
+
+    def follow(self, changed: Callable[[str, int, str], None]) -> None:
+        """Have `changed` called with (id, epoch, owner) when a claim is another's; owner "": nobody's."""
+
+        def told(key: bytes, value: bytes | None) -> None:
+            epoch, owner = (0, "") if value is None else _decode(value)
+            changed(key.decode(), epoch, owner)
+
+        self._state.follow(SPACE, told)
 
     # Claims
 

@@ -11,6 +11,7 @@ from domain.admin.subscription import (
     ClaimSubscriptions,
     DeleteSubscription,
     GrantConsent,
+    LeaseDeliveries,
     PutSubscription,
     QueryAttempts,
     QuerySubscriptions,
@@ -36,7 +37,7 @@ REDRIVES: Final = (
 _COMMANDS: Final[tuple[type[Command], ...]] = (
     PutSubscription, QuerySubscriptions, DeleteSubscription, ChangeStatus, ClaimSubscriptions, RecordAttempts,
     RecordDeliveries, QueryAttempts, TestSubscription, Redrive, ResetSubscription,
-    GrantConsent,
+    GrantConsent, LeaseDeliveries,
 )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     data_topic.DeleteDataTopic, data_topic.JoinDataTopic, data_topic.LeaveDataTopic,
     group.RedriveGroup, subscription_admin.RecordDeliveries,
     oscore.PutOscoreContext, oscore.DeleteOscoreContext, oscore.QueryOscoreContext, oscore.ReserveOscoreRun,
-    oscore.HoldOscoreContext,
+    oscore.HoldOscoreContext, subscription_admin.LeaseDeliveries,
 )  # fmt: skip
 """Commands in the order of their numbers, from 0 on. A new one gets the next number; a number is never given again."""
 
