@@ -10,6 +10,7 @@ Sides alternate, round by round; a row has the medians. Each side has three cont
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import statistics
@@ -177,17 +178,16 @@ def failover_row(level: str, side: str, took: list[float]) -> str:
 def catchup_rows(options: argparse.Namespace, levels: list[int], sides: list[str]) -> None:
     """Print the table of catch-ups."""
     print(CATCHUP_HEAD, flush=True)
-    for level in levels:
-        for rate in options.rate or RATES:
+    for count, level, rate in itertools.product(options.replicas or (2, 3), levels, options.rate or RATES):
 
-            def once(side: str, at: int = level, rate: int = rate) -> Figures:
-                with started(side, 2, LEVELS[side][at]) as group:
-                    group.make_topic("bench", LEVELS[side][at])
-                    warm(group, SEND, 60_000)
-                    return catch_up(group, SEND, options.megabytes, rate)
+        def once(side: str, count: int = count, at: int = level, rate: int = rate) -> Figures:
+            with started(side, count, LEVELS[side][at]) as group:
+                group.make_topic("bench", LEVELS[side][at])
+                warm(group, SEND, 60_000)
+                return catch_up(group, SEND, options.megabytes, rate)
 
-            for side, found in alternate(options.rounds, sides, once).items():
-                print(catchup_row(LEVELS[side][level], rate, side, found), flush=True)
+        for side, found in alternate(options.rounds, sides, once).items():
+            print(catchup_row(count, LEVELS[side][level], rate, side, found), flush=True)
 
 
 def failover_rows(kills: int, levels: list[int], sides: list[str]) -> None:
