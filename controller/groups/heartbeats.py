@@ -18,6 +18,8 @@ TIMEOUT_MS_MIN: Final = 1_000
 TIMEOUT_MS_MAX: Final = 3_600_000
 REPLICAS_HEARD_MAX: Final = 16_384
 """Replicas whose heartbeats are kept. Whoever hands them in leaves out those of replicas that there are not."""
+TOGETHER_MS: Final = 500
+"""Connections that end within this time may have one cause."""
 NEVER: Final = -TIMEOUT_MS_MAX
 """When a replica was last heard whose connection has ended."""
 
@@ -29,6 +31,7 @@ class HeartbeatKept(NamedTuple):
     timeout_ms   for how long it counts
     report       what the replica said
     connection   by which it came; None after its end
+    since_ms     since when the replica is heard over this connection, without a pause of half its timeout
     ended_ms     when that ended; NEVER: it has not
     """
 
@@ -36,6 +39,7 @@ class HeartbeatKept(NamedTuple):
     timeout_ms: int
     report: ReplicaReport
     connection: object
+    since_ms: int
     ended_ms: int = NEVER
 
 
@@ -65,7 +69,10 @@ class Heartbeats:
             if len(self._heard) >= REPLICAS_HEARD_MAX:
                 self.dropped += 1
                 return
-        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection)
+        before = self._heard.get(key)
+        goes_on = before is not None and before.connection is connection and now_ms - before.at_ms <= timeout_ms // 2
+        since_ms = before.since_ms if before is not None and goes_on else now_ms
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms)
 
     def closed(self, connection: object, now_ms: int) -> None:
         """A connection has ended: the replica behind it counts as dead until it is heard again."""
@@ -91,8 +98,16 @@ class Heartbeats:
         heard = self._heard.get((group, replica_id))
         if heard is None or not _is_over(heard, now_ms):
             return False
-        over_ms = heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
-        return now_ms - over_ms < within_ms
+        return now_ms - _lost_ms(heard) < within_ms
+
+    def lost_all(self, group: str, replica_id: int, within_ms: int, now_ms: int) -> bool:
+        """True for a replica that is not alive, when this controller lost all others with it: none is heard now that was heard
+        TOGETHER_MS before, and ever since. Its own network has broken, then, less than `within_ms` ago, or it stood still."""
+        lost = self._heard.get((group, replica_id))
+        if lost is None or not _is_over(lost, now_ms) or (lost.at_ms == NEVER and now_ms - lost.ended_ms >= within_ms):
+            return False
+        before_ms = _lost_ms(lost) - TOGETHER_MS
+        return not any(each.since_ms <= before_ms and not _is_over(each, now_ms) for each in self._heard.values())
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
         """True for a replica that would have been heard by now. A replica may be neither alive nor dead."""
@@ -118,7 +133,10 @@ class Heartbeats:
         return tuple(each.id for each in group.replicas if self.is_dead(group.name, each.id, now_ms))
 
     def due(self, groups: Iterable[StoreGroup], now_ms: int) -> list[StoreGroup]:
-        """The groups that need an election now, and where it would change something: their leader is dead, or there is none."""
+        """The groups that need an election now: their leader is dead, or there is none, and somebody may win.
+
+        A leader that is dead as far as is known here, while nobody else may lead, stays: it may serve all the same.
+        """
         return [each for each in groups if self._is_due(each, now_ms)]
 
     def _is_due(self, group: StoreGroup, now_ms: int) -> bool:
@@ -126,8 +144,12 @@ class Heartbeats:
             return False  # the first election is asked for by a replica, as Apache's brokers do
         if group.leader and not self.is_dead(group.name, group.leader, now_ms):
             return False
-        live = self.live(group, now_ms)
-        return bool(live) if group.leader else bool(electorate(group, live))
+        return bool(electorate(group, self.live(group, now_ms)))
+
+
+def _lost_ms(heard: HeartbeatKept) -> int:
+    """When a replica that is not alive was lost."""
+    return heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
 
 
 def _is_over(heard: HeartbeatKept, now_ms: int) -> bool:

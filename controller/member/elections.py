@@ -22,6 +22,8 @@ RETURN_MS: Final = 1_000
 """How long an election that is early waits at most. A replica says each 250 ms that it is alive, and connects for that."""
 RETURN_LOOK_MS: Final = 100
 """Time between two looks while an election waits."""
+SETTLE_MS: Final = 20
+"""How long an election waits for the other connections: those of a controller that breaks with its network end one by one."""
 
 log = logging.getLogger("headgate.controller")
 
@@ -32,6 +34,7 @@ class Elections:
 
     look_ms   time between two looks
     _early    group -> since when its election waits for who was lost only just, monotonic milliseconds
+    _soon     the next look while elections wait; `_soon_ns`: when it is due
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Elections:
         self._is_early = is_early
         self._early: dict[str, int] = {}
         self._soon: Timer | None = None
+        self._soon_ns = 0
         self._member = member
         self._heartbeats = heartbeats
         self._clock = clock
@@ -70,7 +74,7 @@ class Elections:
                 timer.cancel()
 
     def hurry(self) -> None:
-        """Look in this turn: a replica has just been lost."""
+        """Look in this turn: a replica has just been lost, or has come back."""
         self._clock.call_soon(self._elect)
 
     def _look(self) -> None:
@@ -96,19 +100,31 @@ class Elections:
 
     def _waits(self, election: ElectLeader, group: StoreGroup, now_ms: int) -> bool:
         """True for an election that is early and has not waited for long. There is another look at it soon."""
-        if not self._is_early(election, group, now_ms):
+        if self._heartbeats.is_just_lost(group.name, group.leader, SETTLE_MS, now_ms):
+            self._look_soon(SETTLE_MS)
+            return True
+        why = ""
+        if self._heartbeats.lost_all(group.name, group.leader, RETURN_MS, now_ms):
+            why = "all replicas were lost at once, so that this controller may be the one that was cut off: its leader"
+        elif self._is_early(election, group, now_ms):
+            why = "of its SyncStateSet nobody is alive that should lead, and somebody was a moment ago, who"
+        if not why:
             return False
         if group.name not in self._early:
             self._early[group.name] = now_ms
-            log.warning(
-                "store group %s: of its SyncStateSet nobody is alive that should lead, and somebody was a moment ago, who is "
-                "waited for, for %s ms at most", group.name, RETURN_MS,
-            )  # fmt: skip
+            log.warning("store group %s: %s is waited for, for %s ms at most", group.name, why, RETURN_MS)
         if now_ms - self._early[group.name] >= RETURN_MS:
             return False
-        if self._soon is None:
-            self._soon = self._clock.call_at(self._clock.monotonic_ns() + RETURN_LOOK_MS * MILLISECOND_NS, self._look_again)
+        self._look_soon(RETURN_LOOK_MS)
         return True
+
+    def _look_soon(self, wait_ms: int) -> None:
+        due_ns = self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS
+        if self._soon is not None and self._soon_ns <= due_ns:
+            return
+        if self._soon is not None:
+            self._soon.cancel()
+        self._soon, self._soon_ns = self._clock.call_at(due_ns, self._look_again), due_ns
 
     def _look_again(self) -> None:
         self._soon = None

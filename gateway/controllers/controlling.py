@@ -227,7 +227,10 @@ class Controlling:
         if group is None or group.replica(command.report.id) is None:
             self.heartbeats.dropped += 1  # kept, they would take the place of those by which leaders are known to be alive
         else:
-            self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, self._now_ms())
+            now_ms = self._now_ms()
+            if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
+                self.elections.hurry()
+            self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, now_ms)
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))

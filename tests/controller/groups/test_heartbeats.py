@@ -61,13 +61,10 @@ def test_the_end_of_the_leaders_connection_asks_for_an_election_at_once() -> Non
     assert beats.due(groups, START + 1) == []
 
 
-def test_an_election_that_would_change_nothing_is_not_asked_for() -> None:
+def test_an_election_that_nobody_can_win_is_not_asked_for() -> None:
     groups = led((1, 2))
     beats = heard(groups, START + 90_000, 3)
-    assert beats.due(groups, START + 90_000) == [group_of(groups)], "the leader is dead, and is deposed"
-    groups.apply(ElectLeader(NAME, beats.live(group_of(groups), START + 90_000)))
-    assert group_of(groups).leader == 0
-    assert beats.due(groups, START + 90_000) == [], "3 is not in the set"
+    assert beats.due(groups, START + 90_000) == [], "3 is not in the set, and who leads may live"
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START + 90_000)
     assert beats.due(groups, START + 90_000) == [group_of(groups)]
     assert Heartbeats(START).due(groups, START + 90_000) == [], "nobody is alive"
@@ -111,3 +108,36 @@ def test_who_is_not_alive_any_more_was_lost_just_now_for_a_while() -> None:
     assert lost(START + 6_500) == []
     beats.heard(NAME, says(1), 3_000, CONNECTIONS[3], START + 6_500)
     assert lost(START + 6_501) == [], "it is back"
+
+
+def test_who_is_lost_with_all_others_may_live() -> None:
+    beats = Heartbeats(START)
+
+    def beat(at_ms: int, *ids: int) -> None:
+        for each in ids:
+            beats.heard(NAME, says(each), 3_000, CONNECTIONS[each], at_ms)
+
+    for at_ms in range(START, START + 5_000, 250):
+        beat(at_ms, 1, 2)
+    now = START + 5_000
+    assert not beats.lost_all(NAME, 1, 1_000, now), "it is alive"
+    beats.closed(CONNECTIONS[1], now)
+    assert not beats.lost_all(NAME, 1, 1_000, now), "2 is still heard, as it was before"
+    beats.closed(CONNECTIONS[2], now + 15)
+    assert beats.lost_all(NAME, 1, 1_000, now + 20)
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[4], now + 100)
+    assert beats.lost_all(NAME, 1, 1_000, now + 100), "2 came back over another connection"
+    assert not beats.lost_all(NAME, 1, 1_000, now + 1_000), "its time to come back is over"
+    beats.heard(NAME, says(1), 3_000, CONNECTIONS[3], now + 200)
+    assert not beats.lost_all(NAME, 1, 1_000, now + 200)
+    assert not beats.lost_all(NAME, 3, 1_000, now + 200), "it was never heard"
+
+
+def test_who_was_not_heard_while_this_controller_stood_still_may_live() -> None:
+    beats = Heartbeats(START)
+    for at_ms in range(START, START + 5_000, 250):
+        for each in (1, 2):
+            beats.heard(NAME, says(each), 3_000, CONNECTIONS[each], at_ms)
+    now = START + 60_000
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], now)
+    assert beats.lost_all(NAME, 1, 1_000, now)
