@@ -20,6 +20,7 @@ from store.log.open_batch import Done
 from store.once import OnceAppends
 from store.queue.index import QueueIndex
 from store.reading import Reading
+from store.repair_waits import DamageFailure
 
 LATE_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""
@@ -91,7 +92,13 @@ class StoredLog:
         if self._held.holding:
             self._held.add(self.find, query, done)
             return
-        done(self._key_search.find(query))
+        repairs = self._held.repairs
+        found = self._key_search.find(query, repairs.active)
+        if isinstance(found, DamageFailure):
+            if repairs.hold(found, done, partial(self.find, query, done)):
+                return
+            found = self._key_search.find(query)  # nobody gives the rest, for now: as at a node alone
+        done(found)
 
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageLog.bounds."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, final
 
-from domain.errors import ErrorCode, Failure, StoreError
+from domain.errors import Failure, StoreError
 from domain.record import Record
 from domain.store_request import KeyQuery
 from store.events import StoreEvents
@@ -16,6 +16,7 @@ from store.keys.run import Sorted
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.reading import Reading
+from store.repair_waits import DamageFailure, unreadable
 
 MISSES_MAX: Final = 1_024
 """Records that one query reads without a match before it returns what it has found."""
@@ -35,8 +36,8 @@ class KeySearch:
         self._index = index
         self._segments = segments
 
-    def find(self, query: KeyQuery) -> list[bytes] | Failure:
-        """MessageLog.find."""
+    def find(self, query: KeyQuery, whole: bool = False) -> list[bytes] | Failure:
+        """MessageLog.find. A record that is damaged is passed over; `whole`: it ends the query, with DamageFailure."""
         topic, key, begin_ms, end_ms = query.topic, query.key, query.begin_ms, query.end_ms
         entry = self._index.topics.get(topic)
         if entry is None or not key:
@@ -53,6 +54,8 @@ class KeySearch:
                     break
                 for place in self._places(source, hashed, floor, end_ms):
                     data = self._reading.at(place)
+                    if whole and isinstance(data, DamageFailure):
+                        return data
                     record = Record(data) if isinstance(data, bytes) else None
                     if record is None or not _is_meant(record, topic, key, query.unique) or record.store_ms > end_ms:
                         misses += 1
@@ -69,7 +72,7 @@ class KeySearch:
                         return found
         except (OSError, StoreError) as error:
             self._events.unreadable(error)
-            return Failure(ErrorCode.INTERNAL, f"the key index cannot be read: {error}")
+            return unreadable(error, f"the key index cannot be read: {error}")
         return found
 
     def _places(self, source: Sorted, hashed: int, floor: int, end_ms: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ import pytest
 from domain.errors import ErrorCode, Failure, RetryHint
 from domain.record import Record
 from domain.store_ports import LeaseResult, ReadResult, StateChange
-from domain.store_request import LeaseRequest, PullRequest, ReadRequest
+from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from store import repair_waits
 from store.config import StoreConfig
 from store.replication.repairing import Given, PartSource
@@ -172,6 +172,51 @@ def test_reads_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert damaged.figure("reads_wait_refused_total") == 10
     damaged.clock.run_for(WAIT_MS)
     assert [first_body(each) for each in damaged.answers[10:]] == [Record(damaged.first).body] * 20
+
+
+class DamagedKey:
+    """A group whose leader cannot read one of two messages with a key; `sources` are asked for it."""
+
+    def __init__(self, *sources: PartSource) -> None:
+        self.group = Group(0)
+        self.driver = self.group.leader.driver
+        self.answers: list[Any] = []
+        for body in (b"damaged" * 20, b"whole" * 20):
+            (placed,) = self.driver.send("orders", body, properties=b"KEYS\x01blue\x02")
+            self.group.send(60)
+            if body.startswith(b"damaged"):
+                self.place = placed.physical_offset
+        self.group.repairing(self.group.leader.replica.parts, *(sources or (self.group.followers(),)))
+        self.group.clock.run_for(5_000)
+        damage(self.group.leader_disk, self.place)
+        checked = self.driver.store.parts.reader.checked
+        checked._begins.clear()
+        checked._ends.clear()
+
+    def ask(self) -> None:
+        query = KeyQuery("orders", "blue", 0, 1 << 60, 10, 1 << 20, False)
+        self.driver.store.log.find(query, self.answers.append)
+
+
+def test_a_query_by_key_waits_and_lacks_nothing() -> None:
+    damaged = DamagedKey()
+    damaged.ask()
+    assert damaged.answers == []
+    damaged.group.clock.run_for(WAIT_MS)
+    (found,) = damaged.answers
+    assert [Record(each).body[:5] for each in found] == [b"whole", b"damag"]
+
+
+def test_a_query_by_key_that_nobody_helps_has_an_error_to_ask_again_and_then_what_there_is() -> None:
+    damaged = DamagedKey(SilentReplica())
+    damaged.ask()
+    damaged.group.clock.run_for(WAIT_MS + 20)
+    (refused,) = damaged.answers
+    assert isinstance(refused, Failure)
+    assert (refused.code, refused.retry) == (ErrorCode.STORE_UNAVAILABLE, RetryHint.LATER)
+    damaged.driver.store.parts.repairs.given_up()
+    damaged.ask()
+    assert [Record(each).body[:5] for each in damaged.answers[1]] == [b"whole"]
 
 
 def test_a_node_alone_waits_for_nothing() -> None:
