@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,50 @@ def test_a_replay_passes_over_who_was_passed_over() -> None:
     over = [each for each in told.verdicts if isinstance(each, PassedOver)]
     assert [each.replica for each in over] == [2, 3]
     assert [each[1:] for each in compared.passed_over] == [(each.group, each.replica) for each in over]
+
+
+class Learned(Recorded):
+    """Another judge: it has learned from a record how long the syncs of each replica take, and moves leadership at once."""
+
+    def __init__(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(MemoryDisk(VirtualClock()))
+        self._usual: dict[tuple[str, int], int] = {}
+        self._newest: dict[tuple[str, int], int] = {}
+        for line in lines:
+            if "figures" in line:
+                place = (str(line["of"][0]), int(line["of"][1]))
+                self._usual[place] = max(self._usual.get(place, 0), ReplicaFigures(*line["figures"]).sync_us)
+
+    def heard(self, group: str, replica: int, leads: bool, figures: ReplicaFigures, now_ms: int) -> None:
+        self._newest[group, replica] = figures.sync_us
+
+    def look(self, groups: Iterable[StoreGroup], alive: Iterable[tuple[str, int]], now_ms: int) -> list[Verdict]:
+        living = set(alive)
+        return [
+            Move(group.name, group.leader, other, (), 0)
+            for group in groups
+            if self._newest.get((group.name, group.leader), 0) > 2 * self._usual[group.name, group.leader]
+            for other in [each.id for each in group.replicas if each.id != group.leader and (group.name, each.id) in living][:1]
+        ]
+
+
+def test_a_model_that_learned_from_one_record_is_compared_over_another() -> None:
+    ordinary, disk = MemoryDisk(VirtualClock()), MemoryDisk(VirtualClock())
+    for where, is_slow in ((ordinary, False), (disk, True)):
+        judge = Recorded(where)
+        told = ToldGroup(judge)
+        told.run(ENOUGH)
+        if is_slow:
+            told.slow(1, sync_us=900_000)
+        told.run(30)
+        judge.record.close()
+    compared = replay(record.read(disk), Learned(record.read(ordinary)))
+    moves = [(at_ms, each.source) for at_ms, each in compared.decided if isinstance(each, Move)]
+    assert [each[2] for each in compared.recorded] == [1], "what the detector did"
+    assert moves[0][1] == 1
+    assert moves[0][0] < compared.recorded[0][0], "the model would have been sooner"
+    still = replay(record.read(ordinary), Learned(record.read(ordinary)))
+    assert (still.recorded, still.decided) == ([], [])
 
 
 def test_a_record_is_bounded_and_a_torn_line_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
