@@ -45,10 +45,12 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "batch", "chunks", "connection", "content", "documents", "events", "exchange", "find", "flow",
-        "flow_output", "flow_streams", "groups", "handler", "heads", "latest", "openapi", "options", "path", "problem",
-        "pull", "reader", "receive", "request", "response", "router", "routes", "send", "settle", "site", "status",
-        "subscriptions", "topics", "transactions", "users", "webhook",
+        "chunks", "connection", "documents", "exchange", "flow", "flow_output", "flow_streams", "handler", "heads", "openapi",
+        "options", "path", "problem", "reader", "request", "response", "router", "routes", "site", "status",
+    ),
+    "protocols/http/handlers": (
+        "batch", "content", "events", "find", "groups", "latest", "pull", "receive", "send", "settle", "subscriptions",
+        "topics", "transactions", "users", "webhook",
     ),
     "protocols/http/streams": (
         "consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.http import (
+from protocols.http import openapi
+from protocols.http.handler import Route
+from protocols.http.handlers import (
     batch,
     events,
     find,
     groups,
     latest,
-    openapi,
     pull,
     receive,
     send,
@@ -21,7 +22,6 @@ from protocols.http import (
     users,
     webhook,
 )
-from protocols.http.handler import Route
 from protocols.http.streams import follow, lease, produce
 
 ROUTES: Final = (

@@ -15,8 +15,8 @@ from domain.record import Record
 from protocols.http.argument import filter_of, number, parameters
 from protocols.http.documents import Documents
 from protocols.http.handler import Match, Outcome
+from protocols.http.handlers.pull import OFFSET_MAX
 from protocols.http.problem import RefusalError, problem, refuse
-from protocols.http.pull import OFFSET_MAX
 from protocols.http.request import Request
 from protocols.http.response import Response
 from protocols.http.streams import cursor as cursors

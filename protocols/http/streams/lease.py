@@ -17,8 +17,8 @@ from domain.receipt import Receipt
 from domain.record import Record
 from protocols.http.argument import filter_of, flag, group, number, parameters, topic
 from protocols.http.handler import Match, Outcome
+from protocols.http.handlers.receive import INVISIBLE_MS, INVISIBLE_MS_MIN
 from protocols.http.problem import refuse
-from protocols.http.receive import INVISIBLE_MS, INVISIBLE_MS_MIN
 from protocols.http.request import Request
 from protocols.http.response import Response
 from protocols.http.streams.consume import COMMON, ConsumeHandler

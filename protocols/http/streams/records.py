@@ -14,9 +14,9 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Message
 from protocols.http.argument import record_key
-from protocols.http.batch import item_of, message_of
 from protocols.http.handler import Match
-from protocols.http.place import due_of, place
+from protocols.http.handlers.batch import item_of, message_of
+from protocols.http.handlers.place import due_of, place
 from protocols.http.problem import RefusalError, of_failure, problem
 from protocols.http.request import Request
 from protocols.http.response import Response

@@ -11,7 +11,7 @@ import subprocess
 import aiohttp
 import pytest
 
-from protocols.http.batch import MESSAGES_MAX
+from protocols.http.handlers.batch import MESSAGES_MAX
 from tests.interop.http.curl import CURL, Curl
 from tests.interop.node import Node
 

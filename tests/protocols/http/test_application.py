@@ -14,8 +14,8 @@ from domain.limits import SMALL_ANSWER_BYTES
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
-from protocols.http.batch import AT_ONCE_BYTES
-from protocols.http.events import PART_EVENTS
+from protocols.http.handlers.batch import AT_ONCE_BYTES
+from protocols.http.handlers.events import PART_EVENTS
 from protocols.http2.application import Headers
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
 

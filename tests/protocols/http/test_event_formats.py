@@ -19,7 +19,7 @@ from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.http import MODES
 from protocols.cloudevents.json import AT_ONCE_BYTES
 from protocols.cloudevents.messages import cloudevents_pb2 as pb
-from protocols.http.events import PART_EVENTS
+from protocols.http.handlers.events import PART_EVENTS
 from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, OnePassword, record
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}

@@ -15,7 +15,7 @@ from gateway.node.settings import read
 from protocols.cloudevents.event import CloudEvent, CloudEventError
 from protocols.cloudevents.routes import KNOWN_MAX, ROUTES_MAX, EventRoute, EventRoutes
 from protocols.http.config import HttpConfig
-from protocols.http.events import PART_EVENTS
+from protocols.http.handlers.events import PART_EVENTS
 from tests.protocols.http.stage import EVENT_FIELDS, TLS_PEER, Client, sent
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}

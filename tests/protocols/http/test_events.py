@@ -14,7 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.message import RETAIN_SET
 from protocols.cloudevents.json import AT_ONCE_BYTES, SLICE_CHARACTERS
-from protocols.http.events import PART_EVENTS, SLICE_MEMBERS
+from protocols.http.handlers.events import PART_EVENTS, SLICE_MEMBERS
 from protocols.http.status import PHRASE
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client, adapter, request, sent
 

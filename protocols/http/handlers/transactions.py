@@ -13,12 +13,12 @@ from domain.event import Done, Event, Sent
 from domain.message import RETAIN_NONE, SYS_PREPARED
 from domain.transaction import COMMIT, ROLLBACK, EndTransaction, Recalled, RecallMessage
 from protocols.http.argument import parameters, topic
-from protocols.http.content import members, text
 from protocols.http.handler import Handler, Outcome
+from protocols.http.handlers.content import members, text
+from protocols.http.handlers.send import PostMessage
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.send import PostMessage
 
 BODY_BYTES_MAX: Final = 16 * 1024
 

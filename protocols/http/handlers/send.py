@@ -15,8 +15,8 @@ from domain.message import RETAIN_NONE, Message
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import flag, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handlers.place import due_of, place
 from protocols.http.path import decode
-from protocols.http.place import due_of, place
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response, field_value

@@ -23,14 +23,14 @@ from protocols.host_shares import HostShare
 from protocols.http.access import identify
 from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handlers.place import due_of, place
+from protocols.http.handlers.webhook import check_delivery
 from protocols.http.path import decode, query
-from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 from protocols.http.slices import SlicedRequest, Steps
 from protocols.http.status import STATUS
-from protocols.http.webhook import check_delivery
 
 _CONTENT_BYTES_MAX: Final = (
     limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX,

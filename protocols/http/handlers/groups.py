@@ -14,8 +14,8 @@ from domain.event import Done, Event
 from domain.topic import Group
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import group, number, parameters, topic
-from protocols.http.content import flag, members, whole
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handlers.content import flag, members, whole
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response

@@ -34,8 +34,8 @@ from domain.subscription.sink import Network, literal_refusal, sink
 from domain.subscription.subscription import Scheme, Status, WebhookSubscription, granted_rate
 from protocols.cloudevents.instant import rfc3339
 from protocols.http.argument import number, parameters
-from protocols.http.groups import instant, positions
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.handlers.groups import instant, positions
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response

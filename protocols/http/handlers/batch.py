@@ -21,7 +21,7 @@ from protocols.cloudevents.instant import instant_ms
 from protocols.host_shares import HostShare
 from protocols.http.argument import KEY_MEMBER, idempotency, number, parameters
 from protocols.http.handler import Handler, Match, Outcome
-from protocols.http.place import due_of, place
+from protocols.http.handlers.place import due_of, place
 from protocols.http.problem import RefusalError, refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response

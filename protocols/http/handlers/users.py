@@ -24,8 +24,8 @@ from domain.event import Done, Event
 from domain.oscore import AES_CCM_16_64_128, OscoreContext
 from protocols.http.argument import flag as query_flag
 from protocols.http.argument import parameters
-from protocols.http.content import flag, members, octets, text, texts, whole
 from protocols.http.handler import Handler, Outcome
+from protocols.http.handlers.content import flag, members, octets, text, texts, whole
 from protocols.http.problem import problem, refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response

@@ -1,0 +1,1 @@
+"""Handlers of requests that are answered whole: events, messages, groups, users, webhooks."""
