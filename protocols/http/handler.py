@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import ClassVar, final
 
 from domain.access import Authority
 from domain.command import Command
@@ -97,6 +97,7 @@ class Match:
 class Handler(ABC):
     """Handles one request: made with its head, started with its content, finished with the event of its command.
 
+    description  what the request does, for users of the API; the first sentence is its summary
     body_max     most bytes of content, as sent and as decoded; `content_limit` may differ for one request
     long_poll    True: the answer may take long, and is discarded when the client hangs up
     repeatable   True: the response may be large, and the client can repeat the request after `undo`
@@ -106,6 +107,7 @@ class Handler(ABC):
     """
 
     __slots__ = ("_match", "long_poll", "principal", "sliced")
+    description: ClassVar[str] = ""
     body_max: int = 0
     repeatable: bool = False
     uploads: bool = False

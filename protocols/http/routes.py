@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.http import openapi
+from protocols.http.description import openapi
 from protocols.http.handler import Route
 from protocols.http.handlers import (
     batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import msgspec
 import orjson
@@ -57,8 +57,12 @@ _TEXTS: Final[Any] = msgspec.json.Decoder(dict[str, str])
 
 @final
 class PostBatch(Handler):
-    """`POST /v1/topics/{path…}/messages:batch`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{path…}/messages:batch`."""
 
+    description: ClassVar[str] = (
+        "Several messages of one path, stored all or none: 200 with one result for each message. An element: `body` "
+        "(base64) or `text`, and `key tag messageGroup properties deliverAt expiresAt delay_ms ttl_ms contentType retain`."
+    )
     __slots__ = ("_due_ms",)
     body_max = limits.ENVELOPE_BYTES_MAX
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -71,11 +71,16 @@ class _Part:
 
 
 class PostEvents(Handler):
-    """`POST /ce/{path…}`, as `summaries.py` describes it.
+    """`POST /ce/{path…}`.
 
-    A batch is decoded in slices, and stored in parts of PART_EVENTS.
-    """
+    A batch is decoded in slices, and stored in parts of PART_EVENTS."""
 
+    description: ClassVar[str] = (
+        "Store events: 204 when they are stored with the durability of the topic. `Prefer: return=representation` is "
+        "answered 200 with the place of the event, `Prefer: respond-async` 202 as soon as they are accepted. A batch is "
+        "answered 200 with one result for each event, 207 when some were refused, an error when all were. Each event is "
+        "stored on its own."
+    )
     __slots__ = (
         "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_private", "_results", "_retain", "_unanswered",
         "_with_place",
@@ -302,8 +307,12 @@ class PostEvents(Handler):
 
 @final
 class PostRoutedEvents(PostEvents):
-    """`POST /`, as `summaries.py` describes it: the topic of an event is chosen by `EventRoutes`."""
+    """`POST /`; `EventRoutes` chooses the topic of an event."""
 
+    description: ClassVar[str] = (
+        "Store events in the topics that rules of the setting `event_routes` choose by source and type; 404 when none fits. "
+        "Otherwise as under `/ce`."
+    )
     __slots__ = ()
 
     def _place(self, event: CloudEvent) -> tuple[str, str]:

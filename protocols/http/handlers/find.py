@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -25,8 +25,13 @@ MAX: Final = 32
 
 @final
 class FindMessages(Handler):
-    """`GET /v1/topics/{path…}/messages`, as `summaries.py` describes it."""
+    """`GET /v1/topics/{path…}/messages`."""
 
+    description: ClassVar[str] = (
+        '200 with `{"messages"}`, newest first; an empty list when none is found. Parameters: `key` (one word of the '
+        "message's key) or `id`, not both; `from`, `to` (store time: RFC 3339 or epoch milliseconds, both included), `max` "
+        "(1 to 64, 32)."
+    )
     __slots__ = ()
     repeatable = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import orjson
 
@@ -42,8 +42,12 @@ def _document(found: Group) -> dict[str, Any]:
 
 @final
 class GetGroups(Handler):
-    """`GET /v1/groups`, as `summaries.py` describes it."""
+    """`GET /v1/groups`."""
 
+    description: ClassVar[str] = (
+        "Groups by name. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). `next` is present when there "
+        "are more: the `after` of the next request."
+    )
     __slots__ = ("_after", "_max")
 
     def __init__(self, match: Match) -> None:
@@ -71,8 +75,11 @@ class GetGroups(Handler):
 
 @final
 class GetGroup(Handler):
-    """`GET /v1/groups/{group}`, as `summaries.py` describes it."""
+    """`GET /v1/groups/{group}`."""
 
+    description: ClassVar[str] = (
+        "One group: `name orderly consume broadcast retry_max retry_queues attributes`; 404 when it does not exist."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -89,8 +96,13 @@ class GetGroup(Handler):
 
 @final
 class PutGroupDocument(Handler):
-    """`PUT /v1/groups/{group}`, as `summaries.py` describes it."""
+    """`PUT /v1/groups/{group}`."""
 
+    description: ClassVar[str] = (
+        "Create a group or change it: a JSON object with the members that `getGroup` has, except `name`. A member that is "
+        "absent gets its default: `orderly` false, `consume` true, `broadcast` true, `retry_max` 16, `retry_queues` 1. "
+        "Attributes that are absent stay; one that is null is dropped."
+    )
     __slots__ = ()
     body_max = BODY_BYTES_MAX
 
@@ -122,8 +134,9 @@ class PutGroupDocument(Handler):
 
 @final
 class RemoveGroup(Handler):
-    """`DELETE /v1/groups/{group}`, as `summaries.py` describes it."""
+    """`DELETE /v1/groups/{group}`."""
 
+    description: ClassVar[str] = "DELETE: 204; the group is deleted with its positions and leases."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -138,8 +151,11 @@ class RemoveGroup(Handler):
 
 @final
 class GetProgress(Handler):
-    """`GET /v1/groups/{group}/progress`, as `summaries.py` describes it."""
+    """`GET /v1/groups/{group}/progress`."""
 
+    description: ClassVar[str] = (
+        "How far a group is, queue by queue: `topic queue next position lag`, and `perSecond`. Parameter: `topic` (all)."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -165,8 +181,11 @@ class GetProgress(Handler):
 
 @final
 class ResetGroup(Handler):
-    """`POST /v1/groups/{group}/topics/{topic}:reset`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}/topics/{topic}:reset`."""
 
+    description: ClassVar[str] = (
+        "`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -181,8 +200,12 @@ class ResetGroup(Handler):
 
 @final
 class RedriveDeadLetters(Handler):
-    """`POST /v1/groups/{group}:redrive`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}:redrive`."""
 
+    description: ClassVar[str] = (
+        "`:redrive`: dead letters of the group are delivered again, to this group alone. Parameter: `max` (1 to 10000, "
+        "1000). 200 with `redriven`, their number. The next call goes on behind them."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:

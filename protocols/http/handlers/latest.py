@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import ClassVar, final
 
 from domain.command import DeleteLatest, QueryLatest
 from domain.event import Done, Event, LatestValue
@@ -18,8 +18,13 @@ from protocols.http.translate_out import bare, structured
 
 @final
 class GetLatest(Handler):
-    """`GET /v1/latest/{path…}`, as `summaries.py` describes it."""
+    """`GET /v1/latest/{path…}`."""
 
+    description: ClassVar[str] = (
+        "GET: 200 with the value as a bare body and `mq-` fields, 404 when the path has none. With `Accept: "
+        "application/cloudevents+json` a value that is a CloudEvent is sent in structured mode, as with `+protobuf` and "
+        "`+avro`."
+    )
     __slots__ = ("_structured",)
     repeatable = True
 
@@ -48,8 +53,9 @@ class GetLatest(Handler):
 
 @final
 class RemoveLatest(Handler):
-    """`DELETE /v1/latest/{path…}`, as `summaries.py` describes it."""
+    """`DELETE /v1/latest/{path…}`."""
 
+    description: ClassVar[str] = "DELETE: 204; removes the latest value of the path. No message is stored."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -23,8 +23,14 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 @final
 class PullMessages(Handler):
-    """`GET /v1/topics/{topic}/queues/{queue}`, as `summaries.py` describes it."""
+    """`GET /v1/topics/{topic}/queues/{queue}`."""
 
+    description: ClassVar[str] = (
+        '200 with `{"messages", "next", "min", "max", "status"}`; `next` is the next offset to read, also after one out of '
+        "range. Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`. With `Accept: "
+        "application/cloudevents-batch+json`, or `+protobuf`, the CloudEvents are sent as a batch, `next` in "
+        "`mq-next-offset`."
+    )
     __slots__ = ("_batch",)
     repeatable = True
 

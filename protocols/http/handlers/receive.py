@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import ClassVar, final
 
 import orjson
 
@@ -25,8 +25,14 @@ BARE = b"application/octet-stream"
 
 @final
 class ReceiveMessages(Handler):
-    """`POST /v1/groups/{group}/topics/{topic}:receive`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}/topics/{topic}:receive`."""
 
+    description: ClassVar[str] = (
+        "200 with messages, 204 when none arrived in time. Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), "
+        "`invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`) or `filter` (SQL92 over properties), `queue`, `from` "
+        "(`first` or `last`: where a group without a position begins; first), `ordered` (true: one at a time from each "
+        "queue). With `max=1` and `Accept: application/octet-stream` the response is the bare body and `mq-` fields."
+    )
     __slots__ = ("_bare", "_left")
     repeatable = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import orjson
 
@@ -28,8 +28,11 @@ _KNOWN_FIELDS: Final = frozenset(
 
 
 class PostMessage(Handler):
-    """`POST /v1/topics/{path…}/messages`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{path…}/messages`."""
 
+    description: ClassVar[str] = (
+        "One message, whose body is the content: 201 with id, topic, queue and offset when it is stored."
+    )
     __slots__ = ("_due_ms",)
     body_max = limits.BODY_BYTES_MAX
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -106,8 +106,9 @@ class SettleReceipts(Handler):
 
 @final
 class AckReceipts(SettleReceipts):
-    """`POST /v1/groups/{group}/topics/{topic}:ack`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}/topics/{topic}:ack`."""
 
+    description: ClassVar[str] = "`:ack`: the message is acknowledged, and never redelivered to this group."
     __slots__ = ()
 
     def _command(self, ticket: object, good: list[Receipt], duration_ms: int) -> Command:
@@ -116,16 +117,18 @@ class AckReceipts(SettleReceipts):
 
 @final
 class NackReceipts(SettleReceipts):
-    """`POST /v1/groups/{group}/topics/{topic}:nack`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}/topics/{topic}:nack`."""
 
+    description: ClassVar[str] = "`:nack`: the message is released; redelivered at once, or after `delay_ms`."
     __slots__ = ()
     duration = "delay_ms"
 
 
 @final
 class ExtendReceipts(SettleReceipts):
-    """`POST /v1/groups/{group}/topics/{topic}:extend`, as `summaries.py` describes it."""
+    """`POST /v1/groups/{group}/topics/{topic}:extend`."""
 
+    description: ClassVar[str] = "`:extend`: the lease ends `invisible_ms` from now."
     __slots__ = ()
     duration = "invisible_ms"
     required = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import orjson
 
@@ -124,8 +124,11 @@ def _put(request: Request, ticket: object, identity: str, allow: Sequence[Networ
 
 @final
 class MakeSubscription(SubscriptionHandler):
-    """`POST /subscriptions`, as `summaries.py` describes it."""
+    """`POST /subscriptions`."""
 
+    description: ClassVar[str] = (
+        "201 with Location. The sink gets what is sent after the answer; `config.from` = `first`: what is kept, too."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -144,8 +147,11 @@ class MakeSubscription(SubscriptionHandler):
 
 @final
 class ReplaceSubscription(SubscriptionHandler):
-    """`PUT /subscriptions/{id}`, as `summaries.py` describes it."""
+    """`PUT /subscriptions/{id}`."""
 
+    description: ClassVar[str] = (
+        "The whole document anew. Group, user and time stay; without `sinkcredential` there is none any more."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -156,8 +162,9 @@ class ReplaceSubscription(SubscriptionHandler):
 
 @final
 class GetSubscription(SubscriptionHandler):
-    """`GET /subscriptions/{id}`, as `summaries.py` describes it."""
+    """`GET /subscriptions/{id}`."""
 
+    description: ClassVar[str] = "One subscription, without its credential."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -168,8 +175,12 @@ class GetSubscription(SubscriptionHandler):
 
 @final
 class GetSubscriptions(SubscriptionHandler):
-    """`GET /subscriptions`, as `summaries.py` describes it."""
+    """`GET /subscriptions`."""
 
+    description: ClassVar[str] = (
+        "Subscriptions of the user by id. Parameters: `after`, `max` (1 to 1000, 1000). `next` is present when there are "
+        "more: the `after` of the next request."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -192,8 +203,9 @@ class GetSubscriptions(SubscriptionHandler):
 
 @final
 class RemoveSubscription(SubscriptionHandler):
-    """`DELETE /subscriptions/{id}`, as `summaries.py` describes it."""
+    """`DELETE /subscriptions/{id}`."""
 
+    description: ClassVar[str] = "204. What has not been delivered is not delivered any more."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -204,8 +216,9 @@ class RemoveSubscription(SubscriptionHandler):
 
 @final
 class PauseSubscription(SubscriptionHandler):
-    """`POST /subscriptions/{id}:pause`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:pause`."""
 
+    description: ClassVar[str] = "`:pause`: messages wait."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -216,8 +229,11 @@ class PauseSubscription(SubscriptionHandler):
 
 @final
 class ResumeSubscription(SubscriptionHandler):
-    """`POST /subscriptions/{id}:resume`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:resume`."""
 
+    description: ClassVar[str] = (
+        "`:resume`: deliver again, after a pause or a suspension; a sink that has to consent is asked first."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -251,22 +267,31 @@ class ConsentHandler(SubscriptionHandler):
 
 @final
 class GetConsent(ConsentHandler):
-    """`GET /subscriptions/{id}:consent`, as `summaries.py` describes it."""
+    """`GET /subscriptions/{id}:consent`."""
 
+    description: ClassVar[str] = (
+        "A sink consents at the callback URL of the handshake, by a person with a browser. Parameter: `key`."
+    )
     __slots__ = ()
 
 
 @final
 class PostConsent(ConsentHandler):
-    """`POST /subscriptions/{id}:consent`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:consent`."""
 
+    description: ClassVar[str] = (
+        "A sink consents at the callback URL of the handshake. Parameter: `key`. Field: WebHook-Allowed-Rate."
+    )
     __slots__ = ()
 
 
 @final
 class TestDelivery(SubscriptionHandler):
-    """`POST /subscriptions/{id}:test`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:test`."""
 
+    description: ClassVar[str] = (
+        "`:test`: one event of type `io.headgate.test` to the sink, outside the log; the answer has its attempt."
+    )
     __slots__ = ()
 
     def __init__(self, match: Match) -> None:
@@ -281,8 +306,9 @@ class TestDelivery(SubscriptionHandler):
 
 @final
 class GetAttempts(SubscriptionHandler):
-    """`GET /subscriptions/{id}/attempts`, as `summaries.py` describes it."""
+    """`GET /subscriptions/{id}/attempts`."""
 
+    description: ClassVar[str] = "Attempts, the newest first. Parameter: `max` (1 to 1000, 100)."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -293,8 +319,11 @@ class GetAttempts(SubscriptionHandler):
 
 @final
 class RedriveSubscription(SubscriptionHandler):
-    """`POST /subscriptions/{id}:redrive`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:redrive`."""
 
+    description: ClassVar[str] = (
+        "`:redrive`: dead letters are delivered again, to this subscription alone. Parameter: `max` (1 to 10000, 1000)."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -305,8 +334,11 @@ class RedriveSubscription(SubscriptionHandler):
 
 @final
 class ResetTo(SubscriptionHandler):
-    """`POST /subscriptions/{id}:reset`, as `summaries.py` describes it."""
+    """`POST /subscriptions/{id}:reset`."""
 
+    description: ClassVar[str] = (
+        "`:reset?to=`: go on at the first message stored at or after an instant: RFC 3339, epoch milliseconds, or `end`."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:

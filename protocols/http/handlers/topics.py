@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -71,8 +71,12 @@ class _TopicsHandler(Handler):
 
 @final
 class GetTopics(_TopicsHandler):
-    """`GET /v1/topics`, as `summaries.py` describes it."""
+    """`GET /v1/topics`."""
 
+    description: ClassVar[str] = (
+        "Topics by name, each as `getTopic` has it. Parameters: `after` (begin after this name), `max` (1 to 1000, 1000). "
+        "`next` is present when there are more: the `after` of the next request."
+    )
     __slots__ = ("_after", "_max")
 
     def __init__(self, match: Match) -> None:
@@ -100,8 +104,11 @@ class GetTopics(_TopicsHandler):
 
 @final
 class GetTopic(_TopicsHandler):
-    """`GET /v1/topics/{topic}`, as `summaries.py` describes it."""
+    """`GET /v1/topics/{topic}`."""
 
+    description: ClassVar[str] = (
+        "One topic: `name type queues durability retention_ms retention_bytes attributes`; 404 when it does not exist."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -112,8 +119,13 @@ class GetTopic(_TopicsHandler):
 
 @final
 class PutTopicDocument(_TopicsHandler):
-    """`PUT /v1/topics/{topic}`, as `summaries.py` describes it."""
+    """`PUT /v1/topics/{topic}`."""
 
+    description: ClassVar[str] = (
+        "Create a topic or change it: a JSON object with any of the members that `getTopic` has, except `name`. A member "
+        "that is absent stays as it is. An attribute that is null is dropped. `retention_ms` 0: the default of the store; "
+        "`retention_bytes` 0: no bound."
+    )
     __slots__ = ()
     body_max = BODY_BYTES_MAX
 
@@ -143,8 +155,9 @@ class PutTopicDocument(_TopicsHandler):
 
 @final
 class RemoveTopic(_TopicsHandler):
-    """`DELETE /v1/topics/{topic}`, as `summaries.py` describes it."""
+    """`DELETE /v1/topics/{topic}`."""
 
+    description: ClassVar[str] = "DELETE: 204; the topic is deleted with its messages."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -155,8 +168,9 @@ class RemoveTopic(_TopicsHandler):
 
 @final
 class GetQueues(_TopicsHandler):
-    """`GET /v1/topics/{topic}/queues`, as `summaries.py` describes it."""
+    """`GET /v1/topics/{topic}/queues`."""
 
+    description: ClassVar[str] = "First offset (`min`) and next offset (`max`) of each queue of a topic."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:

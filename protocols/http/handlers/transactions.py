@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -25,8 +25,12 @@ BODY_BYTES_MAX: Final = 16 * 1024
 
 @final
 class PrepareMessage(PostMessage):
-    """`POST /v1/topics/{path…}/messages:prepare`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{path…}/messages:prepare`."""
 
+    description: ClassVar[str] = (
+        "As a message is sent, but nobody sees it before its transaction is committed: 201 with `transaction`. The producer "
+        "group is the topic, as with the gRPC SDKs: a producer of theirs is asked when nobody decides in time."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -71,23 +75,28 @@ class EndHandler(Handler):
 
 @final
 class CommitTransaction(EndHandler):
-    """`POST /v1/topics/{topic}/transactions/{transaction}:commit`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{topic}/transactions/{transaction}:commit`."""
 
+    description: ClassVar[str] = "`:commit`: consumers get the message."
     __slots__ = ()
 
 
 @final
 class RollBackTransaction(EndHandler):
-    """`POST /v1/topics/{topic}/transactions/{transaction}:rollback`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{topic}/transactions/{transaction}:rollback`."""
 
+    description: ClassVar[str] = "`:rollback`: nobody gets the message."
     __slots__ = ()
     outcome = ROLLBACK
 
 
 @final
 class RecallDelayed(Handler):
-    """`POST /v1/topics/{topic}:recall`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{topic}:recall`."""
 
+    description: ClassVar[str] = (
+        '`:recall`: a delayed message is not delivered. Content: `{"recall": "…"}`, as the answer to its sender has it.'
+    )
     __slots__ = ()
     body_max = BODY_BYTES_MAX
 

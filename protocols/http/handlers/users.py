@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import orjson
 
@@ -74,8 +74,9 @@ def _policy(found: AccessPolicy) -> dict[str, Any]:
 
 @final
 class GetUsers(UsersHandler):
-    """`GET /v1/users`, as `summaries.py` describes it."""
+    """`GET /v1/users`."""
 
+    description: ClassVar[str] = "Users by name: `name super enabled`. Parameter: `part` (a part of the name)."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -91,8 +92,9 @@ class GetUsers(UsersHandler):
 
 @final
 class GetUser(UsersHandler):
-    """`GET /v1/users/{user}`, as `summaries.py` describes it."""
+    """`GET /v1/users/{user}`."""
 
+    description: ClassVar[str] = "One user; 404 when it does not exist."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -111,8 +113,11 @@ class GetUser(UsersHandler):
 
 @final
 class MakeUser(UsersHandler):
-    """`POST /v1/users/{user}`, as `summaries.py` describes it."""
+    """`POST /v1/users/{user}`."""
 
+    description: ClassVar[str] = (
+        "POST: a new user, with `password` and, as it is, `super` (false) and `enabled` (true); 400 when there is one."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -127,8 +132,9 @@ class MakeUser(UsersHandler):
 
 @final
 class ChangeUser(UsersHandler):
-    """`PATCH /v1/users/{user}`, as `summaries.py` describes it."""
+    """`PATCH /v1/users/{user}`."""
 
+    description: ClassVar[str] = "PATCH: change `password`, `super` or `enabled`; what is absent stays."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -143,8 +149,9 @@ class ChangeUser(UsersHandler):
 
 @final
 class RemoveUser(UsersHandler):
-    """`DELETE /v1/users/{user}`, as `summaries.py` describes it."""
+    """`DELETE /v1/users/{user}`."""
 
+    description: ClassVar[str] = "DELETE: 204; the user is gone with its policies, and its connections are closed."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -155,8 +162,9 @@ class RemoveUser(UsersHandler):
 
 @final
 class GetPolicies(UsersHandler):
-    """`GET /v1/users/{user}/policies`, as `summaries.py` describes it."""
+    """`GET /v1/users/{user}/policies`."""
 
+    description: ClassVar[str] = "Policies of a user: `resource actions decision sources default`."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -167,8 +175,12 @@ class GetPolicies(UsersHandler):
 
 @final
 class PutPolicy(UsersHandler):
-    """`PUT /v1/users/{user}/policies`, as `summaries.py` describes it."""
+    """`PUT /v1/users/{user}/policies`."""
 
+    description: ClassVar[str] = (
+        "PUT: one policy, in the place of the one with the same resource and kind. `resource` (`Topic:orders`, `Group:*`), "
+        "`actions` (Pub, Sub, Create, …), `decision` (Allow), `sources` (any), `default` (false)."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -189,8 +201,11 @@ class PutPolicy(UsersHandler):
 
 @final
 class RemovePolicies(UsersHandler):
-    """`DELETE /v1/users/{user}/policies`, as `summaries.py` describes it."""
+    """`DELETE /v1/users/{user}/policies`."""
 
+    description: ClassVar[str] = (
+        "DELETE: the policies on `resource` (all). Parameters: `resource`, `default` (false: the custom ones)."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -201,8 +216,11 @@ class RemovePolicies(UsersHandler):
 
 @final
 class GetContext(UsersHandler):
-    """`GET /v1/users/{user}/oscore`, as `summaries.py` describes it."""
+    """`GET /v1/users/{user}/oscore`."""
 
+    description: ClassVar[str] = (
+        "The OSCORE context of a user: `device_id node_id id_context algorithm`, never its secret; 404 when there is none."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -228,8 +246,13 @@ class GetContext(UsersHandler):
 
 @final
 class PutContext(UsersHandler):
-    """`PUT /v1/users/{user}/oscore`, as `summaries.py` describes it."""
+    """`PUT /v1/users/{user}/oscore`."""
 
+    description: ClassVar[str] = (
+        "PUT: the OSCORE context of a user, in the place of the one that it has; all but `algorithm` in hexadecimal digits. "
+        "`device_id` (Sender ID of the device), `node_id` (that of this node), `secret` (16 to 64 bytes), `salt` (none), "
+        "`id_context` (none), `algorithm` (10, AES-CCM-16-64-128)."
+    )
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -252,8 +275,9 @@ class PutContext(UsersHandler):
 
 @final
 class RemoveContext(UsersHandler):
-    """`DELETE /v1/users/{user}/oscore`, as `summaries.py` describes it."""
+    """`DELETE /v1/users/{user}/oscore`."""
 
+    description: ClassVar[str] = "DELETE: 204; the user has no OSCORE context any more."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:

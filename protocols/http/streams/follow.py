@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 from domain import limits
 from domain.address import topic_of_path
@@ -143,8 +143,13 @@ class FollowSource(Source):
 
 @final
 class ConsumeTopic(ConsumeHandler):
-    """`GET /v1/topics/{path…}:consume`, as `summaries.py` describes it."""
+    """`GET /v1/topics/{path…}:consume`."""
 
+    description: ClassVar[str] = (
+        "A stream of every message of a topic, or of one path in it. Parameters: `from` (`first`, `last`, a cursor, or with "
+        "`queue` an offset; last), `queue` (all), `path` (a filter with `+` and `#`), `tag` or `filter`, `format`, `text`, "
+        "`credit`. The field Last-Event-ID, a cursor, comes before `from`."
+    )
     __slots__ = ("_command",)
 
     def __init__(self, match: Match) -> None:

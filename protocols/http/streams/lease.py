@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -206,8 +206,13 @@ def _holder(ticket: object) -> str:
 
 @final
 class ConsumeGroup(ConsumeHandler):
-    """`GET /v1/groups/{group}/topics/{topic}:consume`, as `summaries.py` describes it."""
+    """`GET /v1/groups/{group}/topics/{topic}:consume`."""
 
+    description: ClassVar[str] = (
+        "A stream of leased messages. One that is not acknowledged when its lease ends is redelivered, to any member of the "
+        "group. Parameters: `max` (1 to 1024, 32: messages in flight), `invisible_ms`, `tag` or `filter`, `queue`, `from` "
+        "(`first` or `last`; first), `ordered`, as of `:receive`; `format`, `text`, `credit`."
+    )
     __slots__ = ("_command", "_max")
 
     def __init__(self, match: Match) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import orjson
 
@@ -273,8 +273,13 @@ class ProduceFlow(Flow):
 
 @final
 class PostStream(Handler):
-    """`POST /v1/topics/{path…}/messages:stream`, as `summaries.py` describes it."""
+    """`POST /v1/topics/{path…}/messages:stream`."""
 
+    description: ClassVar[str] = (
+        "Messages, one a line, stored as they come: 200 with one result a line, while the request goes on. Members of a "
+        "message as of `postBatch`, and `idempotencyKey`: a record that comes again with its key is stored once, and gets "
+        "the result that it got first; another record with that key is refused in its place (422)."
+    )
     __slots__ = ()
     body_max = STREAM_BYTES_MAX
     uploads = True

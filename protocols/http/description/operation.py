@@ -1,4 +1,4 @@
-"""What the description of the API says of each handler besides its docstring: parameters, content, answers, examples."""
+"""What the description of the API says of each handler besides its own text: parameters, content, answers, examples."""
 
 from __future__ import annotations
 

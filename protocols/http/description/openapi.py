@@ -5,16 +5,15 @@ from __future__ import annotations
 import html
 import re
 from functools import lru_cache
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import orjson
 
 from protocols.http.argument import parameters
+from protocols.http.description.operation import OPERATIONS, Operation
 from protocols.http.handler import Handler, Outcome, Route
-from protocols.http.operation import OPERATIONS, Operation
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
-from protocols.http.summaries import SUMMARIES
 
 _NAMED: Final = re.compile(r"\{(\w+)(…?)\}")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -41,11 +40,9 @@ _PROBLEM: Final = {
 }
 
 
-def _lines(name: str) -> tuple[str, str]:
-    """(first sentence, whole text) of what a handler does."""
-    text = SUMMARIES[name]
-    first = re.split(r"(?<=[.;:]) ", text, maxsplit=1)[0].rstrip(".;:")
-    return first, text
+def _summary(text: str) -> str:
+    """The first sentence of a description."""
+    return re.split(r"(?<=[.;:]) ", text, maxsplit=1)[0].rstrip(".;:")
 
 
 def _schema(example: Any) -> dict[str, Any]:
@@ -79,9 +76,8 @@ def _answers(found: Operation) -> dict[str, Any]:
     return out
 
 
-def _operation(kind: type, route: Route) -> dict[str, Any]:
+def _operation(kind: type[Handler], route: Route) -> dict[str, Any]:
     found = OPERATIONS[kind.__name__]
-    summary, text = _lines(kind.__name__)
     given: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "description": _ABOUT[name], "schema": {"type": "string"}}
         for name, _ in _NAMED.findall(route.pattern)
@@ -91,7 +87,12 @@ def _operation(kind: type, route: Route) -> dict[str, Any]:
     for name, about in found.fields.items():
         given.append({"name": name, "in": "header", "description": about, "schema": {"type": "string"}})
     identity = kind.__name__[:1].lower() + kind.__name__[1:]
-    out: dict[str, Any] = {"operationId": identity, "tags": [found.tag], "summary": summary, "description": text}
+    out: dict[str, Any] = {
+        "operationId": identity,
+        "tags": [found.tag],
+        "summary": _summary(kind.description),
+        "description": kind.description,
+    }
     if given:
         out["parameters"] = given
     if found.content:
@@ -111,7 +112,7 @@ def description(routes: tuple[Route, ...]) -> dict[str, Any]:
         methods = {
             method.decode().lower(): _operation(make, route)
             for method, make in route.methods.items()
-            if method != b"OPTIONS" and isinstance(make, type)
+            if method != b"OPTIONS" and isinstance(make, type) and issubclass(make, Handler)
         }
         paths["/" + route.pattern.replace("…", "")] = methods
     return {
@@ -181,8 +182,9 @@ class DescriptionHandler(Handler):
 
 @final
 class GetDescription(DescriptionHandler):
-    """`GET /v1/openapi.json`, as `summaries.py` describes it."""
+    """`GET /v1/openapi.json`."""
 
+    description: ClassVar[str] = "The API as an OpenAPI document, for generators of clients."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
@@ -193,8 +195,9 @@ class GetDescription(DescriptionHandler):
 
 @final
 class GetPage(DescriptionHandler):
-    """`GET /v1/docs`, as `summaries.py` describes it."""
+    """`GET /v1/docs`."""
 
+    description: ClassVar[str] = "The API as a page, with a line for curl for each call."
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
