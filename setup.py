@@ -45,12 +45,16 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "chunks", "connection", "documents", "exchange", "flow", "flow_output", "flow_streams", "handler", "heads", "openapi",
-        "options", "path", "problem", "reader", "request", "response", "router", "routes", "site", "status",
+        "connection", "documents", "flow", "flow_streams", "handler", "large_answer", "options", "path", "problem", "request",
+        "response", "router", "routes", "site", "status",
     ),
+    "protocols/http/description": ("openapi",),
     "protocols/http/handlers": (
         "batch", "content", "events", "find", "groups", "latest", "pull", "receive", "send", "settle", "subscriptions",
         "topics", "transactions", "users", "webhook",
+    ),
+    "protocols/http/http1": (
+        "chunks", "context", "exchange", "flow_output", "heads", "patience", "reader", "unread",
     ),
     "protocols/http/streams": (
         "consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer",

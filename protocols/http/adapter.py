@@ -11,6 +11,7 @@ from protocols.http.application import HttpApplication
 from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
 from protocols.http.handler import HandlerContext
+from protocols.http.http1.context import ConnectionContext
 from protocols.http.reasons import WORDS
 from protocols.http.recognition import begins
 from protocols.http.response import DateLine
@@ -29,14 +30,12 @@ class HttpAdapter:
     name = "http"
 
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
-        self._refused = setting.refused
-        self._unread = setting.unread
-        self._router = Router(context(setting, config))
-        self._date = DateLine(setting.wall_ms)
+        router, date = Router(context(setting, config)), DateLine(setting.wall_ms)
+        self._context = ConnectionContext(router, date, setting.refused, setting.unread)
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
         """A new connection; its first request must begin within 10 s."""
-        return HttpConnection(self._router, self._date, peer, now, self._refused, self._unread)
+        return HttpConnection(self._context, peer, now)
 
 
 @final

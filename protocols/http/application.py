@@ -9,15 +9,20 @@ from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.principal import GATEWAY
 from protocols.adapter import Peer, ignore_refusal
 from protocols.host_shares import HostShare
-from protocols.http.connection import CONTENT_BYTES_PER_S
+from protocols.http import large_answer
 from protocols.http.flow_streams import FlowStreams
 from protocols.http.handler import Handler
-from protocols.http.problem import RefusalError, problem, unsent_answers
-from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
-from protocols.http.request import Request, head_fault, no_room
+from protocols.http.problem import RefusalError, problem
+from protocols.http.request import (
+    CONTENT_BYTES_PER_S,
+    DISCARDED_BYTES_MAX,
+    HEAD_BYTES_MAX,
+    Request,
+    head_fault,
+    no_room,
+)  # fmt: skip
 from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
 from protocols.http.site import readable_by
@@ -26,6 +31,8 @@ from protocols.http.status import PHRASE
 from protocols.http2.application import Headers, Reply
 
 LINGER_NS: Final = limits.SECOND_NS // 2
+ANSWER_BYTES_MAX: Final = 1 << 40
+"""No answer has so many bytes: `Reply.is_full` alone decides."""
 _STATUS: Final = {status: (b":status", b"%d" % status) for status in PHRASE}
 
 
@@ -278,20 +285,16 @@ class HttpApplication:
         if stream is None or stream.handler is None:
             return
         handler = stream.handler
-        if not stream.reset:
-            # Refused before it is made, where that is known: base64 of 4 MiB takes 10 ms.
-            full = handler.repeatable and handler.content_bytes(event) > limits.SMALL_ANSWER_BYTES and self._reply.is_full()
-            response = unsent_answers(self._reply.pending(0)) if full else handler.finish(event)
-            if not full and handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES and self._reply.is_full():
-                full = True
-                response = unsent_answers(self._reply.pending(0))
-            self._respond(ticket[1], response, stream, now)
-            undo = handler.undo(event, ticket) if full else handler.left_out(ticket)
+        if stream.reset:
+            self._undo_commands += large_answer.undo(handler, event, ticket)
+            return
+        if handler.repeatable:
+            room = 0 if self._reply.is_full() else ANSWER_BYTES_MAX
+            response, undo = large_answer.respond(handler, event, ticket, room, self._reply.pending(0))
+            self._undo_commands += undo
         else:
-            undo = handler.undo(event, ticket)
-        if undo is not None:
-            undo.principal = GATEWAY
-            self._undo_commands.append(undo)
+            response = handler.finish(event)
+        self._respond(ticket[1], response, stream, now)
 
     def _finished(self, stream_id: int) -> _Stream | None:
         """The stream of a request that is answered now. The answer may come before the last slice, which does nothing more."""

@@ -11,29 +11,27 @@ In one turn of the loop a connection handles REQUESTS_PER_TURN_MAX requests; the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
-from domain import limits
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.principal import GATEWAY
 from domain.refusal import Ending
-from protocols.adapter import Peer, ignore_refusal
-from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare, HostShares
-from protocols.http.exchange import Exchange
+from protocols.adapter import Peer
+from protocols.http import large_answer
 from protocols.http.flow import Flow
-from protocols.http.flow_output import FlowOutput
-from protocols.http.problem import RefusalError, problem, unsent_answers
-from protocols.http.reader import Reader
+from protocols.http.http1.context import ConnectionContext
+from protocols.http.http1.exchange import Exchange
+from protocols.http.http1.flow_output import FlowOutput
+from protocols.http.http1.patience import Patience
+from protocols.http.http1.reader import Reader
+from protocols.http.http1.unread import UnreadResponses
+from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request
-from protocols.http.response import CONTINUE, DateLine, Response, http1
-from protocols.http.router import Router
+from protocols.http.response import CONTINUE, Response, http1
 from protocols.http.site import readable_by
 
-KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
-CONTENT_BYTES_PER_S: Final = 32 * 1024
 EXCHANGES_MAX: Final = 64
 """Unanswered requests at which reading stops."""
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -50,12 +48,9 @@ class HttpConnection:
     _date            the Date field
     _exchanges       unanswered requests, in order
     _out             responses to write
-    _unsent          bytes of responses that wait for earlier responses or for the next write
-    _answers         what `_unsent` counts of the bound that all connections share
+    _unread          bytes of responses that the client has not read
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
-    _began           monotonic ns at which the current request began
-    _idle_at         monotonic ns at which an idle connection is closed
-    _silent          True: no request has been complete
+    _patience        the deadline of the request that is arriving, or of an idle connection
     _half_closed     True: the peer has sent all its bytes
     _sliced          the request that is handled in slices
     _waiting         complete requests behind it
@@ -66,30 +61,19 @@ class HttpConnection:
     """
 
     __slots__ = (
-        "_answers", "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader", "_reason",
-        "_refused", "_silent", "_sliced", "_stream", "_undo_commands", "_unsent", "_waiting", "closed",
+        "_date", "_exchanges", "_half_closed", "_held", "_now", "_out", "_patience", "_reader", "_reason", "_refused",
+        "_sliced", "_stream", "_undo_commands", "_unread", "_waiting", "closed",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        router: Router,
-        date: DateLine,
-        peer: Peer,
-        now: int,
-        refused: Callable[[str, str], None] = ignore_refusal,
-        unread: HostShares | None = None,
-    ) -> None:
-        self._refused = refused
-        self._reader = Reader(router, peer)
-        self._date = date
+    def __init__(self, context: ConnectionContext, peer: Peer, now: int) -> None:
+        self._refused = context.refused
+        self._reader = Reader(context.router, context.heads, peer)
+        self._date = context.date
         self._exchanges: list[Exchange] = []  # few; a deque takes 700 bytes of each connection
         self._out: list[bytes] = []
-        self._unsent = 0
-        self._answers = HostShare(HostShares() if unread is None else unread, peer.host)
+        self._unread = UnreadResponses(context.unread, peer.host)
         self._undo_commands: list[Command] = []
-        self._began = 0
-        self._idle_at = now + limits.HANDSHAKE_NS
-        self._silent = True
+        self._patience = Patience(now)
         self._half_closed = False
         self._held = 0
         self._sliced: Exchange | None = None
@@ -141,9 +125,9 @@ class HttpConnection:
         if reader.done:
             self._start_all(commands)
             begun = False
-            self._silent = False
+            self._patience.silent = False
         if reader.begun and (not begun or reader.current is not current):
-            self._began = now
+            self._patience.begin(now)
         self._flush()
         if self._stream is not None and self._stream.exchange.feeds:
             commands += self._stream.pass_on(now)
@@ -222,9 +206,7 @@ class HttpConnection:
             exchange.keep_alive = False  # the content is not read
         exchange.handler = None
         self._held -= exchange.held
-        self._unsent += len(exchange.output)
-        if self._unsent > UNCOUNTED_BYTES_MAX:
-            self._answers.hold(self._unsent)
+        self._unread.made(len(exchange.output))
         if response.refusal:
             self._refused("http", response.refusal)
 
@@ -257,27 +239,14 @@ class HttpConnection:
                     self._respond(exchange, collected)
                     self._flush()
                 return
-            size = handler.content_bytes(event) if handler.repeatable else 0
-            if size > limits.SMALL_ANSWER_BYTES and size > self._answers.room:
-                # It is refused before it is made: base64 of 4 MiB takes 10 ms.
-                self._respond(exchange, unsent_answers(self._unsent))
-                self._undo(handler.undo(event, exchange))
-                self._flush()
-                return
-            response = handler.finish(event)
-            if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
-                full = len(response.body) > self._answers.room
-                undo = handler.undo(event, exchange) if full else handler.left_out(exchange)
-                if full:
-                    response = unsent_answers(self._unsent)
-                self._undo(undo)
+            if handler.repeatable:
+                unread = self._unread
+                response, undo = large_answer.respond(handler, event, exchange, unread.room, unread.bytes)
+                self._undo_commands += undo
+            else:
+                response = handler.finish(event)
             self._respond(exchange, response)
             self._flush()
-
-    def _undo(self, command: Command | None) -> None:
-        if command is not None:
-            command.principal = GATEWAY
-            self._undo_commands.append(command)
 
     def _flush(self) -> None:
         """Move responses to the output, up to the first unanswered request."""
@@ -297,11 +266,11 @@ class HttpConnection:
                 self._close()
                 return
         if not exchanges:
-            self._idle_at = self._now + KEEP_ALIVE_NS if not self._silent else self._idle_at
+            self._patience.rest(self._now)
             if self._reader.expects:
                 self._reader.expects = False
                 self._out.append(CONTINUE)
-                self._unsent += len(CONTINUE)
+                self._unread.made(len(CONTINUE))
             if self._half_closed and not self._reader.behind:
                 self._close()
 
@@ -352,18 +321,9 @@ class HttpConnection:
             part = stream.take()
             if part:
                 out.append(part)
-                self._unsent += len(part)
-            held = stream.flow.held
-            if self._answers.held or held > UNCOUNTED_BYTES_MAX:
-                self._answers.hold(self._unsent + held)
-            if out:
-                self._unsent -= sum(map(len, out))
-            return out
-        if out:
-            size = len(out[0]) if len(out) == 1 else sum(map(len, out))
-            self._unsent = 0 if self.closed else self._unsent - size
-            if self._answers.held:
-                self._answers.hold(self._unsent)
+            self._unread.written_part(len(part), out, stream.flow.held)
+        elif out:
+            self._unread.written(out, self.closed)
         return out
 
     def deadline(self) -> int | None:
@@ -382,14 +342,7 @@ class HttpConnection:
 
     def _request_due(self) -> int | None:
         """The deadline of an incomplete request, or of an idle connection."""
-        reader = self._reader
-        if reader.behind or (reader.current is not None and reader.current.feeds):
-            return None
-        if reader.current is not None:
-            return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
-        if reader.begun:
-            return self._began + limits.FRAME_NS
-        return None if self._exchanges else self._idle_at
+        return self._patience.deadline(self._reader, len(self._exchanges) > 0)
 
     def expire(self, now: int) -> Sequence[Command]:
         """Too slow: 408 when a request has begun, else the connection is closed without a response."""
@@ -421,7 +374,8 @@ class HttpConnection:
             self._flush()
             return (Disconnected(self._reason),) if self.closed else ()
         self._close()
-        return (Disconnected("silent" if self._silent else "idle", not self._silent),)
+        silent = self._patience.silent
+        return (Disconnected("silent" if silent else "idle", not silent),)
 
     def _run_stream(self, stream: FlowOutput, now: int) -> Sequence[Command]:
         """Do what the flow asks for, or go on behind the end of its response."""

@@ -1,4 +1,4 @@
-"""A request of either HTTP version, and the checks of its head (RFC 9110)."""
+"""A request of either HTTP version, its bounds, and the checks of its head (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ _LISTS: Final = frozenset(
     )
 )
 _KNOWN: Final = _ONCE | _LISTS
+HEAD_BYTES_MAX: Final = 16 * 1024
+DISCARDED_BYTES_MAX: Final = 64 * 1024
+"""Bytes of content that are read and discarded after a refusal, so that the client reads the response."""
+CONTENT_BYTES_PER_S: Final = 32 * 1024
+"""The slowest content that is waited for, behind the first ten seconds."""
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 INFLATED_BYTES_PER_SLICE: Final = 512 * 1024
 """Bytes that one slice of the work decompresses, some 0.5 ms."""

@@ -6,7 +6,6 @@ from typing import Final, final
 
 from protocols.host_shares import HostShares
 from protocols.http.handler import Handler, HandlerContext, Match, Route
-from protocols.http.heads import Heads
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
@@ -21,15 +20,11 @@ _PATH: Final = "{path…}".encode()
 
 @final
 class Router:
-    """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX.
+    """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX."""
 
-    heads   what is known of the heads of requests, for all connections
-    """
-
-    __slots__ = ("_context", "_patterns", "_remembered", "heads")
+    __slots__ = ("_context", "_patterns", "_remembered")
 
     def __init__(self, context: HandlerContext) -> None:
-        self.heads = Heads()
         self._context = context
         self._patterns = [
             (route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in context.routes

@@ -7,8 +7,8 @@ from typing import Final, final
 
 from domain.command import Command
 from domain.event import Event
-from protocols.http.exchange import Exchange
 from protocols.http.flow import Flow
+from protocols.http.http1.exchange import Exchange
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 

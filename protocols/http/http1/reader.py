@@ -22,18 +22,16 @@ from httptools import (
 
 from protocols.adapter import Peer
 from protocols.host_shares import HostShare
-from protocols.http.chunks import ChunkReader
-from protocols.http.exchange import Exchange
-from protocols.http.heads import HEAD_BYTES_MAX as PLAIN_BYTES_MAX
-from protocols.http.heads import Heads
+from protocols.http.http1.chunks import ChunkReader
+from protocols.http.http1.exchange import Exchange
+from protocols.http.http1.heads import HEAD_BYTES_MAX as PLAIN_BYTES_MAX
+from protocols.http.http1.heads import Heads
 from protocols.http.problem import RefusalError, problem
-from protocols.http.request import Request, head_fault, no_room
+from protocols.http.request import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX, Request, head_fault, no_room
 from protocols.http.response import Fields, Response
 from protocols.http.router import Router
 
-HEAD_BYTES_MAX: Final = 16 * 1024
 TARGET_BYTES_MAX: Final = 8 * 1024
-DISCARDED_BYTES_MAX: Final = 64 * 1024
 REQUESTS_PER_TURN_MAX: Final = 64
 """Requests of one connection that are parsed in one turn of the loop."""
 EMPTY_LINES_MAX: Final = 4
@@ -92,9 +90,9 @@ class Reader:
     on_chunk_complete: ClassVar[None] = None
     on_status: ClassVar[None] = None
 
-    def __init__(self, router: Router, peer: Peer) -> None:
+    def __init__(self, router: Router, heads: Heads, peer: Peer) -> None:
         self._router = router
-        self._heads: Heads = router.heads
+        self._heads = heads
         self._peer = peer
         self._parser: HttpRequestParser | None = None
         self._ended = False

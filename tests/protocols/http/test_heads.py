@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.command import Send
-from protocols.http.heads import HEAD_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Heads
+from protocols.http.http1.heads import HEAD_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Heads
 from tests.protocols.http.stage import EVENT, PEER, Client
 
 START = b"POST /ce/orders HTTP/1.1"

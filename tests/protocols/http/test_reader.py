@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.command import Disconnected, Send
-from protocols.http.chunks import CHUNKS_PER_CALL_MAX
-from protocols.http.reader import REQUESTS_PER_TURN_MAX
+from protocols.http.http1.chunks import CHUNKS_PER_CALL_MAX
+from protocols.http.http1.reader import REQUESTS_PER_TURN_MAX
 from tests.protocols.http.stage import EVENT, EVENT_FIELDS, Client, request
 
 HEAD = b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: x\r\n"
