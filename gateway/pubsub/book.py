@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 from domain import property as properties
@@ -23,8 +21,6 @@ from domain.admin.data_topic import (
 )
 from domain.command import Command
 from domain.data_topic import (
-    RECORDS_BYTES_MAX,
-    TOPICS_MAX,
     DataTopic,
     decode,
     encode,
@@ -36,15 +32,17 @@ from domain.data_topic import (
 )
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.limits import MILLISECOND_NS
 from domain.message import Placed
-from domain.ports import Clock, Entropy, Timer
+from domain.ports import Clock, Entropy
 from domain.principal import Principal
 from domain.store_ports import Expected, State, StateChange
 from domain.topic import Topic
 from gateway.access.path_rights import PathRights
 from gateway.connection.client_connection import ClientConnection
+from gateway.pubsub.expiry import StoredTopic, TopicExpiry
+from gateway.pubsub.quota import TopicQuota
 from gateway.pubsub.subscribers import Subscribers
+from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
@@ -54,14 +52,6 @@ from gateway.usecase.publish.send import Sending
 SPACE: Final = "pubsub"
 """State space: id -> record of a topic."""
 ID_BYTES: Final = 6
-SHARE: Final = 2
-"""One creator may have one part in so many of the topics and of their bytes."""
-EXPIRED_PER_TURN: Final = 32
-"""Topics that are deleted at once since they have expired."""
-AGAIN_MS: Final = 1_000
-"""When the deletion of an expired topic is tried again that the store has refused."""
-TIMER_MS_MAX: Final = 86_400_000
-"""The timer looks at the clock again at least once a day."""
 
 
 @final
@@ -70,7 +60,9 @@ class DataTopics:
 
     rights        decides who may publish and subscribe on a path
     subscribers   those of all topics
-    refused       topics that were refused since there were too many
+    _space        key -> topic and record
+    _ids          name -> id
+    _making       names of topics that are being made
     """
 
     def __init__(
@@ -78,22 +70,18 @@ class DataTopics:
     ) -> None:
         self.rights = PathRights()
         self.subscribers = Subscribers(clock)
-        self.refused = 0
         self._state = state
         self._topics = topics
         self._sending = sending
         self._clock = clock
         self._entropy = entropy
         self._questions = questions
-        self._known: dict[str, tuple[DataTopic, bytes]] = {}
         self._ids: dict[str, str] = {}
-        self._bytes = 0
-        self._shares: dict[str, tuple[int, int]] = {}
         self._making: set[str] = set()
-        self._ends: list[tuple[int, str]] = []
-        self._timer: Timer | None = None
-        self._timer_ms = 0
-        state.follow(SPACE, self._changed)
+        self._quota = TopicQuota()
+        self._space = FollowedSpace(state, SPACE, _stored_topic)
+        self._expiry = TopicExpiry(self._space.values, clock, lambda topic, done: self._remove(topic, False, done))
+        self._space.follow(self._changed)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """All commands of domain/admin/data_topic.py."""
@@ -108,7 +96,12 @@ class DataTopics:
         }
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._space.values)
+
+    @property
+    def refused(self) -> int:
+        """Topics, and changes of topics, that there was no room for."""
+        return self._quota.refused
 
     def value_removed(self, path: str) -> None:
         """The latest value of a path was removed by a command that knows nothing of topics: subscriptions of its topic end."""
@@ -118,54 +111,36 @@ class DataTopics:
 
     # The view
 
-    def _changed(self, key: bytes, value: bytes | None) -> None:
+    def _changed(self, key: bytes, old: StoredTopic | None, new: StoredTopic | None) -> None:
         """A record is durable."""
-        identity = key.decode()
-        old = self._known.pop(identity, None)
         if old is not None:
-            self._count(old[0], -1, -len(old[1]))
-            self._ids.pop(old[0].name, None)
-        if value is None:
-            self.subscribers.end(identity)
+            self._quota.remove(old.topic, len(old.record))
+            self._ids.pop(old.topic.name, None)
+        if new is None:
+            self.subscribers.end(key.decode())
             return
-        topic = decode(value)
-        self._known[identity] = topic, value
-        self._ids[topic.name] = identity
-        self._count(topic, 1, len(value))
-        self.subscribers.changed(topic)
-        if topic.given.expires_ms is not None:
-            if len(self._ends) > 2 * len(self._known) + STEP_ITEMS:  # changes have left old ends behind
-                ends = [
-                    (each.given.expires_ms, each.id) for each, _ in self._known.values() if each.given.expires_ms is not None
-                ]
-                heapify(ends)
-                self._ends = ends
-            else:
-                heappush(self._ends, (topic.given.expires_ms, identity))
-            self._arm()
+        self._quota.add(new.topic, len(new.record))
+        self._ids[new.topic.name] = new.topic.id
+        self.subscribers.changed(new.topic)
+        self._expiry.follow(key, new.topic)
 
-    def _count(self, topic: DataTopic, topics: int, size: int) -> None:
-        self._bytes += size
-        number, held = self._shares.get(topic.creator, (0, 0))
-        if number + topics:
-            self._shares[topic.creator] = number + topics, held + size
-        else:
-            self._shares.pop(topic.creator, None)
+    def _stored(self, identity: str) -> StoredTopic | None:
+        return self._space.values.get(identity.encode("utf-8", "replace"))
 
     def _found(self, connection: ClientConnection, command: Command, identity: str, publish: bool | None) -> DataTopic | None:
         """The topic with this id, when the client may publish there, or subscribe, or with None either; else it is refused."""
-        known = self._known.get(identity)
+        known = self._stored(identity)
         failure: Failure | None
-        if known is None or known[0].is_over(self._clock.wall_ms()):
+        if known is None or known.topic.is_over(self._clock.wall_ms()):
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, "there is no such topic")
         elif publish is None:
-            failure = self.rights.denial(connection, command, known[0].name, False)
+            failure = self.rights.denial(connection, command, known.topic.name, False)
             if failure is not None:
-                failure = self.rights.refusal(connection, command, known[0].name, True)
+                failure = self.rights.refusal(connection, command, known.topic.name, True)
         else:
-            failure = self.rights.refusal(connection, command, known[0].name, publish)
+            failure = self.rights.refusal(connection, command, known.topic.name, publish)
         if failure is None:
-            return None if known is None else known[0]
+            return None if known is None else known.topic
         connection.answer(Refused(getattr(command, "ticket", None), failure))
         return None
 
@@ -189,11 +164,11 @@ class DataTopics:
         record = encode(made)
         change = StateChange(SPACE, made.id.encode(), record)
         self._making.add(made.name)
-        self._count(made, 1, len(record))
+        self._quota.add(made, len(record))
 
         def done(result: list[Placed] | None | Failure) -> None:
             self._making.discard(made.name)
-            self._count(made, -1, -len(record))
+            self._quota.remove(made, len(record))
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             else:
@@ -226,30 +201,18 @@ class DataTopics:
         made = DataTopic(identity, name, user, command.host, self._clock.wall_ms(), kept(given))
         if made.is_over(made.created_ms):
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, "expiration-date is past")
-        if identity in self._known:
+        if self._stored(identity) is not None:
             return Failure(ErrorCode.OVERLOADED, "the id that was chosen is in use: ask again")
-        return self._too_many(made, 1, len(encode(made))) or made
-
-    def _too_many(self, topic: DataTopic, more: int, size: int) -> Failure | None:
-        """QUOTA when there is no room for so many more topics and bytes of the creator."""
-        number, held = self._shares.get(topic.creator, (0, 0))
-        topics = len(self._known) + len(self._making) + more
-        if topics > TOPICS_MAX or self._bytes + size > RECORDS_BYTES_MAX:
-            text = "there are as many topics as the server keeps: delete one first"
-        elif number + more > TOPICS_MAX // SHARE or held + size > RECORDS_BYTES_MAX // SHARE:
-            text = "you have as many topics as one client may have: delete one first"
-        else:
-            return None
-        self.refused += 1
-        return Failure(ErrorCode.QUOTA, text)
+        return self._quota.refusal(made, 1, len(encode(made))) or made
 
     def _change(self, connection: ClientConnection, command: ChangeDataTopic) -> None:
         old = self._found(connection, command, command.id, True)
-        if old is None:
+        stored = None if old is None else self._stored(old.id)
+        if old is None or stored is None:
             return
         given = kept(command.given if command.whole else patched(old.given, command.given))
         changed = DataTopic(old.id, old.name, old.user, old.host, old.created_ms, given)
-        record, before = encode(changed), self._known[old.id][1]
+        record, before = encode(changed), stored.record
         fault = fault_of(given)
         failure: Failure | None = None
         if command.name and command.name != old.name:
@@ -257,7 +220,7 @@ class DataTopics:
         elif fault:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, fault)
         elif len(record) > len(before):
-            failure = self._too_many(changed, 0, len(record) - len(before))
+            failure = self._quota.refusal(changed, 0, len(record) - len(before))
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
@@ -296,7 +259,7 @@ class DataTopics:
         found: list[str] = []
         now = self._clock.wall_ms()
         denial = self.rights.denial
-        for at, (topic, _) in enumerate(list(self._known.values()), 1):
+        for at, (topic, _) in enumerate(list(self._space.values.values()), 1):
             wanted = not topic.is_over(now) and matches(topic, command.name, command.id, command.given, command.prefixes)
             if wanted and not (
                 denial(connection, command, topic.name, False) and denial(connection, command, topic.name, True)
@@ -339,33 +302,6 @@ class DataTopics:
             changes.append(StateChange(SPACE, topic.id.encode(), None))
         self._state.put(changes, done)
 
-    def _arm(self, least_ms: int = 0) -> None:
-        """Set the timer to the earliest end, at least `least_ms` from now."""
-        if not self._ends:
-            return
-        end_ms = self._ends[0][0]
-        if self._timer is not None:
-            if end_ms >= self._timer_ms:
-                return
-            self._timer.cancel()
-        self._timer_ms = end_ms
-        wait_ms = min(max(least_ms, end_ms - self._clock.wall_ms()), TIMER_MS_MAX)
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, self._expire)
 
-    def _expire(self) -> None:
-        """Delete expired topics, EXPIRED_PER_TURN at once. A deletion that the store refuses is tried again after AGAIN_MS."""
-        self._timer = None
-        now = self._clock.wall_ms()
-        over: list[DataTopic] = []
-        while self._ends and self._ends[0][0] <= now and len(over) < EXPIRED_PER_TURN:
-            known = self._known.get(heappop(self._ends)[1])
-            if known is not None and known[0].is_over(now):
-                over.append(known[0])
-        for topic in over:
-            self._remove(topic, False, partial(self._expired, topic))
-        self._arm()
-
-    def _expired(self, topic: DataTopic, result: None | Failure) -> None:
-        if isinstance(result, Failure) and topic.id in self._known and topic.given.expires_ms is not None:
-            heappush(self._ends, (topic.given.expires_ms, topic.id))
-            self._arm(AGAIN_MS)
+def _stored_topic(record: bytes) -> StoredTopic:
+    return StoredTopic(decode(record), record)

@@ -59,7 +59,7 @@ def test_thousands_of_subscribers_and_the_end_of_their_topic(node: SharedNode, e
 
 
 def test_topics_without_end_are_bounded_and_listed_in_turns(node: SharedNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.pubsub.book.TOPICS_MAX", 500)
+    monkeypatch.setattr("gateway.pubsub.quota.TOPICS_MAX", 500)
     for number in range(350):
         body = cbor.encode({0: f"t/{number:04}" + "x" * 490, 2: KIND, 3: 0, 8: bytes(2_000)})
         node.datagram(request(message.CON, message.POST, number, "ps", body), port=6_000 + number % 50)

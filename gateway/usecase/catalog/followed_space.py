@@ -24,15 +24,25 @@ class FollowedSpace(Generic[Value]):
         self._state = state
         self._space = space
         self._decode = decode
+        self._followers: list[Callable[[bytes, Value | None, Value | None], None]] = []
         self.values: dict[bytes, Value] = {}
         state.follow(space, self._changed)
+
+    def follow(self, changed: Callable[[bytes, Value | None, Value | None], None]) -> None:
+        """Call `changed(key, old, new)` with all that is there, and later with each change when `values` has it."""
+        for key, value in self.values.items():
+            changed(key, None, value)
+        self._followers.append(changed)
 
     def put(self, changes: Mapping[bytes, bytes | None], done: Callable[[None | Failure], None] | None) -> None:
         """Set keys, and remove those whose value is None: all or none, durably before `done`. Failure: as `State.put`."""
         self._state.put([StateChange(self._space, key, value) for key, value in changes.items()], done)
 
     def _changed(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            self.values.pop(key, None)
+        old, new = self.values.get(key), None
+        if value is not None:
+            new = self.values[key] = self._decode(value)
         else:
-            self.values[key] = self._decode(value)
+            self.values.pop(key, None)
+        for changed in self._followers:
+            changed(key, old, new)

@@ -95,7 +95,7 @@ def test_a_subscription_ends_with_the_right_to_it(guarded: Guarded) -> None:
 
 
 def test_a_share_of_topics_is_that_of_a_user_whatever_its_address(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.pubsub.book.TOPICS_MAX", 4)
+    monkeypatch.setattr("gateway.pubsub.quota.TOPICS_MAX", 4)
     publisher, root = guarded.user("publisher"), guarded.devices.device(49_000, credentials=Password("root", b"secret"))
     assert [code(create(publisher, f"field/{number}")) for number in range(3)] == ["2.01", "2.01", "4.29"]
     assert code(create(root, "field/root")) == "2.01"

@@ -398,7 +398,7 @@ def test_a_change_of_observer_check_counts_for_subscribers_that_are_there(broker
 
 
 def test_topics_are_bounded_and_nobody_has_all(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.pubsub.book.TOPICS_MAX", 6)
+    monkeypatch.setattr("gateway.pubsub.quota.TOPICS_MAX", 6)
     greedy, other = broker.devices.device(host="192.0.2.1"), broker.devices.device(host="192.0.2.2")
     assert [code(create(greedy, f"a{number}")) for number in range(5)] == ["2.01"] * 3 + ["4.29"] * 2
     refused = create(greedy, "b")
@@ -412,7 +412,7 @@ def test_topics_are_bounded_and_nobody_has_all(broker: Broker, monkeypatch: pyte
 
 
 def test_records_of_topics_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.pubsub.book.RECORDS_BYTES_MAX", 18_500)
+    monkeypatch.setattr("gateway.pubsub.quota.RECORDS_BYTES_MAX", 18_500)
     device = broker.devices.device()
     one = made(device, "one", {3: 0, 8: bytes(1_000)})
     block = {3: 0, 8: bytes(3_000)}
