@@ -82,8 +82,8 @@ FOLDERS = {
         "pull", "ranges", "replay", "rows", "schedule", "source", "table", "tables", "turn",
     ),
     "store/log": (
-        "batch", "cache", "checked", "commit", "open_batch", "reader", "recent", "segment", "sync_delay", "sync_work",
-        "timeouts", "waiters",
+        "accepted", "batch", "batch_writer", "cache", "checked", "commit", "open_batch", "reader", "recent", "segment",
+        "sync_delay", "sync_work", "timeouts", "waiters",
     ),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
     "store/replica": ("eras", "fresh", "raw_log"),

@@ -140,7 +140,7 @@ class Trial:
     async def retain(self) -> None:
         """Delete all segments but the newest: all state is carried forward."""
         parts = self.store.parts
-        parts.commit.roll()
+        parts.commit.accepted.roll()
         await asyncio.sleep(0.1)
         retention = parts.retention
         first = parts.segments.active.base

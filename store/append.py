@@ -96,11 +96,11 @@ class Appender:
                 size += lite.DISPATCH_MAX * _OFFSET_BYTES_MAX
             queues.append(queue)
         if changes:
-            open_batch = commit.room(size, change.size(changes))
+            open_batch = commit.accepted.room(size, change.size(changes))
             open_batch.changes.extend(changes)
             flushed = self._will_change(changes, flushed)
         else:
-            open_batch = commit.room(size)
+            open_batch = commit.accepted.room(size)
         placed = self._place(messages, queues, open_batch, flushed)
         if placed_at is not None:
             placed_at(placed)
@@ -132,7 +132,7 @@ class Appender:
         parts, places = open_batch.parts, open_batch.places
         end = open_batch.end
         # Not the time of the batch, which may have been opened long ago: a search by time must find what is stored after it.
-        host, store_ms = self._host, self._commit.stamp()
+        host, store_ms = self._host, self._commit.accepted.stamp()
         pack = ROW.pack
         index = self._index
         placed: list[Placed] = []
@@ -172,7 +172,7 @@ class Appender:
             parts.append(record)
             places.append(end)
             end += size
-        open_batch.end = self._commit.end = end
+        open_batch.end = self._commit.accepted.end = end
         self.messages += len(placed)
         return placed
 
@@ -190,7 +190,7 @@ class Appender:
     def journal(self, changes: Sequence[StateChange]) -> None:
         """Append changes that are made in memory already, without a callback."""
         if self._commit.broken is None:
-            self._commit.room(0, change.size(changes)).changes.extend(changes)
+            self._commit.accepted.room(0, change.size(changes)).changes.extend(changes)
 
     def queue(self, topic: str, queue_id: int) -> Queue:
         """One queue; created when it does not exist."""

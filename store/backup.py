@@ -123,9 +123,13 @@ class HeldBackups:
         if done is None:
             return
         commit, position = self._commit, self._commit.synced
-        first, incarnation = self._segments.first, commit.writer.incarnation
+        first, writer = self._segments.first, commit.log.writer
         mark = commit.mark.promise._replace(
-            position=position, epoch=commit.writer.epoch, incarnation=incarnation, first=first, store_ms=commit.store_ms
+            position=position,
+            epoch=writer.epoch,
+            incarnation=writer.incarnation,
+            first=first,
+            store_ms=commit.accepted.store_ms,
         )
         point = self._checkpointer.last
         files = self._segments.files(position) + self._checkpointer.files()
@@ -133,4 +137,4 @@ class HeldBackups:
             files += self._index.files(point.index_end) + self._keys.files(point.position)
         if self._disk.size(derived.REBUILD) >= 0:
             files.append((derived.REBUILD, self._disk.size(derived.REBUILD)))
-        done((hold, BackupPlan(files, promise.encode(mark, 1), incarnation, first, position)))
+        done((hold, BackupPlan(files, promise.encode(mark, 1), writer.incarnation, first, position)))

@@ -64,10 +64,10 @@ class Compaction:
         turn, tables = self._ledger.turn, self._ledger.tables
         for chunk in tables.chunks():
             live = tables.live_in(chunk)
-            yield tables.rewritten(chunk, base, self._commit.base)
+            yield tables.rewritten(chunk, base, self._commit.accepted.base)
             for at in range(0, len(live), SLICE_TABLES):
                 turn.renew(live[at : at + SLICE_TABLES], base)
-                turn.write(self._commit.base)
+                turn.write(self._commit.accepted.base)
                 yield None
 
     def _state_below(self, base: int) -> Iterator[list[StateChange] | None]:
@@ -161,16 +161,16 @@ class Compaction:
             # One change for all keys, those included that retention has written and that do not hold yet.
             changes.append(StateChange(EMPTY, prefix.encode(), None))
             self._state.apply(changes[-1], 0)
-        self._index.drop_topic(topic, self._commit.end)
-        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self._commit.end, self._index.end)))
+        self._index.drop_topic(topic, self._commit.accepted.end)
+        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self._commit.accepted.end, self._index.end)))
         return changes
 
     def drop_lite_queue(self, queue: Queue) -> StateChange:
         """Remove a lite queue; the change for the log, which is kept while the log holds earlier messages of the lite topic."""
         key = _empty_key(queue.name, 0)
-        item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.end, self._index.end))
+        item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.accepted.end, self._index.end))
         self._index.drop(queue)
-        self._state.apply(item, self._commit.base)
+        self._state.apply(item, self._commit.accepted.base)
         return item
 
 

@@ -106,7 +106,7 @@ class StoreOpening:
         mark = PromiseMark(disk, clock, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
         keys = self.keys = KeyIndex(disk, clock, config, lambda what, error: commit.failed(what, error))  # noqa: PLW0108
         commit = self.commit = GroupCommit(
-            segments, cache, clock, config, self._reached, lambda: turn.write(commit.base), keys.add, events, mark,
+            segments, cache, clock, config, self._reached, lambda: turn.write(commit.accepted.base), keys.add, events, mark,
             partial(probe, disk),
         )  # fmt: skip
         self._reader = RecordReader(segments, cache)
@@ -217,13 +217,13 @@ class StoreOpening:
         segments, state, ledger, wheel, writer = self.files.segments, self._state, self.ledger, self._wheel, self._writer
         segments.date_segments(clock.wall_ms())
         commit.begin(self.promise._replace(first=segments.first, store_ms=recovered.store_ms), self.recovery.applied)
-        commit.state_bytes = recovered.state_bytes
+        commit.log.state_bytes = recovered.state_bytes
         if leads:
             commit.lead()
             wheel.inherit(commit.written, config.clock_skew_ms)
             wheel.mend_ms = MEND_MS
             ledger.inherited_delay_ms = config.clock_skew_ms
-            commit.roll()  # what an epoch writes begins with a file, which tells where its era begins
+            commit.accepted.roll()  # what an epoch writes begins with a file, which tells where its era begins
         retention = Retention(
             segments, index, commit, wheel, self._transactions, checkpointer, clock, config, self.source, events,
             lambda: 1.0 if self.files.disk.held else self.admission.free_ratio, ReadHolds(state, index),

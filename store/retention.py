@@ -149,7 +149,7 @@ class Retention:
             self._running = False
             return
         if len(self._segments.all) == 1:
-            self._commit.roll()
+            self._commit.accepted.roll()
             self._running = False
             return
         base = self._segments.all[1].base

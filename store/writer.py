@@ -86,7 +86,7 @@ class StoreWriter:
 
     def schedule_journal(self) -> None:
         """End this turn of the loop with a write: the journal of the lease tables goes before it."""
-        self._commit.wake()
+        self._commit.accepted.wake()
 
     def half_queue(self) -> Queue:
         """The queue of half messages; created when it does not exist."""

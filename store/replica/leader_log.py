@@ -45,11 +45,13 @@ class StoredLeaderLog:
         self._eras = eras
         self._events = events
         self._admission = admission
-        self.epoch = commit.writer.epoch
-        self.incarnation = commit.writer.incarnation
+        self.epoch = commit.log.writer.epoch
+        self.incarnation = commit.log.writer.incarnation
         self.begin = begin
         self._scrubs = scrubs
-        self.parts = MendableSegments(segments, scrubs, clock, lambda: self._confirmation.written, commit.roll, _nothing, waits)
+        self.parts = MendableSegments(
+            segments, scrubs, clock, lambda: self._confirmation.written, commit.accepted.roll, _nothing, waits
+        )
 
     @property
     def first(self) -> int:

@@ -95,7 +95,7 @@ def test_every_cut_of_the_tail_is_a_whole_number_of_batches() -> None:
         disk = MemoryDisk(clock)
         content = disk.open(name)
         content.append(bytes(driver.disk.files[name].data[:cut]))
-        promises.write(disk, Promise(0, 0, driver.store.parts.commit.writer.incarnation))
+        promises.write(disk, Promise(0, 0, driver.store.parts.commit.log.writer.incarnation))
         after = Driver(driver.config, disk, clock)
         after.clock.run_for(10)
         counts.append(len(after.bodies("t")))

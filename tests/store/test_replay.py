@@ -77,7 +77,7 @@ def test_retention_waits_for_the_checkpoint_when_a_start_would_have_too_much_to_
     for first in range(0, count, 200):
         driver.append([], [StateChange("n", b"%d" % number, b"%d" % number * 100) for number in range(first, first + 200)])
     parts = driver.store.parts
-    parts.commit.roll()
+    parts.commit.accepted.roll()
     driver.topic("t")
     snapshot_now(driver)
     sizes: list[tuple[int, int]] = []

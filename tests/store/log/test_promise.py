@@ -122,7 +122,7 @@ def test_the_mark_of_a_store_reaches_its_end_after_a_clean_stop() -> None:
     assert found is not None
     assert found.position == driver.store.parts.segments.end
     assert after.store.figures()["recovered_copied_bytes"] == 0
-    assert after.store.parts.commit.writer.incarnation == 1234, "the same log"
+    assert after.store.parts.commit.log.writer.incarnation == 1234, "the same log"
 
 
 def test_retention_raises_the_first_position_before_it_deletes() -> None:

@@ -1,0 +1,75 @@
+"""Writes batches to the segments, in the order in which they were accepted."""
+
+from __future__ import annotations
+
+from typing import final
+
+from store.log import batch
+from store.log.batch import Writer
+from store.log.cache import TailCache
+from store.log.open_batch import OpenBatch
+from store.log.recent import RecentBytes
+from store.log.segment import Segments
+
+
+@final
+class BatchWriter:
+    """The written part of the log, and what its batches say of their writer.
+
+    written         position up to which the log is written
+    behind_batch    position behind the last batch written; a filler may follow it
+    writer          who the headers of new batches name
+    writes, written_bytes   counters since the start
+    state_bytes     bytes of state records written, or applied by recovery, since the start
+    recent          the newest bytes, for followers; None: this log is not replicated
+    _rolling        True: the segment has its filler, and its successor does not exist yet
+    """
+
+    __slots__ = (
+        "_cache", "_rolling", "_segments", "behind_batch", "recent", "state_bytes", "writer", "writes", "written",
+        "written_bytes",
+    )  # fmt: skip
+
+    def __init__(self, segments: Segments, cache: TailCache) -> None:
+        self._segments = segments
+        self._cache = cache
+        self._rolling = False
+        self.written = self.behind_batch = segments.end
+        self.writer = Writer(0, 0)
+        self.writes = self.written_bytes = self.state_bytes = 0
+        self.recent: RecentBytes | None = None
+
+    def begin(self, writer: Writer, behind_batch: int) -> None:
+        """Begin at the end of the log, after recovery; its last batch ends at `behind_batch`."""
+        self.writer = writer
+        self.written = self._segments.end
+        self.behind_batch = behind_batch
+
+    def write(self, current: OpenBatch, store_ms: int, synced: int) -> None:
+        """Write a closed batch. `synced`: position below which the log is durable. Raises OSError: it is not written."""
+        state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
+        data = batch.encode(current.parts, current.base, store_ms, state_at, self.writer, synced)
+        self._append(data)
+        self.writes += 1
+        self.written_bytes += len(data)
+        if state_at:
+            self.state_bytes += len(current.parts[-1])
+        self.written = self.behind_batch = current.end
+        self._segments.active.newest_ms = store_ms
+        records = current.parts[:-1] if current.changes else current.parts
+        self._cache.add(current.places, records, len(data))
+
+    def close_segment(self) -> None:
+        """Write the filler, and begin the next segment. Raises OSError: called again, it does what is left to do."""
+        if not self._rolling:
+            self._append(batch.FILLER)
+            self.written = self._segments.end
+            self._rolling = True
+        self._segments.roll()
+        self._rolling = False
+
+    def _append(self, data: bytes) -> None:
+        position = self._segments.end
+        self._segments.append(data)
+        if self.recent is not None:
+            self.recent.add(position, data)
