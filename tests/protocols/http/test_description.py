@@ -16,8 +16,13 @@ from protocols.http.handler import Handler
 from protocols.http.routes import ROUTES
 from tests.tidy.source import ROOT
 
-HANDLERS = sorted(
-    {make for route in ROUTES for method, make in route.methods.items() if method != b"OPTIONS" and isinstance(make, type)},
+HANDLERS: list[type[Handler]] = sorted(
+    {
+        make
+        for route in ROUTES
+        for method, make in route.methods.items()
+        if method != b"OPTIONS" and isinstance(make, type) and issubclass(make, Handler)
+    },
     key=lambda kind: kind.__name__,
 )
 
