@@ -71,11 +71,11 @@ FOLDERS = {
     "protocols/remoting/calls": ("octets", "values"),
     "protocols/remoting/forwarding": ("item", "kind", "shape", "stream"),
     "protocols/remoting/relayed": ("frame_slice",),
-    "store": (
-        "append", "client_appends", "columns", "compaction", "effects", "held", "hot", "listeners", "message_log", "readable",
-        "reading", "recovery", "snapshot", "sorted_set", "write_admission", "writer",
-    ),
+    "store": ("effects", "held", "listeners", "message_log", "sorted_set"),
+    "store/appends": ("append", "client_appends", "write_admission", "writer"),
+    "store/checkpoint": ("columns", "recovery", "snapshot"),
     "store/delay": ("parking",),
+    "store/deletion": ("compaction",),
     "store/keys": ("index", "row"),
     "store/lease": (
         "call", "expiry", "journal", "lag", "lag_sums", "leases", "ledger", "live", "member_pulls", "order", "positions",
@@ -86,6 +86,7 @@ FOLDERS = {
         "sync_delay", "sync_work", "timeouts", "waiters",
     ),
     "store/queue": ("entries", "groups", "index", "queue", "row", "settings", "table", "tails", "topics"),
+    "store/reads": ("hot", "readable", "reading"),
     "store/replica": ("eras", "fresh", "raw_log"),
     "store/replication": ("following", "progress"),
     "store/state": ("change", "port", "rows", "values", "view"),

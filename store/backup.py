@@ -14,7 +14,7 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
 from domain.store_event import StoreEventKind
 from store import derived
-from store.checkpoint import Checkpointer
+from store.checkpoint.checkpointer import Checkpointer
 from store.events import StoreEvents
 from store.held_disk import HeldDisk
 from store.keys.index import KeyIndex

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.store_ports import StateChange
-from store import snapshot
-from store.append import Appender
-from store.compaction import Compaction
+from store.appends.append import Appender
+from store.checkpoint import snapshot
 from store.delay import parking
 from store.delay.wheel import Wheel
+from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.lease import rows
 from store.lease.ledger import LeaseLedger

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, final
 
 from store.events import StoreEvents
-from store.repair_waits import RepairWaits
+from store.reads.repair_waits import RepairWaits
 
 
 @final

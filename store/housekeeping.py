@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Final, final
 
 from domain.ports import Clock, Disk, Timer
+from store.checkpoint.recovery import ABORT, running
 from store.held import HeldCalls
 from store.parts import StoreParts
-from store.recovery import ABORT, running
 from store.turns import Turns
 
 _SECOND_NS: Final = 1_000_000_000

@@ -13,7 +13,8 @@ from domain.message import Placed
 from domain.ports import Clock
 from domain.store_ports import StateChange
 from domain.store_request import LeaseRequest
-from store.compaction import Compaction
+from store.appends.writer import StoreWriter
+from store.deletion.compaction import Compaction
 from store.events import StoreEvents
 from store.held import HeldCalls
 from store.lease.call import RecordSource
@@ -23,8 +24,7 @@ from store.lease.table import LeaseTable
 from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.repair_waits import unreadable
-from store.writer import StoreWriter
+from store.reads.repair_waits import unreadable
 
 DROPS_MAX: Final = 1_024
 """Lite topics that one call of `drop` removes, with one record of the log."""

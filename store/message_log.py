@@ -11,16 +11,16 @@ from domain.message import Message
 from domain.once import OnceKey
 from domain.store_ports import ReadResult, StateChange, StoreListener
 from domain.store_request import KeyQuery, ReadRequest
-from store.client_appends import ClientAppends
+from store.appends.client_appends import ClientAppends
+from store.appends.once import OnceAppends
 from store.held import HeldCalls
-from store.hot import HotLog
 from store.keys.search import KeySearch
 from store.listeners import StoreListeners
 from store.log.open_batch import Done
-from store.once import OnceAppends
 from store.queue.index import QueueIndex
-from store.reading import Reading
-from store.repair_waits import DamageFailure
+from store.reads.hot import HotLog
+from store.reads.reading import Reading
+from store.reads.repair_waits import DamageFailure
 
 LATE_MS: Final = 10_000
 """Longest time between storing a message and its becoming readable."""

@@ -14,22 +14,28 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
-from store import checkpoint
-from store.append import Appender
+from store.appends.append import Appender
+from store.appends.client_appends import ClientAppends, Outbox
+from store.appends.once import OnceAppends
+from store.appends.write_admission import WriteAdmission
+from store.appends.writer import StoreWriter
 from store.backup import HeldBackups
 from store.census import Census
-from store.checkpoint import CheckpointedLog, Checkpointer, Points
-from store.client_appends import ClientAppends, Outbox
-from store.compaction import Compaction, empty_at
+from store.checkpoint import points as checkpoints
+from store.checkpoint.checkpointer import CheckpointedLog, Checkpointer
+from store.checkpoint.points import Points
+from store.checkpoint.recovery import LogRecovery, Recovered
 from store.config import StoreConfig, check_policy_of
 from store.delay.recall import TimerRecall
 from store.delay.wheel import MEND_MS, Wheel
+from store.deletion.compaction import Compaction, empty_at
+from store.deletion.read_holds import ReadHolds
+from store.deletion.retention import Retention
 from store.effects import BatchEffects, StateEffects
 from store.events import StoreEvents
 from store.full import probe
 from store.held import HeldCalls
 from store.held_disk import HeldDisk
-from store.hot import HotLog
 from store.housekeeping import Housekeeping
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
@@ -57,20 +63,15 @@ from store.log.segment import FOLDER, Segments
 from store.log.survey import Stretch
 from store.log_store import LogStore
 from store.message_log import StoredLog
-from store.once import OnceAppends
 from store.parts import StoreFiles, StoreParts
 from store.queue.index import QueueIndex
-from store.read_holds import ReadHolds
-from store.reading import Reading, WrittenLog
-from store.recovery import LogRecovery, Recovered
-from store.repair_waits import RepairWaits
-from store.retention import Retention
+from store.reads.hot import HotLog
+from store.reads.reading import Reading, WrittenLog
+from store.reads.repair_waits import RepairWaits
 from store.state.metadata import Catalogue
 from store.state.port import StoredState
 from store.state.view import TIMER, Append, StateView
 from store.transaction.open_transactions import OpenTransactions
-from store.write_admission import WriteAdmission
-from store.writer import StoreWriter
 
 
 @final
@@ -273,7 +274,7 @@ class StoreOpening:
 def _files(disk: Disk, config: StoreConfig, events: StoreEvents) -> StoreFiles:
     """Find the newest checkpoint, and open the files of the index and of the log."""
     held_disk = HeldDisk(disk)
-    points = checkpoint.find(held_disk, events)
+    points = checkpoints.find(held_disk, events)
     index = QueueIndex(held_disk, config, points.newest.index_first, points.newest.index_end)
     _, promise, _ = promises.newest(held_disk)
     first = 0 if promise is None else promise.first

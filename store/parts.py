@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from store.append import Appender
+from store.appends.append import Appender
+from store.appends.once import OnceAppends
+from store.appends.write_admission import WriteAdmission
 from store.census import Census
-from store.checkpoint import Checkpointer, Points
+from store.checkpoint.checkpointer import Checkpointer
+from store.checkpoint.points import Points
+from store.checkpoint.recovery import Recovered
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
+from store.deletion.retention import Retention
 from store.events import StoreEvents
 from store.held_disk import HeldDisk
 from store.keys.index import KeyIndex
@@ -20,14 +25,10 @@ from store.log.promise import Promise
 from store.log.reader import RecordReader
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
-from store.once import OnceAppends
 from store.queue.index import QueueIndex
-from store.recovery import Recovered
-from store.repair_waits import RepairWaits
-from store.retention import Retention
+from store.reads.repair_waits import RepairWaits
 from store.state.view import StateView
 from store.transaction.open_transactions import OpenTransactions
-from store.write_admission import WriteAdmission
 
 
 @final

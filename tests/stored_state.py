@@ -9,7 +9,7 @@ from domain.store_event import unheard
 from domain.store_ports import State, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
-from store.repair_waits import RepairWaits
+from store.reads.repair_waits import RepairWaits
 from store.state.port import StoredState
 from store.state.view import StateView
 from tests.store.clock import VirtualClock

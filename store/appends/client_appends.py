@@ -11,13 +11,13 @@ from domain.errors import ErrorCode, Failure
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.ports import Clock
 from domain.store_ports import StateChange
+from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.log.open_batch import Done
 from store.state.view import StateView
 from store.transaction import half
 from store.transaction.open_transactions import OpenTransactions
-from store.writer import StoreWriter
 
 
 @final

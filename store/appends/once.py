@@ -15,16 +15,16 @@ from domain.message import Message, Placed
 from domain.once import OnceKey
 from domain.ports import Clock
 from domain.store_ports import StateChange
-from store import first_answer
-from store.append import Appender
+from store.appends import first_answer
+from store.appends.append import Appender
+from store.appends.first_answer import FirstAnswer
+from store.appends.writer import StoreWriter
 from store.config import StoreConfig
 from store.events import StoreEvents
-from store.first_answer import FirstAnswer
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.state.view import StateView
 from store.turns import Turns
-from store.writer import StoreWriter
 
 SPACE: Final = "@once"
 FORGOTTEN_TOGETHER: Final = 256

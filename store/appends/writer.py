@@ -10,11 +10,11 @@ from domain.errors import Failure
 from domain.message import Message, Placed
 from domain.store_ports import StateChange
 from domain.topic import Durability
-from store.append import Appender
+from store.appends.append import Appender
+from store.appends.write_admission import WriteAdmission
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue.queue import Queue
-from store.write_admission import WriteAdmission
 
 
 @final

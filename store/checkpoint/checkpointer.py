@@ -1,16 +1,8 @@
-"""Checkpoints: the position up to which index and state view are on disk, from which the next start reads the log.
-
-    checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
-                          | serial of the snapshot 8 | first place of the index that is needed 8
-                          | place of the index from which the heads of blocks are read 8
-                          with the other magic, of an earlier version, the last one is missing: the heads of all blocks are read
-    snapshot/<serial>     store/snapshot.py
+"""Writes checkpoints: the position up to which index and state view are on disk, from which the next start reads the log.
 
     rows into the index -> snapshot, with the table of the queues -> all of it in the log -> rows into the index -> syncs
     -> checkpoint
 
-A file is written under a new name and is valid when its CRCs are right. The newest two checkpoints are kept, with all that they
-need: when the newest or its snapshot is damaged, the start uses the other one, and without any it reads the whole log.
 A snapshot may hold values that are newer than the position at which it stands. The position of the checkpoint is behind all of
 them, and the log is made durable up to it before the checkpoint is written. No step blocks the loop: rows and changes are
 written in slices, and syncs are asynchronous.
@@ -22,30 +14,20 @@ else took since the slice before, up to _SLICE_MAX_NS, and what retention writes
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, Protocol, final
 
-from domain.errors import Failure, StoreError
+from domain.errors import Failure
 from domain.ports import Clock, Disk, File
-from domain.store_event import StoreEventKind
-from domain.store_ports import StateChange
-from store import derived, snapshot
+from store.checkpoint import points as checkpoints
+from store.checkpoint import snapshot
+from store.checkpoint.points import Point, Points
+from store.checkpoint.snapshot import Columns, SnapshotItem, SnapshotSource
 from store.config import StoreConfig
-from store.events import StoreEvents
 from store.full import NotWrittenError, is_full
 from store.keys.index import KeyIndex
 from store.queue.index import QueueIndex
-from store.snapshot import Columns, SnapshotItem, SnapshotSource
 
-FOLDER: Final = derived.CHECKPOINTS
-SNAPSHOT_FOLDER: Final = snapshot.FOLDER
-MAGIC: Final = 0x48474352
-MAGIC_BEFORE: Final = 0x48474351
-_FRONT = struct.Struct(">II")
-_POINT = struct.Struct(">qqqqqq")
-_POINT_BEFORE = struct.Struct(">qqqqq")
 _STEP_QUEUES: Final = 64
 SLICE_BYTES: Final = 512 * 1024
 SLICE_ITEMS: Final = 4_096
@@ -62,116 +44,6 @@ _SLICE_MAX_NS: Final = 3_000_000
 """Time after which a slice ends: as long as the pause before it, within these."""
 _SNAPSHOT_BYTES_MIN: Final = 16 * 1024 * 1024
 """Bytes of state changes for which a new snapshot is written, however small the last one was."""
-
-
-class Point(NamedTuple):
-    """A checkpoint.
-
-    position      log position below which all records are in the index
-    index_end     end of the index
-    state         log position below which all state is in the snapshot, 0 when there is none
-    serial        number of the checkpoint, 0 for none
-    snapshot      number of the snapshot
-    index_first   place of the first block that the index needs
-    table         place of the index up to which the snapshot has a table of the blocks; 0 without one
-    """
-
-    position: int
-    index_end: int
-    state: int
-    serial: int
-    snapshot: int
-    index_first: int
-    table: int
-
-
-NONE: Final = Point(0, 0, 0, 0, 0, 0, 0)
-
-
-class Points(NamedTuple):
-    """The checkpoints on the disk.
-
-    newest   the one to start from, NONE when the whole log is read
-    older    the one to start from when the newest is damaged, NONE when there is none
-    serial   the highest number of any file, damaged ones included
-    """
-
-    newest: Point
-    older: Point
-    serial: int
-
-
-def find(disk: Disk, events: StoreEvents) -> Points:
-    """The newest undamaged checkpoints. Damaged ones are set aside and told. Raises OSError when that fails."""
-    names = [name for name in disk.names(FOLDER) if name.isdigit()]
-    serial = max(map(int, [*names, *(name for name in disk.names(SNAPSHOT_FOLDER) if name.isdigit())]), default=0)
-    noted = disk.read_all(derived.REBUILD)
-    if noted is not None:
-        derived.set_checkpoints_aside(disk)
-        events.tell(StoreEventKind.REBUILT, FOLDER, f"{noted.decode()}: the whole log is read")
-        return Points(NONE, NONE, serial)
-    found = NONE
-    faults: list[tuple[str, str]] = []
-    rest = list(names)
-    while rest and found is NONE:
-        name = rest.pop()
-        point = _read(disk, name)
-        fault = _snapshot_fault(disk, point) if isinstance(point, Point) else point
-        if fault or not isinstance(point, Point):
-            faults.append((name, fault))
-        else:
-            found = point
-    older = _read(disk, rest[-1]) if rest else NONE
-    instead = (
-        f"checkpoint {found.serial} is used, and the log from {found.position} on" if found.serial else "the whole log is read"
-    )
-    for name, fault in faults:
-        derived.set_aside(disk, f"{FOLDER}/{name}")
-        cause = f"{fault}; the checkpoint is set aside in {derived.ASIDE}/, {instead}"
-        events.tell(StoreEventKind.REBUILT, f"{FOLDER}/{name}", cause)
-    return Points(found, older if isinstance(older, Point) else NONE, serial)
-
-
-def look(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
-    """(the newest undamaged checkpoint, (file, what is wrong with it or with its snapshot) of the others). Changes nothing."""
-    found = NONE
-    faults: list[tuple[str, str]] = []
-    for name in sorted((name for name in disk.names(FOLDER) if name.isdigit()), reverse=True):
-        point = _read(disk, name)
-        fault = _snapshot_fault(disk, point) if isinstance(point, Point) else point
-        if fault:
-            faults.append((f"{FOLDER}/{name}", fault))
-        elif found is NONE and isinstance(point, Point):
-            found = point
-    return found, faults
-
-
-def _read(disk: Disk, name: str) -> Point | str:
-    """The checkpoint in a file, or what is wrong with it."""
-    try:
-        data = disk.read_all(f"{FOLDER}/{name}") or b""
-    except OSError as error:
-        return f"it cannot be read: {error}"
-    facts = data[_FRONT.size :]
-    crc = zlib.crc32(facts)
-    table = 0
-    if len(facts) == _POINT.size and data.startswith(_FRONT.pack(MAGIC, crc)):
-        position, index_end, state, serial, index_first, table = _POINT.unpack(facts)
-    elif len(facts) == _POINT_BEFORE.size and data.startswith(_FRONT.pack(MAGIC_BEFORE, crc)):
-        position, index_end, state, serial, index_first = _POINT_BEFORE.unpack(facts)
-    else:
-        return "it is damaged, torn or of an unknown version"
-    return Point(position, index_end, state, int(name), serial, index_first, table)
-
-
-def _snapshot_fault(disk: Disk, point: Point) -> str:
-    """What is wrong with the snapshot of a checkpoint, "" for nothing."""
-    try:
-        for _ in snapshot.frames(disk, point.snapshot) if point.state else ():
-            pass
-    except (OSError, StoreError) as error:
-        return str(error)
-    return ""
 
 
 class CheckpointedLog(Protocol):
@@ -318,7 +190,7 @@ class Checkpointer:
     def files(self) -> list[tuple[str, int]]:
         """(name, bytes) of the checkpoints and snapshots that are kept."""
         kept = [point for point in (self.last, self.older) if point.serial]
-        names = [_checkpoint_name(point.serial) for point in kept]
+        names = [checkpoints.name_of(point.serial) for point in kept]
         names += dict.fromkeys(snapshot.name_of(point.snapshot) for point in kept if point.state)
         return [(name, self._disk.size(name)) for name in names if self._disk.size(name) >= 0]
 
@@ -450,7 +322,7 @@ class Checkpointer:
                     self._later(lambda: durable(self._commit.end))
                     return
                 else:
-                    data, rest = _frame(found)
+                    data, rest = snapshot.first_frame(found, SLICE_BYTES)
                     count += len(found) - len(rest)
                 file.append(data)
                 size += len(data)
@@ -482,9 +354,9 @@ class Checkpointer:
             self._file = None
 
     def _finish(self, point: Point) -> None:
-        serial, file = self._create(_checkpoint_name)
+        serial, file = self._create(checkpoints.name_of)
         point = point._replace(serial=serial)
-        file.append(_encoded(point))
+        file.append(checkpoints.encode(point))
 
         def synced(error: OSError | None) -> None:
             if error is not None:
@@ -494,8 +366,8 @@ class Checkpointer:
             self._guard(published)
 
         def published() -> None:
-            if _read(self._disk, f"{serial:020d}") != point:
-                raise OSError(f"{_checkpoint_name(serial)} does not hold what was written")
+            if checkpoints.read(self._disk, f"{serial:020d}") != point:
+                raise OSError(f"{checkpoints.name_of(serial)} does not hold what was written")
             if point.snapshot != self.last.snapshot:
                 self._stood = self._standing
             self.last, self.older = point, self.last
@@ -511,32 +383,9 @@ class Checkpointer:
     def _clean(self) -> None:
         kept = (self.last, self.older)
         self._index.drop_before(min(point.index_first for point in kept if point.serial))
-        for name in self._disk.names(FOLDER):
+        for name in self._disk.names(checkpoints.FOLDER):
             if name.isdigit() and int(name) not in [point.serial for point in kept]:
-                self._disk.remove(f"{FOLDER}/{name}")
-        for name in self._disk.names(SNAPSHOT_FOLDER):
+                self._disk.remove(f"{checkpoints.FOLDER}/{name}")
+        for name in self._disk.names(checkpoints.SNAPSHOT_FOLDER):
             if name.isdigit() and int(name) not in [point.snapshot for point in kept if point.state]:
-                self._disk.remove(f"{SNAPSHOT_FOLDER}/{name}")
-
-
-def _encoded(point: Point) -> bytes:
-    """The content of the file of a checkpoint."""
-    data = _POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first, point.table)
-    return _FRONT.pack(MAGIC, zlib.crc32(data)) + data
-
-
-def _checkpoint_name(serial: int) -> str:
-    return f"{FOLDER}/{serial:020d}"
-
-
-def _frame(items: list[SnapshotItem]) -> tuple[bytes, list[SnapshotItem]]:
-    """(a frame of the first `items`, those of one segment and kind, the others)."""
-    base, _, rows = items[0]
-    group: list[StateChange] = []
-    size = 0
-    for at, item, row in items:
-        if at != base or row != rows or size >= SLICE_BYTES:
-            break
-        group.append(item)
-        size += len(item.key) + len(item.value or b"")
-    return snapshot.encode_changes(base, group, rows), items[len(group) :]
+                self._disk.remove(f"{checkpoints.SNAPSHOT_FOLDER}/{name}")

@@ -14,8 +14,8 @@ from domain.address import TIMER_TOPIC
 from domain.ports import Disk
 from domain.record import Record
 from domain.store_event import RECOVERING_BYTES, StoreEventKind
-from store import snapshot
-from store.checkpoint import Point
+from store.checkpoint import snapshot
+from store.checkpoint.points import Point
 from store.delay import parking
 from store.events import StoreEvents
 from store.log import batch

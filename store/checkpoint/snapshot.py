@@ -3,7 +3,7 @@
 snapshot/<serial>   frames: kind 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | body
     VALUES  state changes
     ROWS    state changes whose values are rows, 12 bytes: where in the log the long value is
-    TOPICS  topics, QUEUES  queues and their blocks, LEASES  idle lease tables: columns (store/columns.py); base 0
+    TOPICS  topics, QUEUES  queues and their blocks, LEASES  idle lease tables: columns (store/checkpoint/columns.py); base 0
     FILES   files of the queue index, and the highest log position in each; base 0
     the last frame is an empty one of VALUES
 """
@@ -71,6 +71,19 @@ def encode(kind: int, base: int, body: bytes) -> bytes:
 def encode_changes(base: int, group: list[StateChange], rows: bool) -> bytes:
     """A frame of changes."""
     return encode(ROWS if rows else VALUES, base, change.encode(group))
+
+
+def first_frame(items: list[SnapshotItem], bytes_max: int) -> tuple[bytes, list[SnapshotItem]]:
+    """(a frame of the first `items`, those of one segment and kind, up to `bytes_max` and one more; the others)."""
+    base, _, rows = items[0]
+    group: list[StateChange] = []
+    size = 0
+    for at, item, row in items:
+        if at != base or row != rows or size >= bytes_max:
+            break
+        group.append(item)
+        size += len(item.key) + len(item.value or b"")
+    return encode_changes(base, group, rows), items[len(group) :]
 
 
 def frames(disk: Disk, serial: int) -> Iterator[tuple[int, int, bytes]]:

@@ -13,12 +13,12 @@ from domain.message import Message, Placed
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import StateChange
+from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.writer import StoreWriter
 
 _SLICE_ROWS: Final = 4_096
 _SLICE_NS: Final = 1_000_000

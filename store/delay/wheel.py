@@ -20,6 +20,7 @@ from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
+from store.appends.writer import StoreWriter
 from store.delay import parking
 from store.delay.bucket_load import AHEAD_MS, SLICE_ROWS, BucketLoad
 from store.delay.levels import DelayLevels, rows_below
@@ -30,7 +31,6 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 from store.state.view import TIMER, StateView
-from store.writer import StoreWriter
 
 LAST_DELIVERED_KEY: Final = b"mark"
 """State key of (due ms 8 | position 8) of the last timer delivered."""

@@ -9,14 +9,14 @@ from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.message import Message
 from domain.store_ports import StateChange
-from store.append import Appender
+from store.appends.append import Appender
+from store.checkpoint.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
 from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.queue import table
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
-from store.snapshot import LEASES, QUEUES, TOPICS, Columns, SnapshotItem
 from store.state.view import DROPPED, EMPTY, TOPIC, StateView
 
 SLICE_TABLES: Final = 256

@@ -14,18 +14,18 @@ from domain.message import Message, Placed
 from domain.ports import Clock
 from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
-from store.checkpoint import Checkpointer
+from store.checkpoint.checkpointer import Checkpointer
 from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
+from store.deletion.read_holds import ReadHolds
+from store.deletion.trimming import Trimming
 from store.events import StoreEvents
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
 from store.log.segment import FOLDER, Segments, file_name
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.read_holds import ReadHolds
 from store.transaction.open_transactions import OpenTransactions
-from store.trimming import Trimming
 from store.turns import Turns
 
 _ENDED: Final[list[StateChange]] = []

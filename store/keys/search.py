@@ -15,8 +15,8 @@ from store.keys.index import SPAN_BYTES, KeyIndex
 from store.keys.run import Sorted
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
-from store.reading import Reading
-from store.repair_waits import DamageFailure, unreadable
+from store.reads.reading import Reading
+from store.reads.repair_waits import DamageFailure, unreadable
 
 MISSES_MAX: Final = 1_024
 """Records that one query reads without a match before it returns what it has found."""

@@ -17,7 +17,7 @@ from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.readable import readable
+from store.reads.readable import readable
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -14,10 +14,10 @@ from domain.errors import Failure
 from domain.message import Placed
 from domain.ports import Clock
 from domain.store_ports import StateChange
+from store.appends.writer import StoreWriter
 from store.lease.ledger import LeaseLedger
 from store.state.view import GROUP, StateView
 from store.turns import Turns
-from store.writer import StoreWriter
 
 SPACE: Final = "@ungroup"
 """State space of the notes: group -> one byte."""

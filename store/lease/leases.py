@@ -22,7 +22,7 @@ from store.lease.release import LeaseRelease
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.repair_waits import unreadable
+from store.reads.repair_waits import unreadable
 
 
 @final

@@ -8,7 +8,6 @@ from typing import final
 from domain.errors import Failure
 from domain.ports import Clock
 from domain.store_ports import StateChange
-from store.hot import HotLog
 from store.lease import journal
 from store.lease.attempts import Attempts
 from store.lease.expiry import Expiry
@@ -19,6 +18,7 @@ from store.lease.turn import TurnJournal
 from store.log.commit import GroupCommit
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
+from store.reads.hot import HotLog
 from store.state.view import LEASE
 
 

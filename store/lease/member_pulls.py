@@ -28,8 +28,8 @@ from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.reading import Reading
-from store.repair_waits import unreadable
+from store.reads.reading import Reading
+from store.reads.repair_waits import unreadable
 
 RENEW_MS: Final = 30_000
 """The leases of a puller are extended at most this often."""

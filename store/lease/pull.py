@@ -16,8 +16,8 @@ from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.readable import readable
-from store.reading import READ_BYTES_MAX
+from store.reads.readable import readable
+from store.reads.reading import READ_BYTES_MAX
 
 _STEP: Final = 64
 

@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import Final, final
 
-from store.columns import ColumnReader, pack, pack_names
+from store.checkpoint.columns import ColumnReader, pack, pack_names
 from store.lease.lag_sums import RowSums
 from store.sorted_set import first_behind
 

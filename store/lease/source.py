@@ -8,7 +8,7 @@ from typing import final
 from domain import address
 from domain.ports import Clock
 from domain.topic import Durability, Topic
-from store.append import Appender
+from store.appends.append import Appender
 from store.lease.ledger import LeaseLedger
 from store.lease.retry import retry_copy
 from store.lease.table import LeaseTable

@@ -7,14 +7,15 @@ from typing import Final
 from domain.backup import BackupPlan
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import checkpoint, derived
+from store import derived
+from store.checkpoint import points as checkpoints
 from store.keys import run
 from store.log import promise
 from store.log.segment import FOLDER
 from store.offline.check import log_segments
 from store.queue.index import FOLDER as INDEX_FOLDER
 
-DERIVED: Final = (checkpoint.FOLDER, checkpoint.SNAPSHOT_FOLDER, INDEX_FOLDER, run.FOLDER)
+DERIVED: Final = (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX_FOLDER, run.FOLDER)
 """Folders that the log can replace."""
 MARK: Final = f"{promise.FOLDER}/0"
 

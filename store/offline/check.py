@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, final
 from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import checkpoint
+from store.checkpoint import points as checkpoints
 from store.keys import run
 from store.keys.index import SPAN_BYTES
 from store.log import batch, promise
@@ -70,7 +70,7 @@ def log_segments(disk: Disk) -> Segments | None:
 def survey(disk: Disk, segments: Segments, progress: Progress) -> LogState:
     """Read the whole log. Raises OSError."""
     _, mark, _ = promise.newest(disk)
-    proven = max(checkpoint.look(disk)[0].position, 0 if mark is None else mark.position)
+    proven = max(checkpoints.look(disk)[0].position, 0 if mark is None else mark.position)
     writers = [segments.writer_of(segment) for segment in segments.all]
     reader = LogSurvey(segments, mark.incarnation if mark is not None else max(writers[-1], 0))
     first = segments.first if mark is None else min(mark.first, segments.first)
@@ -117,7 +117,7 @@ class Check:
         self._progress = progress
         self._lost: list[tuple[int, int]] = []
         self._segments: Segments | None = None
-        self._point = checkpoint.NONE
+        self._point = checkpoints.NONE
 
     def run(self) -> list[CheckFinding]:
         """All findings. Raises OSError."""
@@ -162,7 +162,7 @@ class Check:
             )
 
     def _checkpoints(self) -> Iterator[CheckFinding]:
-        self._point, faults = checkpoint.look(self._disk)
+        self._point, faults = checkpoints.look(self._disk)
         for file, fault in faults:
             size = max(self._disk.size(file), 0)
             yield CheckFinding(Severity.REBUILT, "checkpoint", file, 0, size, -1, False, fault, REBUILD)

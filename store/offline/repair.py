@@ -16,7 +16,8 @@ from typing import Final, NamedTuple, final
 
 from domain.errors import StoreError
 from domain.ports import Disk
-from store import checkpoint, derived
+from store import derived
+from store.checkpoint import points as checkpoints
 from store.log import batch, promise
 from store.log.promise import Promise
 from store.log.segment import FOLDER, Segments, file_name
@@ -70,8 +71,8 @@ class Repair:
             if found.severity is Severity.REBUILT and found.part == "keys":
                 self._aside(found.file, "the next start makes it again")
         if parts & {"index", "checkpoint"}:
-            for name in self._disk.names(checkpoint.FOLDER):
-                self._aside(f"{checkpoint.FOLDER}/{name}", "the next start reads the whole log and makes the index again")
+            for name in self._disk.names(checkpoints.FOLDER):
+                self._aside(f"{checkpoints.FOLDER}/{name}", "the next start reads the whole log and makes the index again")
 
     def _aside(self, name: str, why: str) -> None:
         if self._disk.size(name) >= 0:

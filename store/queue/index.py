@@ -10,7 +10,8 @@ from domain import lite
 from domain.errors import StoreError
 from domain.ports import Disk
 from store import derived
-from store.columns import ColumnReader, pack
+from store.checkpoint.columns import ColumnReader, pack
+from store.checkpoint.snapshot import FILES, Columns
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.log.segment import Segments, file_name
@@ -20,7 +21,6 @@ from store.queue.groups import RowGroups
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 from store.queue.tails import Tails
-from store.snapshot import FILES, Columns
 
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain import lite
-from store.columns import ColumnReader, pack, pack_names
+from store.checkpoint.columns import ColumnReader, pack, pack_names
 from store.queue.entries import TopicEntries
 from store.queue.queue import Queue, TopicEntry
 from store.queue.settings import TopicSettings

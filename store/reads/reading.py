@@ -16,8 +16,8 @@ from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row, rows_within
-from store.readable import readable
-from store.repair_waits import unreadable
+from store.reads.readable import readable
+from store.reads.repair_waits import unreadable
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024

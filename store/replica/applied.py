@@ -12,7 +12,7 @@ from store.replica.raw_log import RawLog
 
 @final
 class AppliedLog:
-    """`store.checkpoint.CheckpointedLog` of a replica that follows."""
+    """`store.checkpoint.checkpointer.CheckpointedLog` of a replica that follows."""
 
     def __init__(self, opening: StoreOpening, raw: RawLog) -> None:
         self._opening = opening

@@ -7,13 +7,14 @@ from __future__ import annotations
 from typing import Final
 
 from domain.ports import Disk
-from store import checkpoint, derived
+from store import derived
+from store.checkpoint import points as checkpoints
+from store.checkpoint.recovery import ABORT
 from store.keys import run as key_run
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import FOLDER as LOG
 from store.queue.index import FOLDER as INDEX
-from store.recovery import ABORT
 
 HEIR: Final = "heir"
 """File that holds the identity of the log that this one continues, until the controllers know this one."""
@@ -38,7 +39,7 @@ def finish_beginning(disk: Disk) -> None:
         disk.remove(MARKER)
         return
     first, incarnation = map(int, noted.split())
-    for folder in (checkpoint.FOLDER, checkpoint.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
+    for folder in (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
         names = [f"{folder}/{name}" for name in disk.names(folder)]
         for name in names[1:]:
             disk.remove(name)

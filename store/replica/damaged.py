@@ -13,7 +13,8 @@ from domain.errors import StoreError
 from domain.ports import Clock, Disk
 from domain.replication.message import PartRefusal
 from domain.replication.ports import DamagedPart, PartRefusedError
-from store import checkpoint, derived
+from store import derived
+from store.checkpoint import points as checkpoints
 from store.log import promise as promises
 from store.log.mending import SegmentMending
 from store.log.promise import Promise
@@ -69,7 +70,7 @@ class DamagedReplica:
         first = 0 if self._mark is None else self._mark.first
         segments = self._segments = Segments(disk, FOLDER, first, first)
         segments.find_gaps()
-        point, _ = checkpoint.look(disk)
+        point, _ = checkpoints.look(disk)
         self._covered = point.position
         self._begin = min([each.begin for each in fault.stretches], default=segments.end)
         whole = [

@@ -17,6 +17,7 @@ from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
 from domain.replication.reads import FollowerReads
 from domain.store_event import Report, StoreEventKind, unheard
 from store import derived
+from store.checkpoint.recovery import ABORT, lost_power, running
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
@@ -26,7 +27,6 @@ from store.log.batch import Header
 from store.log.full_disk import FullDisk
 from store.log.promise import PromiseMark
 from store.opening import StoreOpening
-from store.recovery import ABORT, lost_power, running
 from store.replica.applied import AppliedLog
 from store.replica.beginning import HEIR, OURS, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog

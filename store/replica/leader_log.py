@@ -10,16 +10,16 @@ from domain.ports import Clock
 from domain.replication.message import Era
 from domain.replication.ports import LogWork
 from domain.store_event import StoreEventKind
+from store.appends.write_admission import WriteAdmission
 from store.events import StoreEvents
 from store.log import batch
 from store.log.commit import GroupCommit
 from store.log.confirmation import Confirmation
 from store.log.scrub import Scrubber
 from store.log.segment import FOLDER, Segments, file_name
-from store.repair_waits import RepairWaits
+from store.reads.repair_waits import RepairWaits
 from store.replica.eras import listed
 from store.replica.mendable import MendableSegments
-from store.write_admission import WriteAdmission
 
 
 @final

@@ -12,7 +12,7 @@ from store.log import batch
 from store.log.mending import SegmentMending
 from store.log.scrub import Scrubber
 from store.log.segment import Segments
-from store.repair_waits import RepairWaits
+from store.reads.repair_waits import RepairWaits
 
 
 @final

@@ -12,8 +12,8 @@ from domain.store_ports import Metadata, ReadResult, State, StateChange
 from domain.store_request import ReadRequest
 from store.log.open_batch import Done
 from store.opening import StoreOpening
-from store.reading import Reading, WrittenLog
-from store.repair_waits import RepairWaits
+from store.reads.reading import Reading, WrittenLog
+from store.reads.repair_waits import RepairWaits
 
 OVER: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica does not follow any more: ask again, or ask another one")
 READ_ONLY: Final = Failure(ErrorCode.STORE_UNAVAILABLE, "this replica follows, and changes nothing: ask the leader")

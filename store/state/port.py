@@ -10,7 +10,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.store_ports import PAIRS_BYTES, Expected, StateChange, StatePairs
 from store.events import StoreEvents
 from store.log.open_batch import Done
-from store.repair_waits import RepairWaits, unreadable
+from store.reads.repair_waits import RepairWaits, unreadable
 from store.state.view import StateView, failure_only
 
 _WHAT: Final = "the answer of a question to the state"

@@ -19,6 +19,7 @@ from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
+from store.appends.writer import StoreWriter
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.row import Row
@@ -26,7 +27,6 @@ from store.state.view import HALF, StateView
 from store.transaction import half
 from store.transaction.half import Half
 from store.transaction.unanswered import UnansweredChecks
-from store.writer import StoreWriter
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024

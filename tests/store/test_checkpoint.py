@@ -13,7 +13,7 @@ from domain.store_event import StoreEventKind
 from domain.store_ports import StateChange
 from domain.store_request import ReadRequest
 from domain.topic import Durability
-from store import checkpoint
+from store.checkpoint import points as checkpoints
 from store.config import StoreConfig
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -255,4 +255,4 @@ def test_a_checkpoint_of_an_unknown_form_is_set_aside_and_not_deleted() -> None:
     assert disk.names("set-aside") == ["checkpoint-00000000000000000007"]
     snapshot_now(after)
     assert after.store.parts.checkpointer.last.serial > 7
-    assert after.store.parts.checkpointer.older == checkpoint.NONE
+    assert after.store.parts.checkpointer.older == checkpoints.NONE

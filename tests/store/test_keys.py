@@ -21,7 +21,7 @@ from store.keys.merge import Merge
 from store.keys.run import RowChunk, Run, open_run
 from store.log import batch
 from store.log.segment import Segments
-from store.reading import Reading
+from store.reads.reading import Reading
 from tests.store.clock import START_MS, VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver, sure

@@ -11,7 +11,7 @@ import pytest
 from domain import lite
 from domain.store_event import StoreEventKind
 from domain.topic import Topic
-from store import checkpoint, columns
+from store.checkpoint import checkpointer, columns
 from store.config import StoreConfig
 from store.queue import block, table
 from tests.store import version1
@@ -90,7 +90,7 @@ def test_a_start_reads_the_heads_of_those_blocks_that_are_newer_than_the_table(m
 @pytest.mark.parametrize("seed", range(8))
 def test_what_changes_while_the_table_is_written_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two slices of the snapshot messages arrive, blocks merge, topics go and come, positions move."""
-    monkeypatch.setattr(checkpoint, "SLICE_ITEMS", 1)
+    monkeypatch.setattr(checkpointer, "SLICE_ITEMS", 1)
     monkeypatch.setattr(table, "ROWS_MAX", 2)
     chance = random.Random(seed)
     driver = Driver(CONFIG)

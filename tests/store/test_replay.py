@@ -13,9 +13,9 @@ from domain.record import Record
 from domain.store_ports import StateChange
 from domain.store_request import KeyQuery
 from domain.topic import Group, Topic
-from store import checkpoint
-from store.compaction import SLICE_CHANGES
+from store.checkpoint import checkpointer
 from store.config import StoreConfig
+from store.deletion.compaction import SLICE_CHANGES
 from store.effects import StateEffects
 from store.lease import journal
 from store.lease.table import LeaseTable
@@ -40,8 +40,8 @@ CONFIG = StoreConfig(
 @pytest.mark.parametrize("seed", range(6))
 def test_what_a_start_applies_is_bounded_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients write state, positions move, retention carries all of it forward: a kill at any moment leaves little to apply."""
-    monkeypatch.setattr(checkpoint, "_SNAPSHOT_BYTES_MIN", LEAST)
-    monkeypatch.setattr(checkpoint, "SLICE_ITEMS", 40)
+    monkeypatch.setattr(checkpointer, "_SNAPSHOT_BYTES_MIN", LEAST)
+    monkeypatch.setattr(checkpointer, "SLICE_ITEMS", 40)
     chance = random.Random(seed)
     driver = Driver(CONFIG)
     for number in range(120):
@@ -71,7 +71,7 @@ def test_what_a_start_applies_is_bounded_at_every_moment(seed: int, monkeypatch:
 
 def test_retention_waits_for_the_checkpoint_when_a_start_would_have_too_much_to_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long values are rows in a snapshot, and whole when retention writes them again: several times as much."""
-    monkeypatch.setattr(checkpoint, "_SNAPSHOT_BYTES_MIN", 2_000)
+    monkeypatch.setattr(checkpointer, "_SNAPSHOT_BYTES_MIN", 2_000)
     driver = Driver(CONFIG)
     count = 4_000
     for first in range(0, count, 200):

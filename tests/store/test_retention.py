@@ -13,12 +13,12 @@ from domain.record import Record
 from domain.store_ports import StateChange
 from domain.topic import Group
 from gateway.runtime.compiled import in_use
-from store import compaction
-from store.compaction import SLICE_CHANGES, Compaction
+from store.appends.writer import StoreWriter
 from store.config import StoreConfig
+from store.deletion import compaction
+from store.deletion.compaction import SLICE_CHANGES, Compaction
 from store.log.open_batch import Done
 from store.log.segment import Segments
-from store.writer import StoreWriter
 from tests.store.driver import Driver
 from tests.stored_state import pairs, value_of
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from domain.message import Message
 from domain.store_ports import StateChange
-from store import checkpoint, snapshot
-from store.columns import ColumnReader
-from store.compaction import SNAPSHOT_TABLES
+from store.checkpoint import checkpointer, snapshot
+from store.checkpoint.columns import ColumnReader
 from store.config import StoreConfig
+from store.deletion.compaction import SNAPSHOT_TABLES
 from store.lease import journal, rows
 from store.lease.group_removal import DROP_COST, SLICE_TABLES
 from store.queue import table
@@ -53,7 +53,7 @@ def test_a_snapshot_writes_a_bounded_number_of_changes_in_a_turn() -> None:
     assert driver.append([], [StateChange("n", b"%d" % number, b"v") for number in range(MANY)]) == []
     snapshot_now(driver)
     assert sum(frames(driver)) >= 2 * MANY
-    assert max(frames(driver)) <= max(checkpoint.SLICE_ITEMS, table.ROWS_MAX)
+    assert max(frames(driver)) <= max(checkpointer.SLICE_ITEMS, table.ROWS_MAX)
     again = driver.killed()
     assert again.store.parts.ledger.tables.floor(("g", "t", 13)) == 13 % 7
     assert value_of(again.store.state, "n", b"%d" % (MANY - 1)) == b"v"
@@ -84,7 +84,7 @@ def test_a_snapshot_looks_at_a_bounded_number_of_things_in_a_turn() -> None:
     driver.topic("t")
     turns: dict[float, int] = {}
 
-    most = checkpoint.SLICE_LOOKS // checkpoint.LOOKS_OF_STEP
+    most = checkpointer.SLICE_LOOKS // checkpointer.LOOKS_OF_STEP
 
     def source() -> Iterator[list[snapshot.SnapshotItem] | None]:
         for number in range(5 * most):

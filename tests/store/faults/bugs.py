@@ -13,15 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from domain.errors import Failure, StoreError
 from domain.store_ports import StateChange
-from store import checkpoint, derived
-from store.checkpoint import Checkpointer, Point
+from store import derived
+from store.checkpoint import checkpointer
+from store.checkpoint import points as checkpoints
+from store.checkpoint.checkpointer import Checkpointer
+from store.checkpoint.points import Point
+from store.checkpoint.recovery import LogRecovery
 from store.effects import StateEffects
 from store.events import StoreEvents
 from store.lease.call import LeaseCall
 from store.log.commit import GroupCommit
 from store.log.segment import Segments
 from store.queue.row import Row
-from store.recovery import LogRecovery
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, LEASE, TOPIC, failure_only
 from tests.store.faults.flips import flips
@@ -64,7 +67,7 @@ def _errors_of_readers_escape() -> None:
 
 def _snapshot_before_the_log() -> None:
     """Snapshots are written often, and are not held back until the log is durable up to their values."""
-    checkpoint._SNAPSHOT_BYTES_MIN = 1  # type: ignore[misc]
+    checkpointer._SNAPSHOT_BYTES_MIN = 1  # type: ignore[misc]
     write, finish = Checkpointer._snapshot, Checkpointer._finish
 
     def snapshot(self: Any, state: int, stands: int) -> None:
@@ -103,15 +106,15 @@ def _checkpoint_behind_a_torn_one() -> None:
 
     def finish(self: Any, point: Point) -> None:
         point = point._replace(serial=self.last.serial + 1)
-        file = self._disk.open(f"{checkpoint.FOLDER}/{point.serial:020d}")
-        file.append(checkpoint._encoded(point))
+        file = self._disk.open(f"{checkpoints.FOLDER}/{point.serial:020d}")
+        file.append(checkpoints.encode(point))
 
         def synced(error: OSError | None) -> None:
             file.close()
             if error is not None:
                 self._commit.stop("a sync of the checkpoint", error)
                 return
-            self.last, self.older = point, checkpoint.NONE
+            self.last, self.older = point, checkpoints.NONE
             self._clean()
             self._running = self._snapshot_wanted = False
             waiters, self._waiters = self._waiters, []

@@ -9,7 +9,7 @@ from domain.message import Message
 from domain.replication.message import Era
 from domain.replication.ports import ReplicaDataError
 from domain.topic import Durability
-from store.recovery import ABORT
+from store.checkpoint.recovery import ABORT
 from store.replica.beginning import MARKER
 from store.replica.follower import Follower
 from tests.store.clock import VirtualClock

@@ -11,8 +11,8 @@ from domain.errors import ErrorCode, Failure, RetryHint
 from domain.record import Record
 from domain.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
-from store import repair_waits
 from store.config import StoreConfig
+from store.reads import repair_waits
 from store.replication.repairing import Given, PartSource
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver

@@ -1,0 +1,1 @@
+"""Appends, from the client's message to the open batch."""

@@ -1,0 +1,1 @@
+"""What leaves the log, and what is written again before it does."""
