@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final, final
+from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, RecentRequests
 from protocols.setting import Setting
-
-if TYPE_CHECKING:
-    from protocols.coap.observe import Feed, Observations
 
 NON_SHARE: Final = 8
 """One part in so many of the duplicate table is for non-confirmable requests, which are not answered again."""
@@ -20,8 +17,27 @@ COMPARED: Final = 16
 PROTOCOL: Final = "coap"
 
 
+class HeldFeed(Protocol):
+    """A feed (protocols/coap/observe.py), as far as an audience judges it."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory of its values."""
+
+    @property
+    def member(self) -> object | None:
+        """The member of a consumer group that observes it; None: it is no feed of a member."""
+
+    @property
+    def registry(self) -> object:
+        """The observations that it belongs to."""
+
+
+Feed = TypeVar("Feed", bound=HeldFeed)
+
+
 @final
-class Audience:
+class Audience(Generic[Feed]):
     """The observers of all transports, and the values that wait for them.
 
     count      number of observations
@@ -52,7 +68,7 @@ class Audience:
         else:
             del self.networks[network]
 
-    def largest(self, asker: Observations, newest: Feed) -> Feed:
+    def largest(self, asker: object, newest: Feed) -> Feed:
         """The largest of the COMPARED feeds that have been behind for longest; they are compared last the next time.
 
         The message of a member of a group is given back by the observations that it belongs to: those of others are left out.
@@ -85,7 +101,7 @@ class Holdings:
         self.recent_non = RecentRequests(NON_LIFETIME_S, of_non)
         self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
         self.pinned = Pinned(config.pinned_bytes_max)
-        self.audience = Audience()
+        self.audience: Audience[Any] = Audience()
 
 
 def holdings_of(setting: Setting, config: CoapConfig) -> Holdings:

@@ -208,7 +208,7 @@ class Observations:
         "wall_ms",
     )  # fmt: skip
 
-    def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience) -> None:
+    def __init__(self, config: CoapConfig, pinned: Pinned, wall_ms: Callable[[], int], audience: Audience[Feed]) -> None:
         self.audience = audience
         self.config = config
         self.pinned = pinned

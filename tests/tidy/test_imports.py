@@ -320,3 +320,20 @@ def top_level(source: Source) -> list[tuple[int, str]]:
     body = [node for node in source.tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))]
     plain: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     return Source(source.path, "", ast.Module(plain, [])).imports()
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports for type checking count: modules that know each other are one module in two files."""
+    graph = {module_of(source): {name for _, name in source.imports()} for source in sources()}
+    known = {module: {name for name in names if name in graph and name != module} for module, names in graph.items()}
+    while True:
+        leaves = {module for module, names in known.items() if not names & known.keys()}
+        if not leaves:
+            break
+        known = {module: names for module, names in known.items() if module not in leaves}
+    while known:
+        unused = known.keys() - set().union(*known.values())
+        if not unused:
+            break
+        known = {module: names for module, names in known.items() if module not in unused}
+    assert sorted(known) == []
