@@ -1,6 +1,8 @@
 """The log of a replica, as what replicates it sees it: in its life as a follower, and in its life as a leader.
 
 open_follower --> FollowerLog --promote--> LeaderStore --close; open_follower--> FollowerLog ...
+
+ReplicaLog has what both lives have; ReceivedLog is what the bytes of the leader go to.
 """
 
 from __future__ import annotations
@@ -125,11 +127,8 @@ class LogWork(NamedTuple):
     errors: int = 0
 
 
-class FollowerLog(Protocol):
-    """A replica that follows, or waits for somebody to follow. It serves reads of what is confirmed.
-
-    Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
-    """
+class ReplicaLog(Protocol):
+    """The log of a replica, whether it follows or leads."""
 
     @property
     def first(self) -> int:
@@ -137,61 +136,53 @@ class FollowerLog(Protocol):
 
     @property
     def written(self) -> int:
-        """Position behind its last byte."""
-
-    @property
-    def behind(self) -> int:
-        """Position behind its last whole batch; a filler may follow it."""
+        """Position behind its last byte; of a leader, behind its last whole batch."""
 
     @property
     def synced(self) -> int:
         """Position below which it is durable."""
 
     @property
-    def applied(self) -> int:
-        """Position below which index and state have it."""
-
-    @property
     def incarnation(self) -> int:
         """Identity of the log, 1 to 2^63 - 1."""
 
     @property
-    def continues(self) -> int:
-        """Incarnation of the log all of whose flushed records this one has, after a power failure; 0: none."""
+    def broken(self) -> Failure | None:
+        """Why it takes nothing any more: its disk has failed; None while it works, and once a leader's store is closed."""
 
     @property
-    def broken(self) -> Failure | None:
-        """Why it takes nothing any more: its disk has failed; None while it works."""
+    def full(self) -> Failure | None:
+        """Why it takes no messages: its volume has no room; None while it has. It notices itself when there is room again."""
 
     @property
     def parts(self) -> MendableLog:
         """Its damaged parts, and what it gives to others."""
 
     @property
-    def full(self) -> Failure | None:
-        """Why `append` raises: its disk has no room; None while it has. It notices itself when there is room again."""
+    def work(self) -> LogWork:
+        """What it has done."""
+
+    def eras(self) -> Sequence[Era]:
+        """The eras of the log, ascending; of one that is foreign, not that of epoch 0."""
+
+
+class ReceivedLog(ReplicaLog, Protocol):
+    """The log of a follower, as what brings the leader's bytes sees it.
+
+    Nothing is applied to index and state above what `confirm` was told, so a cut never touches state.
+    """
+
+    @property
+    def behind(self) -> int:
+        """Position behind its last whole batch; a filler may follow it."""
+
+    @property
+    def applied(self) -> int:
+        """Position below which index and state have it."""
 
     @property
     def has_room(self) -> bool:
         """True: its volume takes messages, as far as was seen within the last second; False also before the first look."""
-
-    @property
-    def foreign(self) -> bool:
-        """True: the log was written before its node was a replica, and may be another one than the group's."""
-
-    @property
-    def work(self) -> LogWork:
-        """What it has done."""
-
-    @property
-    def reads(self) -> FollowerReads:
-        """What can be read of it, until it begins anew, is promoted, or is closed."""
-
-    def registered(self) -> None:
-        """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
-
-    def eras(self) -> Sequence[Era]:
-        """The eras of the log, ascending; that of epoch 0 only if it is not foreign."""
 
     def append(self, position: int, data: bytes) -> None:
         """Write bytes of the leader's log at `position`, which is `written`. Raises ReplicaDataError; a disk that fails breaks
@@ -206,11 +197,30 @@ class FollowerLog(Protocol):
     def cut(self, position: int, done: Callable[[], None]) -> None:
         """Cut the log off at the end of a batch, durably; then call `done`. Raises ReplicaDataError below `applied`."""
 
-    def begin_anew(self, first: int, incarnation: int) -> None:
-        """Throw everything away, and begin an empty log at `first` under a new identity. Raises OSError."""
-
     def drop_before(self, first: int) -> None:
         """The leader keeps nothing before `first`: delete such segments, as soon as no checkpoint needs them."""
+
+
+class FollowerLog(ReceivedLog, Protocol):
+    """A replica that follows, or waits for somebody to follow. It serves reads of what is confirmed."""
+
+    @property
+    def continues(self) -> int:
+        """Incarnation of the log all of whose flushed records this one has, after a power failure; 0: none."""
+
+    @property
+    def foreign(self) -> bool:
+        """True: the log was written before its node was a replica, and may be another one than the group's."""
+
+    @property
+    def reads(self) -> FollowerReads:
+        """What can be read of it, until it begins anew, is promoted, or is closed."""
+
+    def registered(self) -> None:
+        """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
+
+    def begin_anew(self, first: int, incarnation: int) -> None:
+        """Throw everything away, and begin an empty log at `first` under a new identity. Raises OSError."""
 
     def promote(self, epoch: int) -> LeaderStore:
         """Apply the rest of the log, all of which is durable, and lead in `epoch`. This object is not used any more. Raises
@@ -220,28 +230,12 @@ class FollowerLog(Protocol):
         """Close the files."""
 
 
-class LeaderLog(Protocol):
+class LeaderLog(ReplicaLog, Protocol):
     """The log of a replica that leads."""
-
-    @property
-    def first(self) -> int:
-        """Position of its first byte."""
-
-    @property
-    def written(self) -> int:
-        """Position behind its last whole batch."""
-
-    @property
-    def synced(self) -> int:
-        """Position below which it is durable."""
 
     @property
     def epoch(self) -> int:
         """Leader epoch."""
-
-    @property
-    def incarnation(self) -> int:
-        """Identity of the log, 1 to 2^63 - 1."""
 
     @property
     def begin(self) -> int:
@@ -250,25 +244,6 @@ class LeaderLog(Protocol):
     @property
     def recent(self) -> int:
         """Position from which on the log is read from memory."""
-
-    @property
-    def parts(self) -> MendableLog:
-        """Its damaged parts, and what it gives to others."""
-
-    @property
-    def work(self) -> LogWork:
-        """What it has done."""
-
-    @property
-    def broken(self) -> Failure | None:
-        """Why it takes nothing any more: its disk has failed; None while it works, and once its store is closed."""
-
-    @property
-    def full(self) -> Failure | None:
-        """Why its store takes no messages until there is more room on its volume; None while there is."""
-
-    def eras(self) -> Sequence[Era]:
-        """The eras of the log, ascending."""
 
     def read(self, position: int, size: int, proven: bool = True) -> bytes:
         """Whole batches and fillers from `position` on, `size` bytes or less, but one batch at least; b"" at the end.

@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from domain.replication.message import ERAS_MAX, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from domain.replication.ports import FollowerLog, ReplicaDataError, UnknownFormatError
+from domain.replication.ports import ReceivedLog, ReplicaDataError, UnknownFormatError
 from store.replication.ports import LeaderConnection
 from store.replication.progress import WINDOW_BYTES
 
@@ -33,7 +33,7 @@ class Following:
 
     def __init__(
         self,
-        log: FollowerLog,
+        log: ReceivedLog,
         own_id: int,
         group: str,
         epoch: int,
