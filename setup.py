@@ -37,8 +37,8 @@ FOLDERS = {
     "protocols/cloudevents": ("avro", "envelope", "event", "formats", "http", "instant", "json", "message", "version"),
     "protocols/coap": (
         "blockwise", "dedup", "endpoint", "exchange", "known_options", "media", "member", "message", "mid_page", "observe",
-        "option", "outcome", "peers", "replier", "resource", "responder", "status", "translate", "transmitter", "upload",
-        "wellknown",
+        "option", "outcome", "peers", "replier", "resource", "responder", "rights", "status", "translate", "transmitter",
+        "upload", "wellknown",
     ),
     "protocols/grpc": (
         "application", "backlog", "call", "framing", "open_calls", "receive", "send", "settle", "translate_in", "translate_out",

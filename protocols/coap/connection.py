@@ -17,16 +17,16 @@ from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.mqtt_session import AccessRevoked, ReadingResumed
-from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer
-from protocols.coap import message, outcome, signal, upload
-from protocols.coap.exchange import Exchange, Proof
+from protocols.coap import message, signal, upload
+from protocols.coap.exchange import Exchange
 from protocols.coap.frame import Frame, Framing
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
 from protocols.coap.oscore.guard import Guard
 from protocols.coap.outcome import Outcomes
 from protocols.coap.resource import Resources
+from protocols.coap.rights import Rights
 from protocols.coap.signal import Capabilities
 from protocols.coap.stream_replier import StreamReplier
 from protocols.coap.streams import Streams
@@ -61,16 +61,15 @@ class CoapConnection:
     """
 
     __slots__ = (
-        "_active_ns", "_authority", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_now", "_open",
-        "_outcomes", "_peer", "_pinged", "_pings", "_ready", "_released", "_remote", "_replier", "_requests_max",
-        "_resources", "_rest", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
+        "_active_ns", "_born_ns", "_capabilities", "_frame_ns", "_framing", "_guard", "_held", "_now", "_open",
+        "_outcomes", "_pinged", "_pings", "_ready", "_released", "_remote", "_replier", "_requests_max",
+        "_resources", "_rest", "_rights", "_serial", "_streams", "_unread", "_upload", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, streams: Streams, framing: Framing, peer: Peer, now: int) -> None:
         self._streams = streams
         self._framing = framing
-        self._peer = peer
-        self._authority = streams.setting.authority
+        self._rights = Rights(streams.setting.authority)
         self._remote = streams.remote(peer)
         self._replier = StreamReplier(streams, framing, signal.MESSAGE_BYTES)
         self._outcomes = Outcomes(
@@ -185,13 +184,7 @@ class CoapConnection:
         self._rest = False
         if due == 0:
             later = self._outcomes.take_later()
-            if self._authority is not None:
-                for command in later:
-                    asker = outcome.asker_of(command)
-                    if asker is not None:
-                        self._sign((command,), asker.proof)
-                    else:
-                        command.principal = GATEWAY
+            self._rights.give_later(later)
             return [*later, *self._take_messages(now)] if self._held else later
         if self._upload.retry_ns:
             self._await_room(now)
@@ -256,7 +249,7 @@ class CoapConnection:
         if body is None:
             return opened
         commands = self._resources.handle(exchange, body, now)
-        self._sign(commands, exchange.proof)
+        self._rights.give(commands, self._remote, exchange.proof)
         return [*opened, *commands] if opened else commands
 
     def _signal(self, code: int, token: bytes, pairs: Pairs, now: int) -> Sequence[Command]:
@@ -330,15 +323,6 @@ class CoapConnection:
         if self._upload.begin(self._framing.unfinished, now) and waited:
             self._active_ns = self._frame_ns = now  # its silence was not the client's
         self.reading = not self._upload.retry_ns
-
-    def _sign(self, commands: Sequence[Command], proof: Proof) -> None:
-        """Set the principal of who has proven `proof`, or that of clients without credentials."""
-        if self._authority is None or not commands:
-            return
-        principal = self._authority.authenticate(proof[0], self._peer.host, proof[1])
-        if isinstance(principal, Principal):
-            for command in commands:
-                command.principal = principal
 
     # The end
 

@@ -6,14 +6,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from domain.access import ContextProof
-from domain.admin.oscore import HoldOscoreContext
 from domain.command import Command, QueryLatest
 from domain.event import Event
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.principal import GATEWAY, Principal
+from domain.principal import GATEWAY
 from protocols.adapter import Peer
-from protocols.coap import message, outcome, upload
+from protocols.coap import message, upload
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import RecentRequests
 from protocols.coap.exchange import (
@@ -24,7 +22,6 @@ from protocols.coap.exchange import (
     TOO_FAST,
     VERIFIED_NS,
     Exchange,
-    Proof,
     Remote,
 )
 from protocols.coap.holdings import holdings_of
@@ -39,6 +36,7 @@ from protocols.coap.peers import Remotes
 from protocols.coap.replier import Replier
 from protocols.coap.resource import Resources
 from protocols.coap.responder import Check
+from protocols.coap.rights import Rights
 from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
@@ -53,7 +51,6 @@ class CoapEndpoint:
     """One bound socket and all its peers.
 
     config         the settings of CoAP
-    authority      checks credentials; None: access is not controlled
     period_ns      what one request of a peer takes of its rate; 0: there is no rate
     ack_delay_ns   time after which a confirmable request gets an empty ACK
     known          the decoded options of recent requests
@@ -65,6 +62,7 @@ class CoapEndpoint:
     transmitter    sends and retransmits datagrams
     outcomes       turns events into responses
     resources      turns requests into commands
+    rights         by whose rights those are carried out
     guard          opens protected requests (OSCORE)
     awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
     notified       observers that got a notification in this turn of the loop
@@ -74,7 +72,6 @@ class CoapEndpoint:
     __slots__ = (
         "ack_delay_ns",
         "assemblies",
-        "authority",
         "awaiting_ack",
         "config",
         "guard",
@@ -87,6 +84,7 @@ class CoapEndpoint:
         "remotes",
         "replier",
         "resources",
+        "rights",
         "sweep_ns",
         "transmitter",
     )  # fmt: skip
@@ -94,7 +92,7 @@ class CoapEndpoint:
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
         holdings = holdings_of(setting, config)
         self.config = config
-        self.authority = setting.authority
+        self.rights = Rights(setting.authority)
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
         self.period_ns = SECOND_NS // config.requests_peer_per_s if config.requests_peer_per_s else 0
         self.known = KnownOptions()
@@ -105,7 +103,7 @@ class CoapEndpoint:
         self.replier = Replier(config, setting.entropy, holdings)
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
-        self.resources = Resources(self.replier, self.outcomes, self._identity)
+        self.resources = Resources(self.replier, self.outcomes, self.rights.identity)
         self.guard = Guard(Associations.of(setting), self.outcomes, self.known)
         self.notified = 0
         self.awaiting_ack: deque[tuple[int, Exchange]] = deque()
@@ -151,33 +149,9 @@ class CoapEndpoint:
         exchange.size = size
         self.replier.begin(exchange)
         commands = self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
-        if self.authority is not None:
-            self._sign(commands, remote, exchange.proof)
+        if self.rights.authority is not None:
+            self.rights.give(commands, remote, exchange.proof)
         return commands
-
-    def _sign(self, commands: Sequence[Command], remote: Remote, proof: Proof) -> None:
-        """Set the principal of who has proven `proof` on commands. Without one the gateway refuses them with 4.01."""
-        if self.authority is None:
-            return
-        principal = self.authority.authenticate(proof[0], remote.address[0], proof[1])
-        if isinstance(principal, Principal):
-            for command in commands:
-                if not isinstance(command, HoldOscoreContext):
-                    command.principal = principal
-
-    def _identity(self, exchange: Exchange) -> str:
-        """The principal that commands of this request have, and its address, which policies may name; "" without one.
-
-        With a security context, that too: what it may no longer have ends, whatever others of the same user may.
-        """
-        if self.authority is None:
-            return ""
-        credentials, certified = exchange.proof
-        principal = self.authority.authenticate(credentials, exchange.remote.address[0], certified)
-        if not isinstance(principal, Principal):
-            return ""
-        own = f" {credentials.digest}" if isinstance(credentials, ContextProof) else ""
-        return f"{principal.user} {principal.host}{own}"
 
     def forget(self, peer: Peer, now: int) -> Sequence[Command]:
         """The session of this peer has ended: its observations end, and what waits for it is dropped."""
@@ -259,13 +233,7 @@ class CoapEndpoint:
         if self.sweep_ns <= now:
             commands.extend(self._sweep(now))
         commands.extend(self.outcomes.take_later())
-        if self.authority is not None:
-            for command in commands:
-                asker = outcome.asker_of(command)
-                if asker is not None:
-                    self._sign((command,), asker.remote, asker.proof)
-                else:
-                    command.principal = GATEWAY
+        self.rights.give_later(commands)
         return commands
 
     # Requests
@@ -370,7 +338,7 @@ class CoapEndpoint:
             observation.proven = observation.proven or proven
             if observation.feed.member is not None:
                 commands = observation.feed.member.acknowledged(observation.feed)
-                self._sign(commands, remote, observation.proof)
+                self.rights.give(commands, remote, observation.proof)
             if observation.waiting:
                 self.transmitter.confirm(remote, observation, now)
             else:

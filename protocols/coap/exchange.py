@@ -250,6 +250,19 @@ class Exchange:
         """True when No-Response names the class of this response code: the client does not want it (RFC 7967)."""
         return self.options.no_response > 0 and self.options.no_response >> (code >> 5) - 1 & 1 > 0
 
+    def response(self, code: int, options: bytes, payload: bytes, room: int) -> tuple[int, bytes, bytes] | None:
+        """Code, options and payload of a response as it is sent: small enough, and protected as the request was.
+
+        Cuts a diagnostic payload; content is in blocks that fit already. None: no number is left to protect it.
+        room   bytes that token, options and payload may have
+        """
+        room -= len(self.token) + len(options) + self.overhead
+        if payload and len(payload) >= room:
+            payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
+        if room < 0:
+            options = b""
+        return (code, options, payload) if self.seal is None else self.seal.response(code, options, payload)
+
     def encoded(self, pairs: Pairs) -> bytes:
         """The encoded options of a response that has `pairs`, and the Block1 option that it repeats."""
         if self.block1 != ABSENT:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from domain.admin.data_topic import DeleteDataTopic, JoinDataTopic, LeaveDataTopic
+from domain.admin.data_topic import LeaveDataTopic
 from domain.admin.oscore import OscoreRunReserved
-from domain.command import Command, DeleteLatest, Extend, QueryLatest, Receive, Send, Unwatch, Watch
+from domain.command import Command, Extend, Send, Unwatch
 from domain.errors import Failure
 from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import path_of
@@ -22,12 +22,9 @@ from protocols.coap.member import Member
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Feed, Observation, Observations
 from protocols.coap.option import Fault
-from protocols.coap.pubsub.step import Publishing
-from protocols.coap.responder import Check, Condition, Lease, Responder
+from protocols.coap.responder import Check, Condition, Lease, Publishing, Responder
 from protocols.coap.translate import Publication, Reception, Representation
 
-_OF_CLIENT: Final = (Send, DeleteLatest, DeleteDataTopic, QueryLatest, Receive, Watch, JoinDataTopic)
-"""Commands that events cause and a client has asked for: they are carried out by its rights."""
 LATER_PER_TURN: Final = 192
 """Commands that events have caused, of which so many are carried out in one turn of the loop: three for each datagram of it."""
 SILENT: Final = 2 | 8 | 16
@@ -145,8 +142,7 @@ class Outcomes:
             return
         plan = exchange.options.plan
         if exchange.code == message.PUT:
-            intent = exchange.intent
-            created = intent.first if isinstance(intent, Publishing) else exchange.options.if_none_match
+            created = isinstance(exchange.intent, Publishing) and exchange.intent.first
             self.responder.reply(exchange, message.CREATED if created else message.CHANGED, [], b"", now)
         elif not isinstance(plan, Publication) or plan.no_id:
             self.responder.reply(exchange, message.CHANGED, [], b"", now)
@@ -162,6 +158,9 @@ class Outcomes:
 
     def _value(self, event: LatestValue, now: int) -> None:
         ticket = event.ticket
+        if isinstance(ticket, Publishing):
+            ticket.first = event.record is None
+            return
         value = None if event.record is None else translate.representation(event.record, self.wall_ms())
         if isinstance(ticket, Check):
             if not ticket.observation.cancelled:
@@ -394,15 +393,3 @@ class Outcomes:
 
 def _ignore(_event: Event, _now: int) -> None:
     """Default of `Outcomes.of_topics`."""
-
-
-def asker_of(command: Command) -> Exchange | Observation | None:
-    """By whose proof and rights a command of `Outcomes.later` is carried out; None: by those of the gateway."""
-    if not isinstance(command, _OF_CLIENT):
-        return None
-    ticket = command.ticket
-    if isinstance(ticket, (Exchange, Observation)):
-        return ticket
-    if isinstance(ticket, Feed) and ticket.observers:
-        return next(iter(ticket.observers))
-    return None

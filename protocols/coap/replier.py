@@ -72,18 +72,14 @@ class Replier:
                 self.acknowledge(exchange)
             return
         token = exchange.token
-        if not self.proved(remote, now):
-            room = remote.credit - 4 - len(token) - len(options) - exchange.overhead
-            if payload and len(payload) >= room:  # a diagnostic payload: content is in blocks that fit already
-                payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
-            if room < 0:
-                options = b""
-        if exchange.seal is not None:
-            sealed = exchange.seal.response(code, options, payload)
-            if sealed is None:
+        proved = self.proved(remote, now)
+        if not proved or exchange.seal is not None:
+            room = (UDP_PAYLOAD_MAX if proved else remote.credit) - message.HEADER_BYTES
+            found = exchange.response(code, options, payload, room)
+            if found is None:
                 self.count("oscore-numbers")
                 return
-            code, options, payload = sealed
+            code, options, payload = found
         if exchange.acknowledged:
             exchange.separate = (code, options, payload)
             if not self.transmitter.confirm(remote, exchange, now):

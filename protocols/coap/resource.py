@@ -7,6 +7,7 @@ from typing import Final, final
 
 from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from domain.filter.filter import Filter
+from domain.principal import GATEWAY
 from protocols.coap import blockwise, media, message, option, translate, wellknown
 from protocols.coap import selection as selections
 from protocols.coap.exchange import Exchange
@@ -16,7 +17,7 @@ from protocols.coap.outcome import Outcomes
 from protocols.coap.pubsub.outcome import TopicOutcomes
 from protocols.coap.pubsub.representation import ROOT
 from protocols.coap.pubsub.resource import TopicResources
-from protocols.coap.responder import Condition, Responder
+from protocols.coap.responder import Condition, Publishing, Responder
 from protocols.coap.selection import Selection
 from protocols.coap.translate import NOTHING, Publication, Reception, Representation
 
@@ -67,9 +68,21 @@ class Resources:
             return ()
         if options.if_match or options.if_none_match:
             stored = plan
-            exchange.intent = Condition(lambda: self.outcomes.store(exchange, stored, body))
+            exchange.intent = Condition(lambda: self._store(exchange, stored, body))
             return (QueryLatest(exchange, plan.path),)
-        return (self.outcomes.store(exchange, plan, body),)
+        store = self.outcomes.store(exchange, plan, body)
+        if exchange.code != message.PUT or plan.delay_ms or exchange.waives(message.CREATED):
+            return (store,)
+        # Does it make the resource (RFC 7252, 5.8.3)? Who may publish there is told so, whether it may read or not.
+        exchange.intent = Publishing(False)
+        query: Command = QueryLatest(exchange.intent, plan.path)
+        query.principal = GATEWAY
+        return (query, store)
+
+    def _store(self, exchange: Exchange, plan: Publication, body: bytes) -> Command:
+        """The command of a POST or PUT whose condition holds."""
+        exchange.intent = Publishing(exchange.options.if_none_match)
+        return self.outcomes.store(exchange, plan, body)
 
     def _delete(self, exchange: Exchange, now: int) -> Sequence[Command]:
         options = exchange.options

@@ -74,6 +74,16 @@ class Check:
 
 
 @final
+class Publishing:
+    """A PUT that is being stored, and the ticket of the QueryLatest before it. `first`: there was no value before."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: bool) -> None:
+        self.first = first
+
+
+@final
 class Lease:
     """The lease of a message in a response to a GET with `group=`, until the response has arrived."""
 

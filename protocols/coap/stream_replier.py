@@ -74,16 +74,11 @@ class StreamReplier:
         self.release(exchange)
         if exchange.waives(code):
             return
-        if code >= message.BAD_REQUEST and payload:  # a diagnostic payload may be cut
-            room = self.message_bytes_max - HEAD_BYTES - len(exchange.token) - len(options) - exchange.overhead
-            payload = payload[: max(0, room)].decode("utf-8", "ignore").encode()
-        if exchange.seal is not None:
-            sealed = exchange.seal.response(code, options, payload)
-            if sealed is None:
-                self.count("oscore-numbers")
-                return
-            code, options, payload = sealed
-        self.write(code, exchange.token, options, payload)
+        found = exchange.response(code, options, payload, self.message_bytes_max - HEAD_BYTES)
+        if found is None:
+            self.count("oscore-numbers")
+        else:
+            self.write(found[0], exchange.token, found[1], found[2])
 
     def release(self, exchange: Exchange) -> None:
         """End the exchange without a response."""

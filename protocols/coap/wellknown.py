@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.limits import BODY_BYTES_MAX
+
 PATH: Final = [".well-known", "core"]
 
 # target, attributes in order; a list is written as one quoted string of words
 _LINKS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
-    ("/mq", (("rt", "headgate.mq"), ("if", "core.b"), ("ct", "0 40 42 50 60"), ("title", "/mq/{topic}"), ("obs", ""))),
+    (
+        "/mq",
+        (
+            ("rt", "headgate.mq"), ("if", "core.b"), ("ct", "0 40 42 50 60"), ("title", "/mq/{topic}"), ("obs", ""),
+            ("sz", str(BODY_BYTES_MAX)),
+        ),
+    ),
     ("/ps", (("rt", "core.ps core.ps.coll"), ("ct", "40"))),
     ("/.well-known/core", (("ct", "40"),)),
-)
+)  # fmt: skip
+"""`sz` is the size of the largest value (RFC 6690, 3.3): a client that has less room asks for blocks."""
 
 
 def links(query: list[str]) -> bytes:
@@ -39,7 +48,7 @@ def _fits(value: str, wanted: str) -> bool:
 def _text(target: str, attributes: tuple[tuple[str, str], ...]) -> str:
     parts = [f"<{target}>"]
     for key, value in attributes:
-        if key == "ct" and value.isdigit():
+        if key in ("ct", "sz") and value.isdigit():
             parts.append(f"{key}={value}")
         else:
             parts.append(f'{key}="{value}"' if value else key)

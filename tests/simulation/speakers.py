@@ -429,8 +429,8 @@ class Coap(Speaker):
         pairs += [(option.URI_QUERY, f"{name}={value}".encode()) for name, value in queries.items() if value]
         if said.get(TYPE):
             pairs.append((option.CONTENT_FORMAT, coap.uint(media.content_format(said.get(TYPE)))))
-        code, done = (coap.PUT, coap.CHANGED) if said.get(LATEST) else (coap.POST, coap.CREATED)
-        assert self._ask(code, pairs, said.body).code == done
+        code, done = (coap.PUT, (coap.CREATED, coap.CHANGED)) if said.get(LATEST) else (coap.POST, (coap.CREATED,))
+        assert self._ask(code, pairs, said.body).code in done
 
     def heard(self) -> list[Said]:
         self._world.clock.run_for(50)

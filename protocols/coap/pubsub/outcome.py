@@ -18,8 +18,8 @@ from protocols.coap.option import Fault
 from protocols.coap.outcome import Outcomes
 from protocols.coap.pubsub import representation
 from protocols.coap.pubsub.representation import CBOR, FORMAT, ROOT
-from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Publishing, Reading
-from protocols.coap.responder import Condition
+from protocols.coap.pubsub.step import Changing, DataStep, Listing, Making, Reading
+from protocols.coap.responder import Condition, Publishing
 from protocols.coap.translate import Publication, Representation
 
 OF_DATA: Final = "\x00ps"

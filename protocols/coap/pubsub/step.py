@@ -16,16 +16,6 @@ class DataStep:
 
 
 @final
-class Publishing:
-    """Data that is being stored. `first`: the topic had none before."""
-
-    __slots__ = ("first",)
-
-    def __init__(self, first: bool) -> None:
-        self.first = first
-
-
-@final
 class Making:
     """A topic that is being made."""
 

@@ -24,7 +24,10 @@ from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
 from gateway.runtime.security.openssl import ffi
 from gateway.runtime.tls import TlsContexts
 from protocols.adapter import Peer
+from protocols.coap import message, option
+from protocols.coap.message import Packet, Pairs
 from tests.interop import certificates
+from tests.protocols.coap.stage import Stage
 
 pytestmark = pytest.mark.skipif(openssl.library() is None, reason="libssl.so.3 is not installed")
 
@@ -143,13 +146,16 @@ class Scene:
         self.endpoint = DtlsEndpoint(self.inner, lambda: self.context, b"k" * 16)
         self.now = 10**12
 
+    def receive(self, data: bytes, client: Client) -> None:
+        self.endpoint.receive(data, client.peer, self.now)
+
     def shake(self, client: Client) -> int:
         """The handshake: 1 done, -1 refused, 0 no answer."""
         for _ in range(8):
             done = client.connect()
             sent = client.take()
             for part in hello.datagrams(sent, 1):
-                self.endpoint.receive(part, client.peer, self.now)
+                self.receive(part, client)
             if done:
                 self.endpoint.outgoing()
                 return done
@@ -165,9 +171,64 @@ class Scene:
         return client.read()
 
 
+class CoapScene(Scene):
+    """CoAP inside DTLS, before a gateway made of dictionaries. What is sent to an address reaches who has that address now."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.stage = Stage()
+        self.endpoint = DtlsEndpoint(self.stage.endpoint, lambda: self.context, b"k" * 16)
+        self.now = self.stage.now
+        self.at: dict[tuple[str, int], Client] = {}
+        self.mid = 0
+
+    def receive(self, data: bytes, client: Client) -> None:
+        self.at[client.peer.host, client.peer.port] = client
+        self.stage.carry_out(self.endpoint.receive(data, client.peer, self.now))
+
+    def device(self, identity: str, port: int) -> Client:
+        """A device with a session."""
+        client = Client(identity, self.keys[identity], port=port)
+        assert self.shake(client) == 1
+        return client
+
+    def ask(self, client: Client, code: int, path: str, pairs: Pairs | None = None, query: str = "") -> list[Packet]:
+        """Send a request. Returns what comes to the client upon it."""
+        self.mid += 1
+        options: Pairs = [(option.URI_PATH, level.encode()) for level in path.split("/")] + (pairs or [])
+        if query:
+            options.append((option.URI_QUERY, query.encode()))
+        self.receive(client.write(message.encode(message.CON, code, self.mid, b"tk", message.join(options), b"")), client)
+        return self.heard(client)
+
+    def heard(self, client: Client) -> list[Packet]:
+        """Deliver what was sent. Returns what comes to the client."""
+        for data, address in self.endpoint.outgoing():
+            if address in self.at:
+                self.at[address].feed(data)
+        found = []
+        while plain := client.read():
+            packet = message.decode(plain)
+            assert packet is not None
+            found.append(packet)
+        return found
+
+    def advance(self, seconds: int) -> None:
+        """Let time pass. Datagrams that are sent meanwhile are lost."""
+        for _ in range(seconds):
+            self.now = self.stage.now = self.now + 10**9
+            self.stage.carry_out(self.endpoint.expire(self.now))
+            self.endpoint.outgoing()
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
+
+
+@pytest.fixture
+def coap_scene(tmp_path: Path) -> CoapScene:
+    return CoapScene(tmp_path)
 
 
 @pytest.mark.parametrize("cipher", ["PSK-AES128-CCM8:@SECLEVEL=0", "PSK-AES128-GCM-SHA256", "ECDHE-PSK-CHACHA20-POLY1305"])
@@ -202,9 +263,9 @@ def test_an_unknown_identity_takes_the_time_of_a_wrong_key(scene: Scene) -> None
             client.feed(data)
         client.connect()
         last = client.take()
-        began = time.perf_counter_ns()
+        began = time.thread_time_ns()
         scene.endpoint.receive(last, client.peer, scene.now)
-        took = time.perf_counter_ns() - began
+        took = time.thread_time_ns() - began
         assert b"\x02\x33" in scene.endpoint.outgoing()[-1][0][-2:]
         scene.now += 10**9
         return took
@@ -213,8 +274,8 @@ def test_an_unknown_identity_takes_the_time_of_a_wrong_key(scene: Scene) -> None
     for number in range(60):
         known.append(measured("sensor", 41_000 + number))
         unknown.append(measured("stranger", 42_000 + number))
-    # Medians of a noisy machine: a look-up that ends early would halve the time, not move it by a part.
-    assert 0.5 < statistics.median(known) / statistics.median(unknown) < 2
+    # Of processor time, and the lower half of it: what else the machine does makes some steps longer, and none shorter.
+    assert 0.8 < statistics.quantiles(known)[0] / statistics.quantiles(unknown)[0] < 1.25
 
 
 def test_nothing_is_kept_before_a_cookie_and_less_is_sent_than_came(scene: Scene) -> None:
@@ -351,6 +412,43 @@ def test_a_session_makes_room_for_another_of_its_host(scene: Scene, monkeypatch:
     scene.shake(clients[3])
     assert set(scene.endpoint._sessions) == {("192.0.2.1", 40_000 + number) for number in (0, 2, 3)}
     assert scene.endpoint.counts["dtls-evicted"] == 1
+
+
+def test_a_device_whose_address_changes_goes_on_by_a_new_handshake(coap_scene: CoapScene) -> None:
+    """OpenSSL has no connection ids (RFC 9146), so a record from another address belongs to no session."""
+    device = coap_scene.device("sensor", 40_000)
+    assert [message.name(each.code) for each in coap_scene.ask(device, message.PUT, "mq/t")] == ["2.01"]
+    device.peer = device.peer._replace(port=50_000, born_host=host_bytes("192.0.2.1", 50_000))
+    assert coap_scene.ask(device, message.PUT, "mq/t") == []
+    assert coap_scene.endpoint.counts["dtls-stray"] == 1
+    assert len(coap_scene.stage.log) == 1
+    again = coap_scene.device("sensor", 50_000)
+    assert [message.name(each.code) for each in coap_scene.ask(again, message.PUT, "mq/t")] == ["2.04"]
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["another device gets the old address", "nobody gets the old address"])
+def test_what_a_device_was_sent_at_its_old_address_is_nobody_elses(coap_scene: CoapScene, taken: bool) -> None:
+    stage = coap_scene.stage
+    coap_scene.keys["other"] = b"other secret"
+    gone = coap_scene.device("sensor", 40_000)
+    coap_scene.ask(gone, message.GET, "mq/t", [(option.OBSERVE, b"")])
+    coap_scene.ask(gone, message.GET, "mq/work", [(option.OBSERVE, b"")], "group=crew")
+    stage.arrive(b"job", "work")
+    assert len(stage.leased) == 1
+    if taken:
+        other = coap_scene.device("other", 40_000)
+        stage.publish("t", b"for the sensor alone")
+        assert coap_scene.heard(other) == []  # no notification comes, and it can acknowledge none
+        other_ack = other.write(message.empty(message.ACK, 1))
+        coap_scene.receive(other_ack, other)
+    else:
+        coap_scene.advance(94)
+    assert stage.leased == {}, "the message is available again"
+    assert stage.endpoint.observations.count == 0
+    stage.queue.append(stage.log[0][1])
+    back = coap_scene.device("sensor", 50_000)
+    heard = coap_scene.ask(back, message.GET, "mq/work", [(option.OBSERVE, b"")], "group=crew")
+    assert [each.payload for each in heard if each.kind == message.CON] == [b"job"]
 
 
 def test_random_datagrams_never_raise(scene: Scene) -> None:

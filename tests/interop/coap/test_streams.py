@@ -50,7 +50,7 @@ def test_aiocoap_speaks_every_carrier(node: Node, pair: tuple[Path, Path], schem
             context.client_credentials[base + "/*"] = aiocoap.credentials.TLSCert(str(pair[0]))
         client = Client(context, base)
         try:
-            assert (await client.request(aiocoap.PUT, path, b"21.5", content_format=0)).code == aiocoap.CHANGED
+            assert (await client.request(aiocoap.PUT, path, b"21.5", content_format=0)).code == aiocoap.CREATED
             value = await client.request(aiocoap.GET, path)
             assert (value.code, value.payload, int(value.opt.content_format)) == (aiocoap.CONTENT, b"21.5", 0)
             assert (await client.request(aiocoap.POST, path, b"x")).code == aiocoap.CREATED

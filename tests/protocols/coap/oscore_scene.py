@@ -81,7 +81,7 @@ class StreamScene(Scene):
         found = message.decode(data)
         assert found is not None
         framed = self.wire.client.encode(found.code, found.token, message.join(found.options), found.payload)
-        self.wire._run(self.wire.connection.receive(framed, self.wire.now))
+        self.wire.carry_out(self.wire.connection.receive(framed, self.wire.now))
         (answer,) = self.received()
         return answer
 

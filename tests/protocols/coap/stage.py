@@ -93,11 +93,11 @@ class Stage:
 
     def push(self, data: bytes, source: Peer | None = None) -> list[Packet]:
         """Receive one datagram; returns the datagrams sent, decoded."""
-        self._run(self.endpoint.receive(data, source or peer(), self.now))
+        self.carry_out(self.endpoint.receive(data, source or peer(), self.now))
         return self.out()
 
     def raw(self, data: bytes, source: Peer | None = None) -> list[bytes]:
-        self._run(self.endpoint.receive(data, source or peer(), self.now))
+        self.carry_out(self.endpoint.receive(data, source or peer(), self.now))
         return self.out_raw()
 
     def request(
@@ -136,7 +136,7 @@ class Stage:
             if due is None or due > end:
                 break
             self.now = max(self.now, due)
-            self._run(self.endpoint.expire(self.now))
+            self.carry_out(self.endpoint.expire(self.now))
         self.now = end
         self.wall_ms += int(seconds * 1000)
         return self.out()
@@ -144,7 +144,7 @@ class Stage:
     def settle(self) -> None:
         """Execute commands that events have caused."""
         while self.endpoint.deadline() == 0:
-            self._run(self.endpoint.expire(self.now))
+            self.carry_out(self.endpoint.expire(self.now))
 
     def play(self) -> list[Packet]:
         """Execute the commands in `held`."""
@@ -175,7 +175,8 @@ class Stage:
         _, data = self._append(Message(topic, body, stored, retain=RETAIN_SET if retain else 0))
         return data
 
-    def _run(self, commands: Sequence[Command]) -> None:
+    def carry_out(self, commands: Sequence[Command]) -> None:
+        """Execute commands, and those that their events cause."""
         for command in commands:
             self.commands.append(command)
             if self.hold:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.command import Send
+from domain.command import QueryLatest, Send
 from domain.errors import ErrorCode, Failure
+from domain.event import Refused
 from domain.message import RETAIN_NONE, RETAIN_SET
+from domain.principal import GATEWAY
 from protocols.coap import message, option, status
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
 
@@ -69,12 +71,42 @@ def test_no_id_asks_for_changed() -> None:
 def test_put_keeps_the_value_that_get_returns() -> None:  # TD_COAP_CORE_03 (PUT), TD_COAP_CORE_01 (GET)
     stage = Stage()
     [answer] = stage.request(message.PUT, A, b"21.5", pairs=[(option.CONTENT_FORMAT, b"")])
-    assert message.name(answer.code) == "2.04"
+    assert message.name(answer.code) == "2.01"
     assert stage.log[0][0].retain == RETAIN_SET
     [answer] = stage.request(message.GET, A)
     assert (message.name(answer.code), answer.payload) == ("2.05", b"21.5")
     assert values(answer, option.CONTENT_FORMAT) == [b""]
     assert len(values(answer, option.ETAG)[0]) == 8
+
+
+def test_put_tells_whether_it_has_made_the_resource() -> None:  # 7252-5.8.3
+    stage = Stage()
+    codes = [stage.request(message.PUT, A, body)[0].code for body in (b"1", b"2")]
+    stage.request(message.DELETE, A)
+    codes.append(stage.request(message.PUT, A, b"3")[0].code)
+    assert [message.name(code) for code in codes] == ["2.01", "2.04", "2.01"]
+    [queried, stored] = stage.commands[-2:]
+    assert (type(queried), queried.principal, type(stored)) == (QueryLatest, GATEWAY, Send)  # also for who may not read there
+
+
+@pytest.mark.parametrize("query", ["delay_ms=1000", "delay_ms=1"])
+def test_a_delayed_put_has_made_nothing_yet(query: str) -> None:
+    stage = Stage()
+    [answer] = stage.request(message.PUT, A, b"1", query=[query])
+    assert message.name(answer.code) == "2.04"
+
+
+def test_a_value_that_cannot_be_read_is_no_reason_to_refuse_a_put() -> None:
+    stage = Stage()
+    stage.hold = True
+    stage.request(message.PUT, A, b"1")
+    [query, send] = stage.held
+    assert isinstance(query, QueryLatest)
+    assert isinstance(send, Send)
+    stage.held = [send]
+    stage.endpoint.answer(Refused(query.ticket, Failure(ErrorCode.STORE_UNAVAILABLE, "not now")), stage.now)
+    [answer] = stage.play()
+    assert message.name(answer.code) == "2.04"
 
 
 def test_post_does_not_change_the_latest_value() -> None:
@@ -123,7 +155,7 @@ def test_if_none_match_creates_once() -> None:  # TD_COAP_CORE_23, 7252-5.10.8.2
 def test_non_confirmable_request_is_answered_non_confirmable() -> None:  # TD_COAP_CORE_05 to 08
     stage = Stage()
     [answer] = stage.request(message.PUT, A, b"1", kind=message.NON, token=b"t")
-    assert (answer.kind, message.name(answer.code), answer.token) == (message.NON, "2.04", b"t")
+    assert (answer.kind, message.name(answer.code), answer.token) == (message.NON, "2.01", b"t")
     [answer] = stage.request(message.GET, A, kind=message.NON)
     assert (answer.kind, answer.payload) == (message.NON, b"1")
 
@@ -167,6 +199,17 @@ def test_confirmable_format_error_is_reset_and_other_is_silent(text: str) -> Non
     assert Stage().raw(data) == [b"\x70\x00" + data[2:4]]
     assert Stage().raw(bytes((data[0] | 0x10,)) + data[1:]) == []
     assert Stage().raw(bytes((data[0] | 0x20,)) + data[1:]) == []
+
+
+@pytest.mark.parametrize("size", [9, 13, 40, 300])
+def test_a_long_token_is_a_format_error(size: int) -> None:  # 7252-3; 8974-2.1: who extends tokens learns so that we do not
+    extension = b"" if size < 13 else bytes((size - 13,)) if size < 269 else (size - 269).to_bytes(2, "big")
+    nibble = size if size < 13 else 13 if size < 269 else 14
+    data = bytes((0x40 | nibble, message.POST, 0, 7)) + extension + bytes(size) + b"\xb2mq\x01t\xffx"
+    stage = Stage()
+    assert stage.raw(data) == [message.empty(message.RST, 7)]
+    assert stage.raw(bytes((data[0] | 0x10,)) + data[1:]) == []
+    assert (stage.log, stage.endpoint.counts) == ([], {"format-error": 2})
 
 
 @pytest.mark.parametrize("text", ["", "40", "400100", "80010001", "00010001", "c0010001"])
@@ -324,6 +367,7 @@ def test_discovery() -> None:  # TD_COAP_LINK_01 to 09, 7252-7.2, 6690-4.1
         "href=/mq*": True,
         "ct=50": True,
         "if=core.b": True,
+        "sz=4194304": True,
     }.items():
         [answer] = stage.request(message.GET, ".well-known/core", query=[query])
         assert (b"</mq>" in answer.payload) == found, query

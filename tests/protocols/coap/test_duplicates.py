@@ -45,7 +45,7 @@ def test_duplicate_of_a_non_confirmable_request_is_ignored() -> None:  # 7252-4.
 def test_duplicate_while_executing_is_not_executed_again() -> None:
     stage = Stage()
     stage.hold = True
-    data = stage.build(message.PUT, "mq/t", b"1")
+    data = stage.build(message.POST, "mq/t", b"1")
     assert stage.raw(data) == []
     assert stage.raw(data) == []
     assert len(stage.held) == 1
@@ -358,10 +358,10 @@ def test_lossy_network_loses_and_doubles_nothing() -> None:
                     break
                 if attempt % 10 == 0:
                     for copy in network(data):
-                        stage._run(stage.endpoint.receive(copy, peer(), stage.now))
+                        stage.carry_out(stage.endpoint.receive(copy, peer(), stage.now))
                 client()
                 for late in [copy for sent in outbox for copy in network(sent)]:
-                    stage._run(stage.endpoint.receive(late, peer(), stage.now))
+                    stage.carry_out(stage.endpoint.receive(late, peer(), stage.now))
                 outbox.clear()
                 client()
                 tick(stage)
@@ -371,7 +371,7 @@ def test_lossy_network_loses_and_doubles_nothing() -> None:
         for _ in range(4000):
             client()
             for late in [copy for sent in outbox for copy in network(sent)]:
-                stage._run(stage.endpoint.receive(late, peer(), stage.now))
+                stage.carry_out(stage.endpoint.receive(late, peer(), stage.now))
             outbox.clear()
             tick(stage)
         assert heard == bodies[: len(heard)]
@@ -383,7 +383,7 @@ def tick(stage: Stage) -> None:
     stage.now += SECOND // 5
     due = stage.endpoint.deadline()
     if due is not None and due <= stage.now:
-        stage._run(stage.endpoint.expire(stage.now))
+        stage.carry_out(stage.endpoint.expire(stage.now))
 
 
 @pytest.mark.parametrize(

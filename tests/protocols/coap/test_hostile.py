@@ -165,7 +165,7 @@ def test_a_forged_observer_costs_its_address_three_times_its_bytes(kind: int, pa
         due = stage.now + 20 * SECOND
         while (at := stage.endpoint.deadline()) is not None and at <= due:
             stage.now = max(stage.now, at)
-            stage._run(stage.endpoint.expire(stage.now))
+            stage.carry_out(stage.endpoint.expire(stage.now))
             sent += stage.out_raw()
         stage.now = due
     assert sum(len(data) for data in sent) <= 3 * len(asked)

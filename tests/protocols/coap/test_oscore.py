@@ -34,7 +34,7 @@ def test_the_first_request_is_executed_when_it_is_repeated_with_echo() -> None:
 
 def test_every_method_is_answered_inside() -> None:
     scene = Scene()
-    assert scene.ask(message.PUT, "mq/s/a", b"21.5", content_format=50).code == message.CHANGED
+    assert scene.ask(message.PUT, "mq/s/a", b"21.5", content_format=50).code == message.CREATED
     value = scene.ask(message.GET, "mq/s/a")
     assert (value.code, value.payload, int(value.outer.code)) == (message.CONTENT, b"21.5", message.CHANGED)
     assert scene.ask(message.GET, "mq/s/a", etags=[value.etag]).code == message.VALID
@@ -162,6 +162,16 @@ def test_a_replayed_request_is_refused_and_not_executed() -> None:
     assert (packet.code, packet.payload, values(packet, 9)) == (UNAUTHORIZED, b"Replay detected", [])
     assert [stored.body for stored, _ in scene.stage.log] == [b"1", b"2"]
     assert scene.stage.endpoint.counts["oscore-replay"] == 1
+
+
+def test_a_device_whose_address_changes_goes_on() -> None:
+    """A security context belongs to no address: behind a NAT, nothing has to be made anew."""
+    scene = Scene()
+    scene.ask(message.POST, "mq/s/a", b"1")
+    for port in (40_001, 40_002):
+        answer = scene.push(scene.datagram(message.POST, "mq/s/a", b"2"), peer(port))
+        assert (answer.code, answer.sealed) == (message.CREATED, True)
+    assert len(scene.stage.log) == 3
 
 
 def test_a_retransmission_gets_the_same_bytes_again() -> None:

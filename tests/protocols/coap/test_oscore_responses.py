@@ -73,7 +73,7 @@ def test_numbers_are_reserved_ahead_and_never_used_twice(monkeypatch: pytest.Mon
         assert found is not None
         seen += values(found, 9)
         assert scene.device.read(raw).payload == b"%d" % number
-        scene.stage._run(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
+        scene.stage.carry_out(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
     assert len(set(seen)) == 40
     assert sorted(seen, key=lambda value: (len(value), value)) == seen
     assert sum(isinstance(each, ReserveOscoreRun) for each in scene.stage.claims) >= 5
@@ -91,7 +91,7 @@ def test_a_notification_without_a_number_is_left_out(monkeypatch: pytest.MonkeyP
             sent += 1
             found = message.decode(raw)
             assert found is not None
-            scene.stage._run(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
+            scene.stage.carry_out(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
     assert sent == 4  # what was left of the first run, and the second one
     scene.stage.hold = False
     scene.stage.play()
@@ -114,7 +114,7 @@ def test_an_observer_gets_protected_notifications() -> None:
     found = message.decode(raw)
     assert found is not None
     assert values(found, option.OBSERVE)[0] != b""
-    scene.stage._run(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
+    scene.stage.carry_out(scene.stage.endpoint.receive(message.empty(message.ACK, found.mid), peer(), scene.stage.now))
     scene.ask(message.GET, "mq/s/live", observe=1)
     scene.stage.publish("s/live", b"22")
     assert scene.stage.out_raw() == []
@@ -168,7 +168,7 @@ def test_bodies_and_values_in_blocks() -> None:
         more = number < 4
         part = body[number * 1024 : (number + 1) * 1024]
         answer = scene.ask(message.PUT, "mq/s/big", part, block1=(number, more, 6))
-        assert (answer.code, (11, b"") in answer.options) == (message.CONTINUE if more else message.CHANGED, False)
+        assert (answer.code, (11, b"") in answer.options) == (message.CONTINUE if more else message.CREATED, False)
     read = b""
     for number in range(5):
         second: dict[str, Any] = {"block2": (number, False, 6)}
@@ -184,7 +184,7 @@ def test_blocks_of_one_context_are_not_another_ones() -> None:
     scene.ask(message.PUT, "mq/s/big", body[:1024], block1=(0, True, 6))
     (answer,) = scene.stage.request(message.PUT, "mq/s/big", body[1024:], pairs=[(option.BLOCK1, message.uint(1 << 4 | 6))])
     assert answer.code == message.REQUEST_INCOMPLETE
-    assert scene.ask(message.PUT, "mq/s/big", body[1024:], block1=(1, False, 6)).code == message.CHANGED
+    assert scene.ask(message.PUT, "mq/s/big", body[1024:], block1=(1, False, 6)).code == message.CREATED
     scene.ask(message.GET, "mq/s/big")
     scene.stage.latest.clear()  # only the value that the device is reading is left
     assert scene.ask(message.GET, "mq/s/big", block2=(1, False, 6)).payload == body[1024:]
@@ -237,7 +237,7 @@ def test_over_a_stream() -> None:
     first = scene.push(scene.datagram(message.PUT, "mq/s/a", b"1"))
     assert (first.code, first.sealed, scene.wire.log) == (UNAUTHORIZED, True, [])
     data = scene.datagram(message.PUT, "mq/s/a", b"x" * 5_000, echo=first.echo)
-    assert scene.push(data).code == message.CHANGED
+    assert scene.push(data).code == message.CREATED
     assert scene.push(scene.datagram(message.GET, "mq/s/a")).payload == b"x" * 5_000
     assert scene.push(scene.datagram(message.GET, "mq/s/live", token=b"2", observe=0)).code == message.CONTENT
     scene.wire.publish("s/live", b"21.5")

@@ -27,7 +27,7 @@ def test_message_ids_of_two_sessions_are_apart() -> None:
 
 def test_answers_go_to_the_session_and_messages_keep_the_address() -> None:
     stage = Stage()
-    stage._run(stage.endpoint.receive(stage.build(message.POST, "mq/s/a", b"1"), session(70_001), stage.now))
+    stage.carry_out(stage.endpoint.receive(stage.build(message.POST, "mq/s/a", b"1"), session(70_001), stage.now))
     ((_, address),) = stage.endpoint.outgoing()
     assert address == ("192.0.2.1", 70_001)
     assert stage.log[0][0].born_host == host_bytes("192.0.2.1", 40_000)
@@ -47,7 +47,7 @@ def test_a_session_that_ends_is_forgotten() -> None:
     stage.publish("s/live", b"1")
     assert values(stage.out()[0], option.OBSERVE)
     assert stage.endpoint.observations.count == 1
-    stage._run(stage.endpoint.forget(one, stage.now))
+    stage.carry_out(stage.endpoint.forget(one, stage.now))
     assert stage.endpoint.observations.count == 0
     assert not stage.watches
     stage.publish("s/live", b"2")
@@ -65,6 +65,6 @@ def test_a_lease_in_an_answer_that_was_not_confirmed_ends_with_the_session() -> 
     stage.hold = False
     stage.play()
     assert len(stage.leased) == 1
-    stage._run(stage.endpoint.forget(one, stage.now))
+    stage.carry_out(stage.endpoint.forget(one, stage.now))
     stage.settle()
     assert not stage.leased

@@ -67,7 +67,7 @@ class StreamStage(Stage):
         return list(iter(self.client.take, None))
 
     def push_bytes(self, data: bytes) -> list[Frame]:
-        self._run(self.connection.receive(data, self.now))
+        self.carry_out(self.connection.receive(data, self.now))
         return self.frames()
 
     def send(
@@ -83,7 +83,7 @@ class StreamStage(Stage):
         end = self.now + int(seconds * SECOND)
         while (due := self.connection.deadline()) is not None and due <= end:
             self.now = max(self.now, due)
-            self._run(self.connection.expire(self.now))
+            self.carry_out(self.connection.expire(self.now))
         self.now = end
         return self.frames()
 
@@ -198,6 +198,7 @@ def test_an_incomplete_message_has_ten_seconds() -> None:
         (b"\xf0\xff\xff\xff\xff\x02", "malformed"),
         (b"\x09\x01", "malformed"),  # a token of nine bytes
         (b"\x0f\x01", "malformed"),
+        (b"\x0d\x01\x00" + bytes(13), "malformed"),  # a token of thirteen (RFC 8974)
         (b"\x10\x01\xf0", "malformed"),  # delta 15
         (b"\x10\x01\xff", "malformed"),  # a marker and nothing
         (b"\x10\xe1\x10", "signal-option"),  # CSM with option 1
@@ -223,7 +224,7 @@ def test_a_bad_csm_option_is_named() -> None:
 def test_bad_messages_of_a_websocket(sent: bytes) -> None:
     stage = StreamStage(websocket=True)
     stage.connection._framing.feed(sent)
-    stage._run(stage.connection._take_messages(stage.now))
+    stage.carry_out(stage.connection._take_messages(stage.now))
     assert stage.ended == ["malformed"]
     assert stage.frames()[-1].code == signal.ABORT
 
@@ -265,7 +266,7 @@ def test_drain_releases_and_closes_with_the_last_response() -> None:
     stage = StreamStage()
     stage.hold = True
     stage.send(message.POST, "mq/site/a", b"1")
-    stage._run(stage.connection.drain(stage.now))
+    stage.carry_out(stage.connection.drain(stage.now))
     assert [frame.code for frame in stage.frames()] == [signal.RELEASE]
     assert not stage.connection.closed
     stage.play()
@@ -321,7 +322,7 @@ def test_bert_sends_several_blocks_in_one_message() -> None:
     (reply,) = stage.send(message.PUT, "mq/site/b", body[4096:8192], pairs=[(option.BLOCK1, message.uint(4 << 4 | 8 | 7))])
     assert reply.code == message.CONTINUE
     (reply,) = stage.send(message.PUT, "mq/site/b", body[8192:], pairs=[(option.BLOCK1, message.uint(8 << 4 | 7))])
-    assert reply.code == message.CHANGED
+    assert reply.code == message.CREATED
     assert stage.log[-1][0].body == body
     (reply,) = stage.send(message.PUT, "mq/site/b", body[:1000], pairs=[(option.BLOCK1, message.uint(0 << 4 | 8 | 7))])
     assert reply.code == message.BAD_REQUEST
@@ -416,7 +417,7 @@ def test_many_questions_for_large_values_do_not_pile_up_their_answers() -> None:
     body = bytes(1_000_000)
     stage.publish("site/big", body, retain=True)
     options = message.join([(option.URI_PATH, b"mq"), (option.URI_PATH, b"site"), (option.URI_PATH, b"big")])
-    stage._run(stage.connection.receive(stage.client.encode(message.GET, b"t", options, b"") * 256, stage.now))
+    stage.carry_out(stage.connection.receive(stage.client.encode(message.GET, b"t", options, b"") * 256, stage.now))
     assert stage.connection._replier.unwritten <= 33 * len(body)  # nobody has taken them
     assert not stage.connection.reading
     answered = 0
@@ -424,7 +425,7 @@ def test_many_questions_for_large_values_do_not_pile_up_their_answers() -> None:
         got = stage.frames()
         answered += len(got)
         assert all(len(frame.rest) > len(body) for frame in got)
-        stage._run(stage.connection.expire(stage.now))
+        stage.carry_out(stage.connection.expire(stage.now))
     assert answered == 256
     assert stage.connection.reading
 
@@ -464,6 +465,6 @@ def test_random_bytes_never_raise() -> None:
         stage = StreamStage(hello=chance.random() < 0.8)
         for _ in range(5):
             stage.push_bytes(chance.randbytes(chance.randrange(1, 60)))
-        stage._run(stage.connection.receive(b"", stage.now))
+        stage.carry_out(stage.connection.receive(b"", stage.now))
         assert stage.connection.closed
         assert stage.adapter._streams.observations.count == 0

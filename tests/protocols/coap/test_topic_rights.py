@@ -59,6 +59,15 @@ def test_who_may_publish_makes_and_changes_topics(guarded: Guarded) -> None:
     assert [note.payload for note in subscriber.notes()] == [b"1"]
 
 
+def test_who_may_only_publish_is_told_whether_a_put_has_made_the_value(guarded: Guarded) -> None:
+    publisher, stranger = guarded.user("publisher"), guarded.user("stranger")
+    assert guarded.parts.access is not None
+    refused = dict(guarded.parts.access.refused)
+    assert [code(publisher.ask(message.PUT, "mq/field/a", body)) for body in (b"1", b"2")] == ["2.01", "2.04"]
+    assert guarded.parts.access.refused == refused, "a question that the client has not asked is nothing to refuse"
+    assert code(stranger.ask(message.PUT, "mq/field/a", b"3")) == code(stranger.ask(message.PUT, "mq/field/b", b"3")) == "4.03"
+
+
 def test_without_an_identity_there_is_nothing(guarded: Guarded) -> None:
     identity = made(guarded.user("publisher"), "field/a", {3: 0, 8: b"0"})
     nobody = guarded.devices.device()
