@@ -33,6 +33,7 @@ FOLDERS = {
     "domain": ("address", "histogram", "message", "octets", "property", "receipt", "record", "send", "store_request"),
     "domain/delivery": ("expiry", "routed"),
     "domain/filter": ("tag",),
+    "domain/subscription": ("courier",),
     "protocols": ("host_shares", "hosts", "marks", "upload"),
     "protocols/cloudevents": ("avro", "envelope", "event", "formats", "http", "instant", "json", "message", "version"),
     "protocols/coap": (
@@ -100,6 +101,7 @@ FOLDERS = {
         "acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request",
     ),
     "gateway/runtime": ("clock", "datagram", "inbox"),
+    "gateway/runtime/outgoing": ("courier", "sink_connection", "sink_pool", "sink_request"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("counters", "groups", "placement", "topics"),
@@ -113,6 +115,11 @@ FOLDERS = {
         "outbound", "sessions", "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
     ),
     "gateway/usecase/tools": ("inspect",),
+    "gateway/webhooks": (
+        "asker", "breaker", "chains", "deliverer", "form", "leasing", "outbox", "pace", "settlement", "signature", "term",
+        "tries", "under_way", "verdict",
+    ),
+    "gateway/webhooks/catalog": ("attempts", "owner_leases"),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)
 """Modules compiled by mypyc: synchronous, fully annotated, measurably faster when compiled."""

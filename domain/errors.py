@@ -26,6 +26,7 @@ class ErrorCode(enum.Enum):
     """Every outcome that is not a success. The value is the stable name in answers and metrics."""
 
     TOPIC_NOT_FOUND = "topic-not-found"
+    TOPIC_DELETED = "topic-deleted"
     TOPIC_ILLEGAL = "topic-illegal"
     GROUP_NOT_FOUND = "group-not-found"
     GROUP_ILLEGAL = "group-illegal"

@@ -21,12 +21,13 @@ class Send:
     messages  at least one, of one topic or of several
     wait      False: the client expects no answer (QoS 0, NON, oneway), none is given; the message is stored all the same
     typed     True: the protocol declares message types, so each message must fit the type of its topic
-    queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number
+    queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number; -1: as 0, but a
+              topic that was deleted is not created again: TOPIC_DELETED
     once      key and digest of the request: repeated with the same ones, it is answered as the first time; None: it has no key
     early     True: Sent, without places, as soon as the messages are accepted; what is refused later is not answered
 
-    Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE, PROPERTIES_TOO_LARGE,
-    PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, KEY_REUSED, QUOTA, FLUSH_TIMEOUT.
+    Errors: TOPIC_NOT_FOUND, TOPIC_DELETED, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE,
+    PROPERTIES_TOO_LARGE, PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, KEY_REUSED, QUOTA, FLUSH_TIMEOUT.
     """
 
     __slots__ = ("early", "messages", "once", "principal", "queues", "ticket", "typed", "wait")

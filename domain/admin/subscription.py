@@ -177,7 +177,7 @@ class SubscriptionList(Event):
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempt:
     """One try to deliver messages.
 
@@ -264,11 +264,15 @@ class DeliveriesRecorded(Event):
 
 @dataclass(slots=True)
 class QueryAttempts(Command):
-    """The newest attempts of a subscription -> AttemptList. Errors: SUBSCRIPTION_NOT_FOUND."""
+    """The newest attempts of a subscription -> AttemptList. Errors: SUBSCRIPTION_NOT_FOUND.
+
+    lag   True: and how many messages it has before it
+    """
 
     ticket: object
     id: str
     limit: int = 100
+    lag: bool = False
 
 
 @dataclass(slots=True)
@@ -276,11 +280,13 @@ class AttemptList(Event):
     """Attempts, the newest first, and how delivery stands.
 
     breaker   closed, open or half-open, as the owner has last said
+    lag       messages from the group's positions to the ends of its queues; -1: it was not asked for, or is not known
     """
 
     ticket: object
     attempts: list[Attempt] = field(default_factory=list)
     breaker: str = "closed"
+    lag: int = -1
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ class Trouble(StrEnum):
     CREDENTIAL = "credential"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SinkRequest:
     """One request to a sink.
 
@@ -52,7 +52,7 @@ class SinkRequest:
     credential: Credential | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SinkAnswer:
     """What came of it.
 

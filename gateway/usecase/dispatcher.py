@@ -11,6 +11,7 @@ from domain.message_store import MessageStore
 from domain.ports import Clock, Entropy
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
+from gateway.usecase.catalog.deleted_topics import DeletedTopics
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
@@ -79,7 +80,7 @@ class Dispatcher:
         self.counters = MessageCounters(clock)
         log.listen(self.counters)
         self.questions = LongQuestions(clock)
-        self.topics = Topics(metadata, clock, policy, self.questions)
+        self.topics = Topics(metadata, clock, policy, self.questions, DeletedTopics(state, clock))
         self.rights = Rights(metadata, state, policy)
         self.groups = Groups(metadata, positions, clock, policy, self.rights, self.questions)
         latest = LatestChanges(policy, clock)

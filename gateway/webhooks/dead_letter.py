@@ -41,8 +41,12 @@ def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkA
     return message
 
 
-def reply_of(answer: SinkAnswer, topic: str, wall_ms: int) -> Message | None:
-    """The event in an answer as a message for `topic`; None: the content is no CloudEvent."""
+def reply_of(answer: SinkAnswer, topic: str, asked: Record | None, wall_ms: int) -> Message | None:
+    """The event in an answer as a message for `topic`; None: the content is no CloudEvent.
+
+    asked   the one message that was delivered: the reply has its correlation data (MQTT 5.0, 3.3.2.3.6), so that who has sent
+            it knows what the reply is to; None: there were several
+    """
     fields = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.fields]
     kind = next((value for name, value in fields if name == b"content-type"), b"")
     try:
@@ -50,9 +54,13 @@ def reply_of(answer: SinkAnswer, topic: str, wall_ms: int) -> Message | None:
         if formats.is_batch(mode):
             return None
         event = binding.decode(fields, kind, answer.body) if mode == binding.BINARY else formats.decode(mode, answer.body)
-        return mapping.encode(event, topic, "", _HOST, 0, wall_ms)
+        message = mapping.encode(event, topic, "", _HOST, 0, wall_ms)
     except CloudEventError:
         return None
+    correlation = b"" if asked is None else properties.find(asked.properties, properties.HG_CORRELATION_START)
+    if correlation:
+        message.properties += properties.entry(properties.HG_CORRELATION, correlation.decode("ascii", "replace"))
+    return message
 
 
 def _printable(text: str) -> str:

@@ -71,8 +71,8 @@ class Deliverer:
         self._breaker = Breaker()
         self._pace = SinkPace(subscription.rate_per_minute)
         self._started = self._stopped = False
-        self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.count)
-        earlier = EarlierAttempts(subscription, asker, clock, self._settlement.note, self.count)
+        self._settlement = Settlement(subscription, epoch, asker, outbox, self._breaker_state, self.counted)
+        earlier = EarlierAttempts(subscription, asker, clock, self._settlement.note, self.counted)
         self._requests = RequestsUnderWay(
             subscription, self._settlement, earlier, self._breaker, self._pace, courier, clock, entropy, origin, self
         )
@@ -180,7 +180,7 @@ class Deliverer:
     def refused(self, again: int) -> None:
         """As Taker says."""
         if not self._stopped:
-            self.count("refused")
+            self.counted("refused")
             self._later(again)
 
     def take(self, topic: str, messages: Sequence[Leased], until: int) -> None:
@@ -193,7 +193,7 @@ class Deliverer:
         chains, unwanted = chains_of(messages, self._wanted, self.subscription)
         self._requests.begin(topic, chains, until)
         if unwanted:
-            self.count("filtered", len(unwanted))
+            self.counted("filtered", len(unwanted))
             self._settlement.acknowledge(topic, unwanted)
         self._pump()
 
@@ -215,7 +215,7 @@ class Deliverer:
     def suspend(self, reason: str) -> None:
         """As Sender says."""
         self._consenting.withdraw(ask=False)  # leases nothing more
-        self.count("suspended")
+        self.counted("suspended")
         self._change(Status.SUSPENDED, reason)
 
     def tested(self, serial: int, attempt: Attempt) -> None:
@@ -223,7 +223,7 @@ class Deliverer:
         identity, epoch, breaker = self.subscription.id, self.epoch, self._breaker_state()
         self._asker.ask(lambda ticket: RecordAttempts(ticket, identity, epoch, [attempt], breaker, serial), _ignore)
 
-    def count(self, what: str, number: int = 1) -> None:
+    def counted(self, what: str, number: int = 1) -> None:
         """As Sender says."""
         self.counters[what] += number
 

@@ -96,12 +96,12 @@ class Settlement:
 
         self._outbox.after(lambda: self._asker.ask(lambda ticket: Send(ticket, copies), stored))
 
-    def reply(self, answer: SinkAnswer, now_ms: int) -> None:
-        """Publish the event of an answer, where that is asked for."""
+    def reply(self, answer: SinkAnswer, messages: Sequence[Leased], now_ms: int) -> None:
+        """Publish the event of an answer, where that is asked for; one about a single message has its correlation data."""
         topic = self._subscription.reply_topic
         if not topic or not answer.body:
             return
-        message = reply_of(answer, topic, now_ms)
+        message = reply_of(answer, topic, Record(messages[0].record) if len(messages) == 1 else None, now_ms)
         if message is None:
             self._count("replies-illegal", 1)
             return

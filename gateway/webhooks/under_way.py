@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -44,7 +43,7 @@ class Sender(Protocol):
     def tested(self, serial: int, attempt: Attempt) -> None:
         """A test delivery has come to this."""
 
-    def count(self, what: str, number: int = 1) -> None:
+    def counted(self, what: str, number: int = 1) -> None:
         """Count what has happened."""
 
 
@@ -92,7 +91,7 @@ class RequestsUnderWay:
             found.end()
             if found.test:
                 continue
-            self._sender.count("unknown")
+            self._sender.counted("unknown")
             settlement.note(found.topic, attempt_of(found, now, SinkAnswer(0, text=ENDED), "unknown"))
             if release:
                 settlement.give_back(found.topic, [*found.leased, *leased_of(found.rest)])
@@ -155,7 +154,7 @@ class RequestsUnderWay:
         self._pace.began(now)
         made = Try(topic, leased, identity, number, now, now_ms, _nothing, test, key, rest or [], until)
         self._tries[made] = None
-        self._sender.count("attempts")
+        self._sender.counted("attempts")
         made.end = self._courier.send(delivery, partial(self._answered, made))
 
     def _go_on(self, found: Try) -> None:
@@ -192,9 +191,9 @@ class RequestsUnderWay:
             return
         now = self._clock.monotonic_ns()
         if answer.trouble is Trouble.TIMEOUT:
-            self._sender.count("timeouts")
+            self._sender.counted("timeouts")
         elif answer.cut:
-            self._sender.count("answers-cut")
+            self._sender.counted("answers-cut")
         if found.test:
             outcome = "delivered" if verdict(answer) is Verdict.DELIVERED else "failed"
             self._sender.tested(found.test, attempt_of(found, now, answer, outcome))
@@ -207,13 +206,14 @@ class RequestsUnderWay:
         settlement, topic = self._settlement, found.topic
         if outcome is Verdict.DELIVERED:
             self._breaker.succeeded()
-            settlement.reply(answer, self._clock.wall_ms())
+            settlement.reply(answer, found.leased, self._clock.wall_ms())
             settlement.delivered(topic, attempt_of(found, now, answer, "delivered"), found.leased)
             self._go_on(found)
             return
         if outcome is Verdict.SUSPEND:
             reason = answer.text if answer.trouble is not None else "the sink says that it is gone for good (410)"
-            settlement.note(topic, attempt_of(found, now, replace(answer, text=reason), "suspended"))
+            answer.text = reason
+            settlement.note(topic, attempt_of(found, now, answer, "suspended"))
             settlement.give_back(topic, found.leased)
             self._sender.suspend(reason)
             self._end_chain(found)
@@ -232,9 +232,9 @@ class RequestsUnderWay:
         asked_ms = retry_after_ms(answer.fields, wall_ms)
         if asked_ms > retry.retry_after_max_ms:
             asked_ms = retry.retry_after_max_ms
-            self._sender.count("waits-capped")
+            self._sender.counted("waits-capped")
         if self._breaker.failed(now, asked_ms * MILLISECOND_NS):
-            self._sender.count("breaker-opened")
+            self._sender.counted("breaker-opened")
         if found.number > retry.retries:
             return False
         wait_ms = max(asked_ms, delay_ms(retry, found.number, self._entropy))

@@ -16,6 +16,10 @@ DAYS_MAX: Final = 64
 """Judged days that are remembered: most events are of today."""
 _days: Final[dict[bytes, bool]] = {}
 """A day as text -> True: the calendar has it."""
+SECONDS_MAX: Final = 64
+"""Seconds whose text is remembered: most instants that go out are of the last ones."""
+_seconds: Final[dict[int, str]] = {}
+"""Epoch seconds -> date-time up to the point before the milliseconds."""
 
 
 def rfc3339_ms(text: bytes) -> int:
@@ -65,8 +69,13 @@ def _is_day(text: bytes) -> bool:
 
 def rfc3339(ms: int) -> str:
     """Epoch milliseconds, from 0 to INSTANT_MS_MAX -> RFC 3339 date-time in UTC, with milliseconds."""
-    at = datetime.datetime.fromtimestamp(ms // 1000, datetime.UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+    second = ms // 1000
+    text = _seconds.get(second)
+    if text is None:
+        if len(_seconds) >= SECONDS_MAX:
+            _seconds.clear()
+        text = _seconds[second] = f"{datetime.datetime.fromtimestamp(second, datetime.UTC):%Y-%m-%dT%H:%M:%S}."
+    return text + str(ms - 1000 * second).zfill(3) + "Z"
 
 
 def instant_ms(text: bytes) -> int:

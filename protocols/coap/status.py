@@ -9,6 +9,7 @@ from protocols.coap import message
 
 CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.TOPIC_NOT_FOUND: message.NOT_FOUND,
+    ErrorCode.TOPIC_DELETED: message.NOT_FOUND,
     ErrorCode.TOPIC_ILLEGAL: message.BAD_REQUEST,
     ErrorCode.GROUP_NOT_FOUND: message.NOT_FOUND,
     ErrorCode.GROUP_ILLEGAL: message.BAD_REQUEST,

@@ -10,6 +10,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 
 CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.TOPIC_NOT_FOUND: pb.TOPIC_NOT_FOUND,
+    ErrorCode.TOPIC_DELETED: pb.TOPIC_NOT_FOUND,
     ErrorCode.TOPIC_ILLEGAL: pb.ILLEGAL_TOPIC,
     ErrorCode.GROUP_NOT_FOUND: pb.CONSUMER_GROUP_NOT_FOUND,
     ErrorCode.GROUP_ILLEGAL: pb.ILLEGAL_CONSUMER_GROUP,

@@ -9,6 +9,7 @@ from domain.errors import ErrorCode
 
 STATUS: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.TOPIC_NOT_FOUND: 404,
+    ErrorCode.TOPIC_DELETED: 410,
     ErrorCode.TOPIC_ILLEGAL: 400,
     ErrorCode.GROUP_NOT_FOUND: 404,
     ErrorCode.GROUP_ILLEGAL: 400,

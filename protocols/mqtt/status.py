@@ -30,6 +30,7 @@ _PACKET: Final = Words(0x97, 0x97, 0x97, 3)
 
 WORDS: Final[dict[ErrorCode, Words]] = {
     ErrorCode.TOPIC_NOT_FOUND: _NAME,
+    ErrorCode.TOPIC_DELETED: _NAME,
     ErrorCode.TOPIC_ILLEGAL: _NAME,
     ErrorCode.GROUP_NOT_FOUND: _UNKNOWN,
     ErrorCode.GROUP_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),

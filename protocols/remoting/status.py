@@ -9,6 +9,7 @@ from protocols.remoting import codes
 
 TABLE: Final[dict[ErrorCode, int]] = {
     ErrorCode.TOPIC_NOT_FOUND: codes.TOPIC_NOT_EXIST,
+    ErrorCode.TOPIC_DELETED: codes.TOPIC_NOT_EXIST,
     ErrorCode.TOPIC_ILLEGAL: codes.INVALID_PARAMETER,
     ErrorCode.GROUP_NOT_FOUND: codes.GROUP_NOT_EXIST,
     ErrorCode.GROUP_ILLEGAL: codes.INVALID_PARAMETER,

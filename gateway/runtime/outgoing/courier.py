@@ -14,7 +14,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from domain.subscription.courier import SinkAnswer, SinkRequest, Trouble
-from domain.subscription.sink import literal_refusal, networks
+from domain.subscription.sink import Sink, literal_refusal, networks
 from domain.subscription.subscription import Credential, Scheme
 from gateway.runtime.outgoing.sink_connection import SinkConnection, plain, trouble_of
 from gateway.runtime.outgoing.sink_names import RefusedAddressError, SinkNames
@@ -23,6 +23,8 @@ from gateway.runtime.outgoing.sink_request import encode, target_of
 from gateway.runtime.outgoing.sink_tokens import SinkTokens, TokenError
 
 CONTEXTS_MAX: Final = 1_024
+TARGETS_MAX: Final = 4_096
+"""URLs whose parts are remembered, with what was said of the address that they may name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +67,7 @@ class HttpCourier:
         self._pool = SinkPool(SinkNames(self._allow), connections_max)
         self._tokens = SinkTokens(self._exchange)
         self._errands: set[_Errand] = set()
+        self._targets: dict[str, Sink] = {}
         self._contexts: OrderedDict[tuple[str, str], ssl.SSLContext] = OrderedDict()
         self._usual = self._context("", "")
 
@@ -113,10 +116,7 @@ class HttpCourier:
         """Send a request over an idle connection, or over a new one."""
         delivery = errand.delivery
         try:
-            target = target_of(delivery.url)
-            why = literal_refusal(target, self._allow)  # names are checked when they are resolved
-            if why:
-                raise RefusedAddressError(why)
+            target = self._targets.get(delivery.url) or self._target(delivery.url)
             errand.data = encode(delivery.method, delivery.url, [*delivery.fields, *more], delivery.body)
             tls = self._context_of(delivery.credential) if target.secure else None
         except (OSError, ValueError) as error:
@@ -128,6 +128,18 @@ class HttpCourier:
             self._connect(errand)
         else:
             self._ask(errand, connection)
+
+    def _target(self, url: str) -> Sink:
+        """The parts of a URL. Raises SubscriptionError, and RefusedAddressError for an address; names are checked when they are
+        resolved."""
+        target = target_of(url)
+        why = literal_refusal(target, self._allow)
+        if why:
+            raise RefusedAddressError(why)
+        if len(self._targets) >= TARGETS_MAX:
+            self._targets.clear()
+        self._targets[url] = target
+        return target
 
     def _connect(self, errand: _Errand) -> None:
         errand.fresh = True

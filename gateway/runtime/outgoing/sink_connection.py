@@ -31,8 +31,8 @@ def plain(error: BaseException) -> str:
 
 
 @final
-class SinkConnection(asyncio.Protocol):
-    """Has one request under way at a time.
+class SinkConnection:
+    """Has one request under way at a time. An `asyncio.Protocol` by its methods: a compiled class cannot inherit from that.
 
     idle_since   loop time since which it has none
     used         requests that were answered
@@ -121,6 +121,12 @@ class SinkConnection(asyncio.Protocol):
             self._finish(False)  # what comes behind it is not read
         elif not self._headed and self._head_bytes > HEAD_BYTES_MAX:
             self._fail(f"the head of the answer has more than {HEAD_BYTES_MAX} bytes")
+
+    def pause_writing(self) -> None:
+        """A request is one write: nothing more is written before its answer."""
+
+    def resume_writing(self) -> None:
+        """As `pause_writing`."""
 
     def eof_received(self) -> bool:
         """The sink has closed its side: so is ours."""

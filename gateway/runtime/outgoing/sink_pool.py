@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from typing import Final, NamedTuple, final
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast, final
 
 from gateway.runtime.outgoing.sink_connection import SinkConnection
 from gateway.runtime.outgoing.sink_names import SinkNames
@@ -73,7 +74,9 @@ class SinkPool:
             last = at == len(addresses) - 1
             try:
                 async with asyncio.timeout(None if last else within_s / len(addresses)):
-                    _, made = await loop.create_connection(self._new, address, port, ssl=tls, server_hostname=name)
+                    make = cast(Callable[[], asyncio.Protocol], self._new)
+                    _, found = await loop.create_connection(make, address, port, ssl=tls, server_hostname=name)
+                    made = cast(SinkConnection, found)
             except (OSError, TimeoutError):
                 if last:
                     raise

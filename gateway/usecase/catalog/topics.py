@@ -17,6 +17,7 @@ from domain.store_ports import Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import every
+from gateway.usecase.catalog.deleted_topics import DeletedTopics
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
@@ -31,8 +32,17 @@ MADE_PER_TURN: Final = 32
 class Topics:
     """The verbs QueryTopic, ListTopics, PutTopic and DeleteTopic, and `ensure` for use cases that need a topic."""
 
-    def __init__(self, metadata: Metadata, clock: Clock, policy: NodePolicy, questions: LongQuestions) -> None:
+    def __init__(
+        self,
+        metadata: Metadata,
+        clock: Clock,
+        policy: NodePolicy,
+        questions: LongQuestions,
+        deleted: DeletedTopics | None = None,
+    ) -> None:
+        """`deleted`: None: this node makes and deletes none."""
         self._metadata = metadata
+        self._deleted = deleted
         self._questions = questions
         self._clock = clock
         self._policy = policy
@@ -73,7 +83,8 @@ class Topics:
     def ensure(self, name: str, then: Then, queues: int = 0) -> None:
         """Call `then` with the topic, created when the policy allows. Failure: TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or the store's.
 
-        `queues`: how many the client wants for a new topic, at most those of the policy; 0: those of the policy.
+        `queues`: how many the client wants for a new topic, at most those of the policy; 0: those of the policy; -1: as 0, but
+        a topic that was deleted is not created again: TOPIC_DELETED.
         """
         topic = self._metadata.topic(name)
         if topic is not None:
@@ -81,6 +92,9 @@ class Topics:
             return
         if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
             then(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {name!r} is not a name that a topic can be given"))
+            return
+        if queues < 0 and self._deleted is not None and name in self._deleted:
+            then(Failure(ErrorCode.TOPIC_DELETED, f"topic {name} was deleted"))
             return
         derived = address.is_derived_topic(name)
         if not self._policy.create_topics and not derived:
@@ -127,10 +141,16 @@ class Topics:
 
     def _make(self, topic: Topic) -> None:
         def made(result: None | Failure) -> None:
+            if result is None:
+                self._is_there(topic.name)
             for then in self._making.pop(topic.name, []):
                 then(topic if result is None else result)
 
         self._metadata.put_topic(topic, made)
+
+    def _is_there(self, name: str) -> None:
+        if self._deleted is not None:
+            self._deleted.forget(name)
 
     def _query(self, connection: ClientConnection, command: QueryTopic) -> None:
         def answer(result: Topic | Failure) -> None:
@@ -173,6 +193,8 @@ class Topics:
         created_ms = known.created_ms if known is not None else self.created_ms()
 
         def put(result: None | Failure) -> None:
+            if result is None:
+                self._is_there(topic.name)
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._metadata.put_topic(replace(topic, created_ms=created_ms), put)
@@ -187,6 +209,8 @@ class Topics:
             return
 
         def deleted(result: None | Failure) -> None:
+            if result is None and self._deleted is not None and not address.is_derived_topic(command.topic):
+                self._deleted.remember(command.topic)
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         # Its POP retry topics are deleted too: a new topic of the same name must not deliver their messages.

@@ -8,6 +8,7 @@ from typing import Final, final
 
 import orjson
 
+from domain.admin.position import Progress, QueryProgress
 from domain.admin.subscription import (
     Attempt,
     AttemptList,
@@ -20,6 +21,7 @@ from domain.admin.subscription import (
 from domain.command import Acknowledge, Command
 from domain.errors import Failure
 from domain.event import Done, Event, Refused, Settled
+from domain.receipt import Receipt
 from domain.store_ports import State, StateChange, StatePairs
 from domain.subscription.subscription import ATTEMPTS_MAX
 from gateway.connection.client_connection import ClientConnection
@@ -41,7 +43,7 @@ class AttemptBook:
     """
 
     def __init__(self, state: State, book: SubscriptionBook, claims: Claims, settling: Asker) -> None:
-        """`settling`: carries out the acknowledgements of RecordDeliveries."""
+        """`settling`: carries out the acknowledgements of RecordDeliveries, and asks how far groups are."""
         self._state = state
         self._book = book
         self._claims = claims
@@ -83,7 +85,10 @@ class AttemptBook:
     def _deliveries(self, connection: ClientConnection, command: RecordDeliveries) -> None:
         """Attempts are given to the log before the settlements that they explain."""
         deliveries = command.deliveries
-        settled = [each for each in deliveries if each.receipts]
+        settled: dict[tuple[str, str], list[Receipt]] = {}
+        for each in deliveries:
+            if each.receipts:
+                settled.setdefault((each.group, each.topic), []).extend(each.receipts)
         failures: list[Failure] = []
         left = 1 + len(settled)
         unsettled = 0
@@ -114,8 +119,8 @@ class AttemptBook:
                 connection.answer(Refused(command.ticket, failure))
                 return
             self._store(deliveries, stored)
-            for each in settled:
-                self._settling.ask(_acknowledgement(each), partial(acknowledged, len(each.receipts)))
+            for (group, topic), receipts in settled.items():
+                self._settling.ask(_acknowledgement(group, topic, receipts), partial(acknowledged, len(receipts)))
 
         self._known([each.id for each in deliveries], known)
 
@@ -184,8 +189,17 @@ class AttemptBook:
         def read(result: list[Attempt] | Failure, _: int) -> None:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
+                return
+            answer = AttemptList(command.ticket, result[:limit], self._breakers.get(command.id, "closed"))
+            if command.lag:
+                self._settling.ask(lambda ticket: QueryProgress(ticket, found.group), partial(progressed, answer))
             else:
-                connection.answer(AttemptList(command.ticket, result[:limit], self._breakers.get(command.id, "closed")))
+                connection.answer(answer)
+
+        def progressed(answer: AttemptList, event: Event) -> None:
+            if isinstance(event, Progress):
+                answer.lag = sum(max(0, end - position) for _, _, end, position in event.queues)
+            connection.answer(answer)
 
         self._read(command.id, read)
 
@@ -208,8 +222,8 @@ class AttemptBook:
         self._state.pairs(SPACE, prefix, prefix, ATTEMPTS_MAX, part)
 
 
-def _acknowledgement(found: DeliveryReport) -> Callable[[object], Command]:
-    return lambda ticket: Acknowledge(ticket, found.group, found.topic, found.receipts)
+def _acknowledgement(group: str, topic: str, receipts: list[Receipt]) -> Callable[[object], Command]:
+    return lambda ticket: Acknowledge(ticket, group, topic, receipts)
 
 
 def _encode(serial: int, attempt: Attempt) -> bytes:

@@ -265,7 +265,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "TestDelivery": _subscription({"breaker": "closed", "attempts": [_ATTEMPT]}),
     "GetAttempts": _subscription(
-        {"breaker": "closed", "attempts": [_ATTEMPT]}, query={"max": ("integer", "attempts, 1 to 1000")}
+        {"breaker": "closed", "attempts": [_ATTEMPT], "lag": 3}, query={"max": ("integer", "attempts, 1 to 1000")}
     ),
     "RedriveSubscription": _subscription({"redriven": 3}, query={"max": ("integer", "dead letters, 1 to 10000")}),
     "ResetTo": _subscription(_QUEUES, query=_TO),

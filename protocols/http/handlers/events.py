@@ -24,7 +24,7 @@ from protocols.http.access import identify
 from protocols.http.argument import flag, idempotency
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.handlers.place import due_of, place
-from protocols.http.handlers.webhook import check_delivery
+from protocols.http.handlers.webhook import check_delivery, is_delivery
 from protocols.http.path import decode, query
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
@@ -82,8 +82,8 @@ class PostEvents(Handler):
         "stored on its own."
     )
     __slots__ = (
-        "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_private", "_results", "_retain", "_unanswered",
-        "_with_place",
+        "_due_ms", "_early", "_failure", "_mode", "_once", "_parts", "_private", "_queues", "_results", "_retain",
+        "_unanswered", "_with_place",
     )  # fmt: skip
 
     def __init__(self, match: Match) -> None:
@@ -99,6 +99,7 @@ class PostEvents(Handler):
         self._once: tuple[bytes, bytes] | None = None
         self._mode = binding.BINARY
         self._private = False
+        self._queues = 0
 
     def content_limit(self, request: Request) -> int:
         """Most bytes of content, by content mode. Raises RefusalError with 415 for an unknown event format."""
@@ -113,6 +114,7 @@ class PostEvents(Handler):
         context = self._match.context
         token = query(self._match.query).get("access_token", "") if self._match.query else ""
         check_delivery(request, token, context)
+        self._queues = -1 if is_delivery(request, token) else 0  # a target that was deleted is gone (HTTP WebHook, 2.2)
         self._private = token != ""
         authority = context.authority
         if authority is not None:
@@ -141,7 +143,7 @@ class PostEvents(Handler):
         message = self._message(event, request)
         if self._with_place:
             self._due_ms = due_of(message)
-        command = Send(ticket, [message])
+        command = Send(ticket, [message], queues=self._queues)
         command.early, command.once = self._early, self._once
         return command
 
@@ -248,7 +250,7 @@ class PostEvents(Handler):
         once = None if self._once is None else (b"%s %d" % (self._once[0], number), self._once[1])
         ticket = (*ticket, number) if isinstance(ticket, tuple) else (ticket, number)
         messages, part.messages = part.messages, []
-        return Send(ticket, messages, early=self._early, once=once)
+        return Send(ticket, messages, queues=self._queues, early=self._early, once=once)
 
     def collect(self, event: Event) -> Response | None:
         """Sent or Refused, of one part of a batch."""

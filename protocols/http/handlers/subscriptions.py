@@ -66,7 +66,9 @@ class SubscriptionHandler(Handler):
         if isinstance(event, SubscriptionFound):
             return Response(200, [JSON, PRIVATE], orjson.dumps(_shown(event.record)))
         if isinstance(event, AttemptList):
-            out = {"breaker": event.breaker, "attempts": [_attempt(each) for each in event.attempts]}
+            out: dict[str, Any] = {"breaker": event.breaker, "attempts": [_attempt(each) for each in event.attempts]}
+            if event.lag >= 0:
+                out["lag"] = event.lag
             return Response(200, [JSON, PRIVATE], orjson.dumps(out))
         if isinstance(event, Redriven):
             return Response(200, [JSON], orjson.dumps({"redriven": event.count}))
@@ -314,7 +316,7 @@ class GetAttempts(SubscriptionHandler):
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryAttempts."""
         asked = parameters(self._match, "max")
-        return QueryAttempts(ticket, self._id, number("max", asked.get("max"), 1, ATTEMPTS_MAX, 100)), None
+        return QueryAttempts(ticket, self._id, number("max", asked.get("max"), 1, ATTEMPTS_MAX, 100), lag=True), None
 
 
 @final

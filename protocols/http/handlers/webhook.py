@@ -28,13 +28,17 @@ def is_confidential(peer: Peer) -> bool:
     return (mapped or address).is_loopback
 
 
+def is_delivery(request: Request, token: str) -> bool:
+    """True for a delivery of a WebHook: it has WebHook-Request-Origin, or its token in the query."""
+    return token != "" or request.has(ORIGIN)
+
+
 def check_delivery(request: Request, token: str, context: HandlerContext) -> None:
     """Raises RefusalError with 403 for a delivery outside TLS, which WebHook 2.1 forbids, unless `webhook_tls` is off.
 
-    A delivery has WebHook-Request-Origin, or its token in the query. Other events are not judged: where TLS is needed for them
-    is a matter of the listener.
+    Other events are not judged: where TLS is needed for them is a matter of the listener.
     """
-    if context.webhook_tls and (token or request.has(ORIGIN)) and not is_confidential(request.peer):
+    if context.webhook_tls and is_delivery(request, token) and not is_confidential(request.peer):
         detail = "deliveries of WebHooks use TLS; for networks that need none, and behind a proxy: [http] webhook_tls = false"
         raise RefusalError(problem(403, "tls-required", detail))
 

@@ -132,6 +132,33 @@ def test_a_token_of_the_query_is_in_no_log(node: Node) -> None:
     assert "forged-secret" not in node.text()
 
 
+def test_a_target_that_was_deleted_is_gone_for_deliveries(tmp_path: Path) -> None:
+    """HTTP WebHook 1.0.2, 2.2; a sender of ours suspends its subscription then. Producers make the topic again as ever."""
+    delivery = {**EVENT, "webhook-request-origin": "shop.example"}
+    node = Node(tmp_path)
+    node.start()
+    try:
+        api = Api(node)
+        assert api.call("POST", "/ce/retired", b"x", **delivery)[0] == 204, "a new target is made"
+        assert api.call("DELETE", "/v1/topics/retired")[0] == 204
+        status, problem = api.call("POST", "/ce/retired/eu", b"x", **delivery)
+        assert (status, problem["code"]) == (410, "topic-deleted")
+        batch = {"webhook-request-origin": "shop.example", "content-type": "application/cloudevents-batch+json"}
+        told = [{"id": "2", "source": "/s", "type": "t", "specversion": "1.0"}]
+        status, answer = api.call("POST", "/ce/retired", told, **batch)
+        assert [each["status"] for each in answer["results"]] == [410]
+        node.kill()
+        node.start()
+        assert api.call("POST", "/ce/retired", b"x", **delivery)[0] == 410, "after a restart, too"
+        assert api.call("POST", "/ce/retired", b"x", **EVENT)[0] == 204
+        assert api.call("POST", "/ce/retired", b"x", **delivery)[0] == 204
+        assert api.call("DELETE", "/v1/topics/retired")[0] == 204
+        assert api.call("PUT", "/v1/topics/retired", {})[0] in (200, 201, 204)
+        assert api.call("POST", "/ce/retired", b"x", **delivery)[0] == 204
+    finally:
+        node.kill()
+
+
 def test_consent_is_sent_to_a_callback(node: Node) -> None:
     """HTTP WebHook, 4.1.3: with a POST, to a host of the setting, over the courier of deliveries; then not in the answer."""
     with Receiver() as receiver:

@@ -174,7 +174,8 @@ POINTS: Final = (
         f"{WEBHOOK}: test_senders_inside_tls_and_on_this_machine_are_served",
         "interop/cloudevents/test_receiving.py: test_a_delivery_inside_tls_is_taken",
     )),
-    Row("WebHook reply", "never 3xx; 200 with a body, 204 without, 202, 415, and 429 with Retry-After", (
+    Row("WebHook reply", "never 3xx; 200 with a body, 204 without, 202, 410, 415, and 429 with Retry-After", (
+        "interop/cloudevents/test_receiving.py: test_a_target_that_was_deleted_is_gone_for_deliveries",
         f"{EVENTS}: test_a_refusal_has_the_status_that_webhook_senders_know",
         f"{EVENTS}: test_preferences",
         f"{HTTP}/test_status.py: test_only_what_may_be_tried_again_says_when",
