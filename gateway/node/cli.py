@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="A gateway for RocketMQ, MQTT, CoAP, HTTP, gRPC and CloudEvents with a store of its own.",
+    epilog="Example: headgate up --port-offset 1000 --data /var/lib/headgate",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-settings = typer.Typer(help="The configuration.", no_args_is_help=True)
+settings = typer.Typer(help="The configuration: what is in force, and which settings there are.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 app.add_typer(cluster, name="cluster")
 
@@ -94,14 +95,24 @@ def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[
 @app.command()
 @taking_options
 def up(read: Callable[[], Config]) -> None:
-    """Start everything in one process."""
+    """Start everything in one process.
+
+    Example: headgate up --data /var/lib/headgate --admin-file /etc/headgate/admin --host 0.0.0.0
+
+    Exit status: 0 stopped by a signal, 2 an option or a setting is wrong.
+    """
     _serve(read, everything=True)
 
 
 @app.command()
 @taking_options
 def run(read: Callable[[], Config]) -> None:
-    """Start a process with some of the roles gateway, store, nameserver and controller (--roles)."""
+    """Start a process with some of the roles gateway, store, nameserver and controller (--roles).
+
+    Example of a gateway apart from its store: headgate run --roles gateway --store 10.0.0.5:10911
+
+    Example before an Apache cluster: headgate run --roles gateway --store rocketmq://10.0.0.7:9876
+    """
     _serve(read, everything=False)
 
 
@@ -121,7 +132,10 @@ def _serve(read: Callable[[], Config], everything: bool) -> None:
 @settings.command("show")
 @taking_options
 def show(read: Callable[[], Config]) -> None:
-    """Print what would be in force, and where each value is from."""
+    """Print what would be in force, and where each value is from: an option, a variable, a file, or the default.
+
+    Example: headgate config show --config headgate.toml | grep durability
+    """
     from gateway.node.composition import known
     from gateway.node.reference import defaults
     from gateway.runtime.machine import hot_bytes
@@ -136,7 +150,10 @@ def show(read: Callable[[], Config]) -> None:
 
 @settings.command("reference")
 def reference() -> None:
-    """Print every setting that there is, as a Markdown page."""
+    """Print every setting that there is, as a Markdown page.
+
+    Example: headgate config reference | less
+    """
     from gateway.node.composition import known
     from gateway.node.reference import page
 
@@ -149,7 +166,12 @@ JSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 def check(folder: DATA, as_json: JSON = False) -> None:
-    """Check a data directory that no node has open. Exit status: 0 nothing is damaged, 1 something is, 2 not checked."""
+    """Check a data directory that no node has open.
+
+    Example: headgate check ./headgate-data
+
+    Exit status: 0 nothing is damaged, 1 something is, 2 not checked.
+    """
     from gateway.node import offline
 
     raise typer.Exit(_io(lambda: offline.check(folder, as_json, typer.echo)))
@@ -157,7 +179,12 @@ def check(folder: DATA, as_json: JSON = False) -> None:
 
 @app.command()
 def repair(folder: DATA, as_json: JSON = False) -> None:
-    """Set aside what `check` has found, so that the node starts. Exit status: 0 done, 2 it cannot be done."""
+    """Set aside what `check` has found, so that the node starts. Nothing is deleted: it is in the folder set-aside.
+
+    Example: headgate repair ./headgate-data
+
+    Exit status: 0 done, 2 it cannot be done.
+    """
     from gateway.node import offline
 
     raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
@@ -165,7 +192,7 @@ def repair(folder: DATA, as_json: JSON = False) -> None:
 
 @app.command()
 def backup(
-    target: Annotated[str, typer.Argument(help="Folder of the backups, made when absent.")],
+    target: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder of the backups, made when absent.")],
     data: Annotated[str | None, typer.Option(help="Folder of everything that is kept, of a stopped node.")] = None,
     admin: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Admin port of a running node.")] = None,
     user_file: Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD of a Super user.")] = None,
@@ -174,7 +201,11 @@ def backup(
 ) -> None:
     """Copy a data directory, while its node runs (--admin, default 127.0.0.1:8088) or when it is stopped (--data).
 
-    A second backup into the same folder copies what is new. Exit status: 0 done and checked, 2 not done.
+    A second backup into the same folder copies what is new.
+
+    Example: headgate backup /mnt/backups --keep 7
+
+    Exit status: 0 done and checked, 2 not done.
     """
     from gateway.node.backup import backup as run
     from gateway.node.plan_source import running, stopped
@@ -197,7 +228,12 @@ def restore(
     data: Annotated[str, typer.Option(help="Empty or absent folder that becomes the data directory.")],
     as_json: JSON = False,
 ) -> None:
-    """Make a data directory from a backup. Exit status: 0 done and checked, 2 not done."""
+    """Make a data directory from a backup.
+
+    Example: headgate restore /mnt/backups --data ./headgate-data
+
+    Exit status: 0 done and checked, 2 not done.
+    """
     from gateway.node.restore import restore as run
     from gateway.runtime.copying import FileCopies
 
@@ -301,7 +337,10 @@ def main() -> None:
     except typer.Abort:
         code = 130
     except typer.TyperException as error:
-        code = _refuse(error.format_message())
+        text, context = error.format_message().rstrip(), getattr(error, "ctx", None)
+        if context is not None:
+            text += f"{'' if text.endswith(('.', '?')) else '.'} See {context.command_path} --help."
+        code = _refuse(text)
     except GatewayError as error:
         code = _refuse(str(error))
     sys.exit(code or 0)

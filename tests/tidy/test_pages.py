@@ -83,3 +83,9 @@ def test_every_decision_has_a_number_of_its_own() -> None:
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_no_merge_was_left_half_done(page: Path) -> None:
     assert re.findall(r"^(?:<{7} |>{7} |={7}$).*", page.read_text("utf-8"), re.MULTILINE) == []
+
+
+def test_the_architecture_names_every_folder_of_the_gateway() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+    folders = sorted(path.parent.name for path in (ROOT / "gateway").glob("*/__init__.py"))
+    assert [name for name in folders if f"\n  {name}/ " not in text] == []

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cluster.commands import cluster
+from gateway.node.cli import app, settings
 from tests.interop.node import ROOT, Node, free_ports
 
 
@@ -31,6 +33,7 @@ def headgate(*arguments: str, folder: Path, environment: dict[str, str] | None =
     [
         (["up", "--hosts", "x"], "No such option: --hosts"),
         (["upp"], "No such command 'upp'"),
+        (["backup"], "Missing argument 'FOLDER'. See headgate backup --help."),
         (["up", "--port-offset", "many"], "--port-offset"),
         (["up", "--port", "mqtt"], "NAME=N is wanted"),
         (["up", "--roles", "store"], "start a part with headgate run"),
@@ -74,6 +77,13 @@ def test_tables_of_parts_are_checked_too(text: str, said: str, tmp_path: Path) -
     result = headgate("up", "--config", "headgate.toml", *ports, folder=tmp_path)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert said in result.stderr
+
+
+def test_the_help_of_every_command_has_an_example() -> None:
+    commands = [*app.registered_commands, *settings.registered_commands, *cluster.registered_commands]
+    texts = [each.callback.__doc__ or "" for each in commands if each.callback and each.callback.__name__ != "version"]
+    assert len(texts) >= 16
+    assert [text for text in texts if "Example" not in text] == []
 
 
 def test_version_and_configuration_are_shown(tmp_path: Path) -> None:
