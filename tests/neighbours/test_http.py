@@ -10,6 +10,7 @@ import pytest
 from hpack import Encoder
 
 from domain.limits import SECOND_NS
+from gateway.runtime.compiled import in_use
 from protocols.host_shares import REQUESTS_BYTES_MAX
 from tests.neighbours.node import ACCEPTS_PER_TURN, SharedNode
 from tests.neighbours.socket import PeerStream
@@ -173,5 +174,7 @@ def test_deadlines_of_many_connections_pass_at_once(node: SharedNode, kind: str)
         node.run(20).check()
         if all(peer.ended for peer in peers):
             break
+        if not in_use():  # two turns are not enough for a thousand answers then: the last ones come later, and end later
+            node.clock.advance(5 * SECOND_NS)
     assert all(peer.ended for peer in peers)
     assert min(peer.taken for peer in peers) >= size
