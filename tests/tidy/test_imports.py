@@ -171,7 +171,6 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *CONNECTION,
         ),
     ),
-    ("gateway.remote_store", ("domain", "protocols.remoting.calls", "gateway.remote_store")),
     (
         "gateway.connectors",
         ("domain", "protocols.remoting", "protocols.compression", "gateway.client", "gateway.connectors"),

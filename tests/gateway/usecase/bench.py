@@ -23,7 +23,7 @@ from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
-from tests.far_store import reached
+from tests.calls.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk

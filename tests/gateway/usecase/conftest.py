@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.far_store import each_distance
+from tests.calls.far_store import each_distance
 
 __all__ = ["each_distance"]

@@ -32,8 +32,8 @@ from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store
+from tests.calls.far_store import reached
 from tests.connection_driver import StrictDriver
-from tests.far_store import reached
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 

@@ -11,8 +11,8 @@ from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connect, Disconnect
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
+from tests.calls.far_store import DISTANCE
 from tests.connection_driver import StrictDriver
-from tests.far_store import DISTANCE
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
 from tests.stored_state import pairs
 

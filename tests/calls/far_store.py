@@ -19,9 +19,9 @@ from domain.message_store import MessageStore
 from domain.ports import Clock
 from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
-from gateway.remote_store.ports import RemoteLeases, RemoteLog, RemotePositions, RemotePulls, RemoteState
-from protocols.remoting.calls.link import StoreLink
-from protocols.remoting.calls.service import CallService
+from tests.calls.link import StoreLink
+from tests.calls.ports import RemoteLeases, RemoteLog, RemotePositions, RemotePulls, RemoteState
+from tests.calls.service import CallService
 
 _lives: Final = count(1)
 DELAY_NS: Final = MILLISECOND_NS // 5

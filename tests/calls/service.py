@@ -10,10 +10,10 @@ from domain.errors import Failure
 from domain.limits import SECOND_NS
 from domain.message_store import MessageStore
 from domain.ports import Clock
-from protocols.remoting.calls.frame import BODY_BYTES, AnswerBytes, CallBytes, get_calls, put_answers, too_large
-from protocols.remoting.calls.link import BYTES_MAX, CALLS_IN_BODY, CALLS_MAX
 from protocols.remoting.calls.octets import WireError
-from protocols.remoting.calls.operations import NO_DONE, OPERATIONS, Operation
+from tests.calls.frame import BODY_BYTES, AnswerBytes, CallBytes, get_calls, put_answers, too_large
+from tests.calls.link import BYTES_MAX, CALLS_IN_BODY, CALLS_MAX
+from tests.calls.operations import NO_DONE, OPERATIONS, Operation
 
 FORGET_NS: Final = 60 * SECOND_NS
 """Time for which a caller without a connection is remembered, with its answers: longer than a call waits (`link.CALL_NS`)."""

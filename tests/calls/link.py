@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar, final
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from protocols.remoting.calls.frame import BODY_BYTES, CallBytes, get_answers, put_calls, too_large
-from protocols.remoting.calls.operations import Operation, Repeat
+from tests.calls.frame import BODY_BYTES, CallBytes, get_answers, put_calls, too_large
+from tests.calls.operations import Operation, Repeat
 
 A = TypeVar("A")
 

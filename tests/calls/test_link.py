@@ -15,15 +15,15 @@ from domain.once import OnceKey
 from domain.record import Record
 from domain.store_request import ReadRequest
 from domain.topic import Topic
-from protocols.remoting.calls import operations as of
-from protocols.remoting.calls.frame import CallBytes, get_answers, put_calls
-from protocols.remoting.calls.link import BYTES_MAX, CALL_NS, CALLS_MAX, StoreLink
 from protocols.remoting.calls.octets import WireError
-from protocols.remoting.calls.service import CallService
 from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
-from tests.far_store import FarLink
+from tests.calls import operations as of
+from tests.calls.far_store import FarLink
+from tests.calls.frame import CallBytes, get_answers, put_calls
+from tests.calls.link import BYTES_MAX, CALL_NS, CALLS_MAX, StoreLink
+from tests.calls.service import CallService
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 

@@ -15,8 +15,8 @@ from domain.once import OnceKey
 from domain.receipt import Receipt
 from domain.store_ports import Expected, LeaseResult, ReadResult, StateChange, StatePairs, StoreListener
 from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
-from protocols.remoting.calls import operations as of
-from protocols.remoting.calls.link import StoreLink
+from tests.calls import operations as of
+from tests.calls.link import StoreLink
 
 Appended = Callable[[list[Placed] | Failure], None]
 

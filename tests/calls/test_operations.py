@@ -21,9 +21,9 @@ from domain.receipt import Receipt
 from domain.store_ports import Expected, LeaseResult, ReadResult, SpaceLimit, StateChange, StatePairs
 from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
 from domain.topic import Durability, Group, Topic
-from protocols.remoting.calls import operations as of
 from protocols.remoting.calls.octets import Codec, WireError
-from protocols.remoting.calls.operations import OPERATIONS, Operation
+from tests.calls import operations as of
+from tests.calls.operations import OPERATIONS, Operation
 
 
 def sql_filter(text: str) -> Filter:

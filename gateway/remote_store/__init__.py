@@ -1,1 +1,0 @@
-"""A store on another node, behind the ports of the store."""
