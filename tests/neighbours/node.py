@@ -32,10 +32,10 @@ GROWN_BYTES_MAX = 64 * 1024 * 1024
 WAIT_MS_MAX = 50.0
 """Virtual milliseconds that a neighbour may wait for its answer."""
 TURN_CALLS_MAX = 60_000 if in_use() else 80_000
-"""Function calls of one turn: some 20 ms of virtual time. Those of compiled functions are not counted, those of a pure node all are.
+"""Function calls of one turn: some 20 ms of virtual time. Compiled functions count none, and those of a pure node all.
 
-It may take 28 ms: the first slice of a connection has a thousand bytes whatever they cost, and the heads of seventy requests cost
-hyper-h2 a thousand calls each."""
+There it may take 28 ms: the first slice of a connection has a thousand bytes whatever they cost, and the heads of seventy
+requests cost hyper-h2 a thousand calls each."""
 ACCEPTS_PER_TURN = 128
 HOT_BYTES = 1024 * 1024
 
