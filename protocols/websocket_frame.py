@@ -13,7 +13,6 @@ FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 """Payload of one frame, which may hold several packets of the protocol inside."""
 FRAMES_PER_TURN_MAX: Final = 128
 """Frames of one client that are handled in one turn of the loop."""
-_HEAD_BYTES_MAX: Final = 14
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _KEY_BYTES: Final = 16
 

@@ -11,7 +11,6 @@ from domain.limits import SECOND_NS
 
 GROUP_PREFIX: Final = "webhook_"
 """Consumer group of a subscription that names none: this and its id."""
-ID_CHARS_MAX: Final = 64
 SINK_CHARS_MAX: Final = 2_048
 FILTERS_MAX: Final = 32
 """Filters of one subscription, those inside others included."""

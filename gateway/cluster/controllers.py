@@ -45,14 +45,11 @@ class ControllerSeen(NamedTuple):
 class ClusterControllers:
     """Asks and waits. Raises ConfigError when nobody who leads answers in PATIENCE_S, AccessError for a lacking right."""
 
-    def __init__(
-        self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None) -> None:
         """`addresses`: host:port of some controllers. The others are learned from them."""
         self.addresses = list(dict.fromkeys(addresses))
         self._tls = tls
         self._key = key
-        self._sleep = sleep
         self._links: dict[str, Link] = {}
         self._leader = ""
 
@@ -149,7 +146,7 @@ class ClusterControllers:
                 raise ConfigError(
                     "no controller that leads answers: " + "; ".join(f"{each}: {why}" for each, why in said.items())
                 )
-            self._sleep(REST_S)
+            time.sleep(REST_S)
             for each in self.seen():
                 said.setdefault(each.address, each.why)
 

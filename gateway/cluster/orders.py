@@ -119,9 +119,7 @@ def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list
     return out
 
 
-def await_strength(
-    controllers: ClusterControllers, names: Sequence[str], seconds: float, say: Say, sleep: Callable[[float], None] = time.sleep
-) -> int:
+def await_strength(controllers: ClusterControllers, names: Sequence[str], seconds: float, say: Say) -> int:
     """Show how replicas that are not in sync come back, until all are, for at most `seconds` -> DONE or NOT_YET."""
     end = time.monotonic() + seconds
     before: list[str] = []
@@ -148,7 +146,7 @@ def await_strength(
         if time.monotonic() >= end:
             say("not all replicas are in sync: a damaged one comes back by itself once its process starts; see its log")
             return NOT_YET
-        sleep(LOOK_S)
+        time.sleep(LOOK_S)
 
 
 def _share(position: str, goal: int) -> str:

@@ -17,8 +17,6 @@ from protocols.remoting.ticket import RequestError
 
 REST_MS: Final = 100
 """Pause before the leader is dialled again, on average."""
-DIAL_MS: Final = 2_000
-"""Time in which a connection is made, and the leader answers."""
 log: Final = logging.getLogger("headgate.replica")
 
 

@@ -110,16 +110,14 @@ class Brokers:
         if link is not None:
             link.oneway(request)
 
-    def ask_nameserver(
-        self, request: BrokerRequest, done: Answered, timeout_ms: int = TIMEOUT_MS, unless: frozenset[int] = frozenset()
-    ) -> None:
+    def ask_nameserver(self, request: BrokerRequest, done: Answered, unless: frozenset[int] = frozenset()) -> None:
         """Ask the name server that has answered last; when it fails, the next one, until all were asked.
 
         A response with a code in `unless` is believed only when no other name server has another response.
         """
-        NameserverQuestion(self, request, done, timeout_ms, unless).ask()
+        NameserverQuestion(self, request, done, unless).ask()
 
-    def tell_nameservers(self, request: BrokerRequest, done: Callable[[], None], timeout_ms: int = TIMEOUT_MS) -> None:
+    def tell_nameservers(self, request: BrokerRequest, done: Callable[[], None]) -> None:
         """Ask all name servers; `done` when each has answered or failed."""
         left = len(self._nameservers)
 
@@ -130,7 +128,7 @@ class Brokers:
                 done()
 
         for link in self._nameservers:
-            link.ask(request, answered, timeout_ms)
+            link.ask(request, answered, TIMEOUT_MS)
 
     def nameserver(self, tried: int) -> RemotingLink | None:
         """The name server to be asked when `tried` others have failed; None: there is none left."""
@@ -189,13 +187,10 @@ class Brokers:
 class NameserverQuestion:
     """One request to the name servers, one after the other."""
 
-    def __init__(
-        self, brokers: Brokers, request: BrokerRequest, done: Answered, timeout_ms: int, unless: frozenset[int]
-    ) -> None:
+    def __init__(self, brokers: Brokers, request: BrokerRequest, done: Answered, unless: frozenset[int]) -> None:
         self._brokers = brokers
         self._request = request
         self._done = done
-        self._timeout_ms = timeout_ms
         self._unless = unless
         self._tried = 0
         self._doubted: Frame | None = None
@@ -208,7 +203,7 @@ class NameserverQuestion:
             self._done(self._doubted or self._failure or Failure(ErrorCode.STORE_UNAVAILABLE, "there is no name server"))
             return
         self._tried += 1
-        link.ask(self._request, lambda answer: self._answered(link, answer), self._timeout_ms)
+        link.ask(self._request, lambda answer: self._answered(link, answer), TIMEOUT_MS)
 
     def _answered(self, link: RemotingLink, answer: Frame | Failure) -> None:
         if isinstance(answer, Failure):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
@@ -157,10 +157,6 @@ class Dispatcher:
             return
         failure = Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by this node")
         connection.answer(Refused(getattr(command, "ticket", None), failure))
-
-    def handles(self) -> Sequence[type[Command]]:
-        """Every command class that has a verb."""
-        return list(self._verbs)
 
 
 def _disconnected(connection: ClientConnection, command: Disconnected) -> None:

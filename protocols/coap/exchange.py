@@ -22,7 +22,6 @@ ACK_TIMEOUT_NS: Final = 2_000_000_000
 ACK_RANDOM_FACTOR: Final = 1.5
 MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
-NON_TIMEOUT_NS: Final = 145_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
 TOLD_NS: Final = 100_000_000
 """How long requests of a peer above its rate are dropped after it was told."""

@@ -17,7 +17,6 @@ from protocols.coap.message import Pairs
 from protocols.coap.option import Fault, Options
 
 ROOT: Final = "mq"
-MAX_AGE_S: Final = 60
 INVISIBLE_MS: Final = 30_000
 LEASE_BYTES: Final = 160
 """Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""

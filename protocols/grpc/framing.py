@@ -11,7 +11,6 @@ PREFIX_BYTES: Final = 5
 KEPT_BYTES_MAX: Final = 64 * 1024
 """Bytes of taken messages that are kept at most, together with as many bytes that are not taken."""
 OK: Final = 0
-CANCELLED: Final = 1
 INVALID_ARGUMENT: Final = 3
 RESOURCE_EXHAUSTED: Final = 8
 UNIMPLEMENTED: Final = 12

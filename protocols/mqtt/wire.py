@@ -9,7 +9,6 @@ V4: Final = 4
 V5: Final = 5
 
 VARINT_MAX: Final = 268_435_455
-STRING_BYTES_MAX: Final = 65_535
 
 
 class PacketError(Exception):

@@ -12,7 +12,6 @@ from typing import Final, final
 
 HANDSHAKE: Final = 22
 ALERT: Final = 21
-APPLICATION: Final = 23
 RECORD_HEAD: Final = 13
 """Bytes of a record's head: type 1 | version 2 | epoch 2 | sequence 6 | length 2."""
 _CLIENT_HELLO: Final = 1

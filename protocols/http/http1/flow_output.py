@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.command import Command
-from domain.event import Event
 from protocols.http.flow import Flow
 from protocols.http.http1.exchange import Exchange
 
@@ -63,11 +62,6 @@ class FlowOutput:
         elif exchange.fed and not self.raw:
             flow.fed_all(now)
         return flow.expire(now)
-
-    def answer(self, event: Event, now: int) -> Sequence[Command]:
-        """Pass on the event of a command. After the end: the commands that undo it."""
-        self.flow.answer(event, now)
-        return self.flow.expire(now) if self.ended else ()
 
     def deadline(self) -> int | None:
         """0 for another part or the end; else as of the flow."""
