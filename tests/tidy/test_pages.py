@@ -89,3 +89,14 @@ def test_the_architecture_names_every_folder_of_the_gateway() -> None:
     text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
     folders = sorted(path.parent.name for path in (ROOT / "gateway").glob("*/__init__.py"))
     assert [name for name in folders if f"\n  {name}/ " not in text] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "protocols").glob("*.md")), ids=name_of)
+def test_pages_of_protocols_have_a_section_about_answers_and_one_about_tests(page: Path) -> None:
+    if page.name in (
+        "remoting-extensions.md",
+        "webhooks.md",
+    ):  # requests among nodes; what a sink answers is under its deliveries
+        return
+    sections = re.findall(r"^## (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert [name for name in ("Answers", "Tests") if name not in sections] == []
