@@ -46,8 +46,8 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "connection", "documents", "flow", "flow_streams", "handler", "large_answer", "options", "path", "problem", "request",
-        "response", "router", "routes", "site", "status",
+        "application", "connection", "documents", "flow", "flow_streams", "handler", "large_answer", "options", "path",
+        "problem", "request", "response", "router", "routes", "site", "status",
     ),
     "protocols/http/description": ("openapi",),
     "protocols/http/handlers": (
@@ -60,7 +60,7 @@ FOLDERS = {
     "protocols/http/streams": (
         "consume", "cursor", "follow", "lease", "produce", "records", "source", "websocket", "writer",
     ),
-    "protocols/http2": ("connection", "frame", "stream"),
+    "protocols/http2": ("connection", "frame", "head", "stream"),
     "protocols/mqtt": (
         "access", "connect", "connection", "handshake", "inflated", "output", "packet", "property", "publish", "send",
         "subscribe", "subscriptions", "translate", "wire",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from protocols.cloudevents.event import (
@@ -106,7 +105,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
     return bytes((int(digits, 16),))
 
 
-def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: bytes, older: bool = False) -> CloudEvent:
+def decode(headers: list[tuple[bytes, bytes]], content_type: bytes, body: bytes, older: bool = False) -> CloudEvent:
     """Binary mode: headers (lower-case names, raw values) and body -> CloudEvent. `older`: 0.3 is accepted.
 
     Raises CloudEventError.

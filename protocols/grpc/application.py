@@ -26,6 +26,7 @@ from protocols.grpc.open_calls import RESPONSE, OpenCalls
 from protocols.grpc.session import Sessions
 from protocols.host_shares import HostShare
 from protocols.http2.application import Headers, Reply
+from protocols.http2.head import RequestHead
 from protocols.setting import Setting
 
 UNCHECKED_BYTES_MAX: Final = 4 * 1024
@@ -44,7 +45,7 @@ METHODS: Final[dict[bytes, Method]] = {
     )
 }  # fmt: skip
 
-_GRPC: Final = (b"content-type", b"application/grpc")
+_GRPC: Final = b"application/grpc"
 _NOT_POST: Final[Headers] = [(b":status", b"405"), (b"allow", b"POST"), (b"content-length", b"0")]
 _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIENT_START
 
@@ -86,21 +87,19 @@ class GrpcApplication:
 
     # Called by the HTTP/2 connection
 
-    def accepts(self, headers: Headers) -> bool:
+    def accepts(self, head: RequestHead) -> bool:
         """True when the content type begins with `application/grpc`."""
-        if _GRPC in headers:
-            return True
-        return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
+        return head.content_type[:16] == _GRPC
 
-    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+    def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
         """A stream has begun: find its method, client and principal. Refused calls are answered at once, but for 405."""
-        fields = dict(headers)
-        if fields.get(b":method") != b"POST":
+        if head.method != b"POST":
             # Intermediaries may repeat a GET or PUT, or answer it from a cache (PROTOCOL-HTTP2: requests are POST).
             self._setting.refused("grpc", framing.REFUSALS[framing.UNIMPLEMENTED])
             self._not_posts.add(stream_id)
             return ()
-        method = METHODS.get(fields.get(b":path", b""))
+        fields = dict(head.fields)
+        method = METHODS.get(head.path)
         encoding = fields.get(b"grpc-encoding", b"identity")
         if method is None:
             self.calls.refuse_stream(stream_id, framing.UNIMPLEMENTED, "this method is not served")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 from domain import limits
 from domain.command import Command
@@ -28,12 +28,14 @@ from protocols.http.router import Router
 from protocols.http.site import readable_by
 from protocols.http.slices import SlicedRequest
 from protocols.http.status import PHRASE
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Reply
+from protocols.http2.head import RequestHead
 
 LINGER_NS: Final = limits.SECOND_NS // 2
 ANSWER_BYTES_MAX: Final = 1 << 40
 """No answer has so many bytes: `Reply.is_full` alone decides."""
-_STATUS: Final = {status: (b":status", b"%d" % status) for status in PHRASE}
+_STATUS: Final[dict[int, Any]] = {status: (b":status", b"%d" % status) for status in PHRASE}
+"""Fields `:status`, of Any: a compiled `tuple[bytes, bytes]` would be taken apart and made anew."""
 
 
 @final
@@ -122,30 +124,17 @@ class HttpApplication:
         self._share = HostShare(router.uploads, peer.host)
         self._flows = FlowStreams(reply, refused)
 
-    def accepts(self, headers: Headers) -> bool:
+    def accepts(self, head: RequestHead) -> bool:
         """True for every request that is not gRPC."""
-        for name, value in headers:
-            if name == b"content-type":
-                return not value.startswith(b"application/grpc")
-        return True
+        return head.content_type[:16] != b"application/grpc"
 
-    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+    def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
         """The head of a request: find its handler, or refuse it."""
-        method = target = b""
-        fields: Headers = []
-        size = 0
-        for name, value in headers:
-            size += len(name) + len(value) + 4
-            if not name.startswith(b":"):
-                fields.append((name, value))
-            elif name == b":method":
-                method = value
-            elif name == b":path":
-                target = value
-            elif name == b":authority":
-                fields.append((b"host", value))
-        request = Request(method, target, fields, self._peer)
-        if method == b"CONNECT" and (b":protocol", b"websocket") in headers:
+        fields = head.fields
+        if head.authority:
+            fields.insert(0, (b"host", head.authority))
+        request = Request(head.method, head.path, fields, self._peer)
+        if head.method == b"CONNECT" and head.protocol == b"websocket":
             # Its answer is that to a GET with Upgrade: the handler sees the same request in both versions.
             request.method = b"GET"
             request.tunnel = True
@@ -153,7 +142,7 @@ class HttpApplication:
             request.know(b"upgrade", b"websocket")
         stream = self._arriving[stream_id] = _Stream(request, now)
         try:
-            if size > HEAD_BYTES_MAX:
+            if head.size > HEAD_BYTES_MAX:
                 raise RefusalError(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
             if request.method == b"CONNECT":
                 raise RefusalError(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
@@ -327,7 +316,8 @@ class HttpApplication:
     def _respond(self, stream_id: int, response: Response, stream: _Stream, now: int, end: bool = True) -> None:
         if response.refusal:
             self._refused("http", response.refusal)
-        headers = [_STATUS[response.status], self._date.at(now), *response.fields]
+        headers: list[Any] = [_STATUS[response.status], self._date.field(now)]
+        headers += response.fields
         flow = response.flow
         if response.status != 204 and flow is None:
             headers.append((b"content-length", b"%d" % len(response.body)))

@@ -199,7 +199,7 @@ class HttpConnection:
         if exchange.origin:
             response.fields = [*response.fields, *readable_by(exchange.origin)]
         keep_alive = exchange.keep_alive and not (exchange.http10 and response.flow is not None)
-        exchange.output = http1(response, self._date.at(self._now)[1], exchange.head_only, keep_alive, exchange.http10)
+        exchange.output = http1(response, self._date.at(self._now), exchange.head_only, keep_alive, exchange.http10)
         if response.flow is not None:
             self._open(exchange, response.flow)
         elif exchange.feeds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, final
+from typing import Any, Final, final
 
 from domain.limits import MILLISECOND_NS
 from protocols.http.flow import Flow
@@ -45,22 +45,30 @@ class DateLine:
 
     _wall_ms    epoch milliseconds
     _until_ns   monotonic ns at which the second of `_field` is over
-    _field      the field
+    _value      its value
+    _field      its name and value
     """
 
-    __slots__ = ("_field", "_until_ns", "_wall_ms")
+    __slots__ = ("_field", "_until_ns", "_value", "_wall_ms")
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms
         self._until_ns = -1
-        self._field = (b"date", b"")
+        self._value = b""
+        self._field: Any = (b"date", b"")
 
-    def at(self, now: int) -> tuple[bytes, bytes]:
-        """Name and value at monotonic ns `now`. A step of the wall clock is seen within a second."""
+    def at(self, now: int) -> bytes:
+        """The value at monotonic ns `now`. A step of the wall clock is seen within a second."""
         if now >= self._until_ns:
             ms = self._wall_ms()
             self._until_ns = now + (1000 - ms % 1000) * MILLISECOND_NS
-            self._field = (b"date", imf_date(ms // 1000))
+            self._value = imf_date(ms // 1000)
+            self._field = (b"date", self._value)
+        return self._value
+
+    def field(self, now: int) -> Any:
+        """Name and value at monotonic ns `now`: the same tuple for a second."""
+        self.at(now)
         return self._field
 
 

@@ -16,9 +16,7 @@ from typing import Protocol
 from domain.command import Command
 from domain.event import Event
 from protocols.adapter import Peer
-
-Headers = list[tuple[bytes, bytes]]
-"""Header fields in order, names in lower case, pseudo-header fields (`:method`, `:path`, …) first."""
+from protocols.http2.head import Headers, RequestHead
 
 
 class StreamReply(Protocol):
@@ -62,10 +60,10 @@ class Reply(StreamReply, Protocol):
 class Application(Protocol):
     """One application on one connection. Its methods never raise for bytes of a peer."""
 
-    def accepts(self, headers: Headers) -> bool:
-        """True when a request with these header fields is for this application."""
+    def accepts(self, head: RequestHead) -> bool:
+        """True when a request with this head is for this application."""
 
-    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+    def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
         """A request has begun."""
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
@@ -81,7 +79,7 @@ class Application(Protocol):
         """The event of a command of this application, or an event without a ticket."""
 
     def deadline(self) -> int | None:
-        """Monotonic ns at which to call `expire`; None for never."""
+        """Monotonic ns at which to call `expire`; None for never. It is not asked before the first of the other calls."""
 
     def expire(self, now: int) -> Sequence[Command]:
         """The deadline has passed."""
@@ -95,9 +93,16 @@ class Draining(Application, Protocol):
 
 
 class ApplicationFactory(Protocol):
-    """Makes applications: one factory for the node, made by its declaration (`protocols.declaration`)."""
+    """Makes applications: one factory for the node, made by its declaration (`protocols.declaration`).
+
+    A factory whose applications accept nothing but an extended CONNECT (RFC 8441) says so by an attribute `tunnels`, which is
+    True: they are not asked about other requests.
+    """
 
     name: str
 
     def open(self, reply: Reply, peer: Peer, now: int) -> Application:
         """The application of a new connection, which is element 0 of each of its tickets."""
+
+
+__all__ = ["Application", "ApplicationFactory", "Draining", "Headers", "Reply", "StreamReply"]

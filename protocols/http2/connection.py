@@ -31,6 +31,7 @@ from protocols.http2.engine import (
     EngineFactory,
 )
 from protocols.http2.frame import FrameOutline, goaway_frame, pieces
+from protocols.http2.head import RequestHead
 from protocols.http2.stream import RequestStream
 
 STREAMS_MAX: Final = 128
@@ -67,7 +68,7 @@ class Http2Connection:
         "_answers", "_applications", "_budget_at", "_control_base", "_draining", "_engine", "_eof", "_finished", "_goaway",
         "_heard_at", "_idle_at", "_inside_at", "_inside_count", "_last_stream", "_later", "_names", "_now", "_opened_at",
         "_outline", "_pinged", "_queued", "_refused", "_resets_base", "_sent", "_served", "_share", "_stalls", "_streams",
-        "_tick_at", "_uploads_bytes", "_waiting_bytes", "_work_base", "closed", "reading", "spoken",
+        "_tick_at", "_tunnels", "_uploads_bytes", "_used", "_waiting_bytes", "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -106,7 +107,9 @@ class Http2Connection:
         self._tick_at = now + limits.HANDSHAKE_NS  # next check of the peer
         self.spoken = ""  # name of the application of the first stream
         self._names = [factory.name for factory in factories]
+        self._tunnels = [getattr(factory, "tunnels", False) is True for factory in factories]
         self._applications: list[Application] = [factory.open(self, peer, now) for factory in factories]
+        self._used: list[Application] = []  # those that were given anything: the others wait for nothing
 
     # Called by the gateway
 
@@ -184,6 +187,7 @@ class Http2Connection:
         if type(event) is AccessRevoked:
             self._engine.goaway(NO_ERROR)
         elif ticket is None:
+            self._used = self._applications
             for application in self._applications:
                 application.answer(event, now)
         else:
@@ -198,6 +202,7 @@ class Http2Connection:
         if self.closed:
             return ()
         self._draining = True
+        self._used = self._applications
         self._goaway = goaway_frame(self._last_stream, NO_ERROR)
         drains = [getattr(application, "drain", None) for application in self._applications]
         commands = [command for drain in drains if drain is not None for command in drain(now)]
@@ -234,7 +239,7 @@ class Http2Connection:
         if self._draining and not self._streams and not self._engine.held:
             return 0
         earliest = self._tick_at
-        for application in self._applications:
+        for application in self._used:
             at = application.deadline()
             if at is not None and at < earliest:
                 earliest = at
@@ -253,7 +258,7 @@ class Http2Connection:
                 self._end(None, "eof", commands)
             if self.closed:
                 return commands
-        for application in self._applications:
+        for application in self._used:
             at = application.deadline()
             if at is not None and at <= now:
                 commands += application.expire(now)
@@ -336,12 +341,16 @@ class Http2Connection:
         if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX or self._draining:
             self._engine.reset(stream_id, REFUSED_STREAM)
             return
+        head = RequestHead(headers)
         for at, application in enumerate(self._applications):  # a strict `zip` is not compiled to a loop
-            if application.accepts(headers):
-                self.spoken = self.spoken or self._names[at]
+            if (head.protocol or not self._tunnels[at]) and application.accepts(head):
+                if application not in self._used:
+                    self._used = [*self._used, application]
+                if not self.spoken:
+                    self.spoken = self._names[at]
                 self._streams[stream_id] = RequestStream(application, end, now + REQUEST_NS)
                 self._served = self._served or end
-                commands += application.opened(stream_id, headers, now)
+                commands += application.opened(stream_id, head, now)
                 if end:
                     if stream_id in self._streams:
                         commands += application.ended(stream_id, now)

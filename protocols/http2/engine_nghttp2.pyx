@@ -7,8 +7,11 @@ for a frame's worth. Pointers handed to the library are borrowed: a stream lives
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from protocols.http2 cimport nghttp2 as ng
@@ -26,10 +29,27 @@ cdef enum:
     CONNECTION_WINDOW = 8388608
     HEADER_LIST_MAX = 65536
     NV_STACK = 32
+    KNOWN_SLOTS = 64        # fields of earlier requests that a connection remembers; a power of two
+    KNOWN_BYTES_MAX = 8192  # of their names and values; with more, all are forgotten
+    FIELD_BYTES_MAX = 512   # of one of them
+    NAMES_MAX = 1024        # names that are remembered, for all connections
+    NAME_BYTES_MAX = 64
     ENABLE_CONNECT_PROTOCOL = 8  # RFC 8441, section 3
 
 cdef ng.session_callbacks *CALLBACKS = NULL
 cdef ng.option *OPTIONS = NULL
+
+
+cdef dict NAMES = {}
+"""Name of a field -> the same: names are the same objects in all requests, with a hash that is computed once."""
+
+
+cdef struct Known:
+    # A field as the library holds it, and as Python objects. While the references are held, no other field has their addresses.
+    ng.rcbuf *name
+    ng.rcbuf *value
+    PyObject *field         # (name, value)
+    size_t size             # of both
 
 
 cdef class Stream:
@@ -98,6 +118,8 @@ cdef class Session:
     cdef list _events
     cdef list _headers
     cdef size_t _header_bytes
+    cdef Known *_known      # fields of earlier requests, by the addresses of name and value; NULL before the first request
+    cdef size_t _known_bytes
     cdef char *_out
     cdef size_t _out_bytes
     cdef size_t _out_room
@@ -132,6 +154,9 @@ cdef class Session:
     def __dealloc__(self):
         if self._session != NULL:
             ng.session_del(self._session)
+        if self._known != NULL:
+            self._forget_all()
+            free(self._known)
         free(self._out)
 
     def receive(self, bytes data):
@@ -266,6 +291,37 @@ cdef class Session:
         cdef Stream stream
         return [(stream_id, stream.pending) for stream_id, stream in self._streams.items() if stream.pending > 0]
 
+    cdef void _forget_all(self) noexcept:
+        cdef int at
+        for at in range(KNOWN_SLOTS):
+            forget(&self._known[at])
+        self._known_bytes = 0
+
+    cdef tuple _field(self, Known *first, Known *second, ng.rcbuf *name, ng.rcbuf *value, uint8_t flags):
+        """A new field, remembered in place of `second` unless it is large, or is not to be kept anywhere (RFC 7541, 7.1.3)."""
+        cdef ng.vec name_text = ng.rcbuf_get_buf(name)
+        cdef ng.vec value_text = ng.rcbuf_get_buf(value)
+        cdef size_t size = name_text.len + value_text.len
+        cdef tuple field = (
+            name_of(name_text), PyBytes_FromStringAndSize(<const char *> value_text.base, <Py_ssize_t> value_text.len))
+        if size > FIELD_BYTES_MAX or flags & ng.NV_FLAG_NO_INDEX:
+            return field
+        if self._known_bytes + size > KNOWN_BYTES_MAX:
+            self._forget_all()
+        if first.field != NULL:
+            self._known_bytes -= second.size
+            forget(second)
+            second[0] = first[0]
+        self._known_bytes += size
+        ng.rcbuf_incref(name)
+        ng.rcbuf_incref(value)
+        Py_INCREF(field)
+        first.name = name
+        first.value = value
+        first.field = <PyObject *> field
+        first.size = size
+        return field
+
     cdef int _flush(self) except -1:
         cdef const uint8_t *piece
         cdef ssize_t size
@@ -300,6 +356,10 @@ cdef int on_begin_frame(ng.session *handle, const ng.frame_hd *head, void *user)
 cdef int on_begin_headers(ng.session *handle, const ng.frame *frame, void *user) noexcept:
     cdef Session session = <Session> user
     session._header_bytes = 0
+    if session._known == NULL:
+        session._known = <Known *> calloc(KNOWN_SLOTS, sizeof(Known))
+        if session._known == NULL:
+            return ng.ERR_CALLBACK_FAILURE
     if frame.headers.cat == ng.HCAT_REQUEST:
         session._headers = []
         session._newest = frame.hd.stream_id
@@ -309,18 +369,51 @@ cdef int on_begin_headers(ng.session *handle, const ng.frame *frame, void *user)
     return 0
 
 
-cdef int on_header(ng.session *handle, const ng.frame *frame, const uint8_t *name, size_t name_size,
-                   const uint8_t *value, size_t value_size, uint8_t flags, void *user) noexcept:
+cdef void forget(Known *slot) noexcept:
+    if slot.field != NULL:
+        ng.rcbuf_decref(slot.name)
+        ng.rcbuf_decref(slot.value)
+        Py_DECREF(<object> slot.field)
+        slot.field = NULL
+        slot.name = slot.value = NULL
+        slot.size = 0
+
+
+cdef bytes name_of(ng.vec text):
+    cdef bytes name = PyBytes_FromStringAndSize(<const char *> text.base, <Py_ssize_t> text.len)
+    cdef PyObject *known = PyDict_GetItem(NAMES, name)
+    if known != NULL:
+        return <bytes> known
+    if text.len <= NAME_BYTES_MAX:
+        if len(NAMES) >= NAMES_MAX:
+            NAMES.clear()
+        NAMES[name] = name
+    return name
+
+
+cdef int on_header(ng.session *handle, const ng.frame *frame, ng.rcbuf *name, ng.rcbuf *value, uint8_t flags,
+                   void *user) noexcept:
+    """One field. The library hands out the same buffers while a field is in the dynamic or the static table (RFC 7541, 2.3)."""
     cdef Session session = <Session> user
-    session._header_bytes += name_size + value_size + 32
+    cdef uint64_t mixed = ((<uint64_t> <size_t> name) * 31 + <uint64_t> <size_t> value) * 0x9E3779B97F4A7C15ULL
+    cdef size_t at = <size_t> (mixed >> 32) & (KNOWN_SLOTS - 1)
+    cdef Known *slot = &session._known[at]
+    cdef bint known = slot.name == name and slot.value == value
+    if not known:
+        slot = &session._known[at ^ 1]
+        known = slot.name == name and slot.value == value
+    if known:
+        session._header_bytes += slot.size + 32
+    else:
+        session._header_bytes += ng.rcbuf_get_buf(name).len + ng.rcbuf_get_buf(value).len + 32
     if session._header_bytes > HEADER_LIST_MAX:
         session._headers = None
         ng.session_terminate_session(handle, ng.ENHANCE_YOUR_CALM)
     elif session._headers is not None:
-        session._headers.append((
-            PyBytes_FromStringAndSize(<const char *> name, name_size),
-            PyBytes_FromStringAndSize(<const char *> value, value_size),
-        ))
+        if known:
+            session._headers.append(<tuple> slot.field)
+        else:
+            session._headers.append(session._field(&session._known[at], slot, name, value, flags))
     return 0
 
 
@@ -402,7 +495,7 @@ cdef int prepare() except -1:
         raise MemoryError()
     ng.session_callbacks_set_on_begin_frame_callback(CALLBACKS, on_begin_frame)
     ng.session_callbacks_set_on_begin_headers_callback(CALLBACKS, on_begin_headers)
-    ng.session_callbacks_set_on_header_callback(CALLBACKS, on_header)
+    ng.session_callbacks_set_on_header_callback2(CALLBACKS, on_header)
     ng.session_callbacks_set_on_frame_recv_callback(CALLBACKS, on_frame_recv)
     ng.session_callbacks_set_on_data_chunk_recv_callback(CALLBACKS, on_data_chunk)
     ng.session_callbacks_set_on_stream_close_callback(CALLBACKS, on_stream_close)

@@ -27,6 +27,11 @@ cdef extern from "nghttp2/nghttp2.h":
         pass
     ctypedef struct option "nghttp2_option":
         pass
+    ctypedef struct rcbuf "nghttp2_rcbuf":
+        pass
+    ctypedef struct vec "nghttp2_vec":
+        uint8_t *base
+        size_t len
     ctypedef struct nv "nghttp2_nv":
         uint8_t *name
         uint8_t *value
@@ -69,7 +74,9 @@ cdef extern from "nghttp2/nghttp2.h":
         DATA_FLAG_EOF "NGHTTP2_DATA_FLAG_EOF"
         DATA_FLAG_NO_END_STREAM "NGHTTP2_DATA_FLAG_NO_END_STREAM"
         ERR_DEFERRED "NGHTTP2_ERR_DEFERRED"
+        ERR_CALLBACK_FAILURE "NGHTTP2_ERR_CALLBACK_FAILURE"
         NV_FLAG_NONE "NGHTTP2_NV_FLAG_NONE"
+        NV_FLAG_NO_INDEX "NGHTTP2_NV_FLAG_NO_INDEX"
         ENHANCE_YOUR_CALM "NGHTTP2_ENHANCE_YOUR_CALM"
         PROTOCOL_ERROR "NGHTTP2_PROTOCOL_ERROR"
         NO_ERROR "NGHTTP2_NO_ERROR"
@@ -85,10 +92,11 @@ cdef extern from "nghttp2/nghttp2.h":
         session_callbacks *, int (*)(session *, const frame_hd *, void *) noexcept)
     void session_callbacks_set_on_begin_headers_callback "nghttp2_session_callbacks_set_on_begin_headers_callback"(
         session_callbacks *, int (*)(session *, const frame *, void *) noexcept)
-    void session_callbacks_set_on_header_callback "nghttp2_session_callbacks_set_on_header_callback"(
-        session_callbacks *,
-        int (*)(session *, const frame *, const uint8_t *, size_t, const uint8_t *, size_t, uint8_t,
-                void *) noexcept)
+    void session_callbacks_set_on_header_callback2 "nghttp2_session_callbacks_set_on_header_callback2"(
+        session_callbacks *, int (*)(session *, const frame *, rcbuf *, rcbuf *, uint8_t, void *) noexcept)
+    void rcbuf_incref "nghttp2_rcbuf_incref"(rcbuf *)
+    void rcbuf_decref "nghttp2_rcbuf_decref"(rcbuf *)
+    vec rcbuf_get_buf "nghttp2_rcbuf_get_buf"(rcbuf *)
     void session_callbacks_set_on_frame_recv_callback "nghttp2_session_callbacks_set_on_frame_recv_callback"(
         session_callbacks *, int (*)(session *, const frame *, void *) noexcept)
     void session_callbacks_set_on_data_chunk_recv_callback "nghttp2_session_callbacks_set_on_data_chunk_recv_callback"(

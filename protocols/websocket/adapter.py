@@ -21,11 +21,13 @@ from protocols.websocket.stream import WebSocketStreams
 class WebSocketAdapter:
     """The stream adapter (`protocols.adapter.Adapter`) and the HTTP/2 application (`ApplicationFactory`) of WebSocket.
 
+    tunnels   True: its application accepts only an extended CONNECT
     inside    path -> adapter, read for each connection; the adapter's name is the sub-protocol to be negotiated
     refused   counts refused HTTP/2 streams and frames above the limit, as `Setting.refused`
     """
 
     name = "websocket"
+    tunnels: Final = True
 
     def __init__(
         self,

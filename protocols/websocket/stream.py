@@ -23,7 +23,8 @@ from domain.event import Event
 from domain.mqtt_session import ReadingResumed
 from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.hosts import Hosts
-from protocols.http2.application import Headers, Reply
+from protocols.http2.application import Reply
+from protocols.http2.head import RequestHead
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import FRAME_TOO_LARGE, NORMAL, NOT_BINARY, PROTOCOL_ERROR, TOO_LARGE
 from protocols.websocket.message import InMessages, WholeMessages
@@ -104,22 +105,20 @@ class WebSocketStreams:
         self._peer = peer
         self._streams: dict[int, _Stream] = {}
 
-    def accepts(self, headers: Headers) -> bool:
-        """True for an extended CONNECT for WebSocket (4) that is not for the HTTP API; pseudo-header fields in any order."""
-        if (b":protocol", b"websocket") not in headers or (b":method", b"CONNECT") not in headers:
-            return False
-        return not any(name == b":path" and value.startswith(API) for name, value in headers)
+    def accepts(self, head: RequestHead) -> bool:
+        """True for an extended CONNECT for WebSocket (4) that is not for the HTTP API."""
+        return head.protocol == b"websocket" and head.method == b"CONNECT" and not head.path.startswith(API)
 
-    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+    def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
         """Handle the opening handshake (5), which over HTTP/2 has no Sec-WebSocket-Key and no Sec-WebSocket-Accept."""
-        fields = dict(headers)
-        adapter = self._inside.get(fields.get(b":path", b"").decode("latin-1").partition("?")[0])
+        fields = dict(head.fields)
+        adapter = self._inside.get(head.path.decode("latin-1").partition("?")[0])
         offered = [word.strip() for word in fields.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")]
         if adapter is None:
             self._refuse(stream_id, b"404", "there is no WebSocket at this path")
         elif fields.get(b"sec-websocket-version", b"13") != b"13" or adapter.name not in offered:
             self._refuse(stream_id, b"400", f"the sub-protocol here is {adapter.name}, the version 13")
-        elif not self._admits(fields):
+        elif not self._admits(head.authority, fields.get(b"origin", b"")):
             self._refuse(stream_id, b"403", "pages from this origin may not connect")
         else:
             messages = WholeMessages(adapter, self._peer.host) if isinstance(adapter, InMessages) else None
@@ -127,8 +126,7 @@ class WebSocketStreams:
             self._reply.respond(stream_id, [(b":status", b"200"), (b"sec-websocket-protocol", adapter.name.encode())], False)
         return ()
 
-    def _admits(self, fields: Mapping[bytes, bytes]) -> bool:
-        host, origin = fields.get(b":authority", b""), fields.get(b"origin", b"")
+    def _admits(self, host: bytes, origin: bytes) -> bool:
         return self._hosts.knows(host) and self._config.admits(origin.decode("latin-1"), host.decode("latin-1"))
 
     def _refuse(self, stream_id: int, status: bytes, words: str) -> None:

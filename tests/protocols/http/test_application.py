@@ -17,6 +17,7 @@ from protocols.http.application import HttpApplication
 from protocols.http.handlers.batch import AT_ONCE_BYTES
 from protocols.http.handlers.events import PART_EVENTS
 from protocols.http2.application import Headers
+from protocols.http2.head import RequestHead
 from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, WORK_NS, factory, record, sent
 
 FULL_BYTES = 1 << 26
@@ -92,10 +93,10 @@ class Streams:
         return commands
 
 
-def head(method: str, path: str, fields: dict[str, str] | None = None) -> Headers:
+def head(method: str, path: str, fields: dict[str, str] | None = None) -> RequestHead:
     """A request head."""
     out = [(b":method", method.encode()), (b":scheme", b"http"), (b":authority", b"localhost"), (b":path", path.encode())]
-    return out + [(name.lower().encode(), value.encode()) for name, value in (fields or {}).items()]
+    return RequestHead(out + [(name.lower().encode(), value.encode()) for name, value in (fields or {}).items()])
 
 
 def test_a_request_is_answered_on_its_stream() -> None:
@@ -329,3 +330,12 @@ def test_grpc_is_for_another_application() -> None:
     application = Streams().application
     assert application.accepts(head("POST", "/ce/orders", {"content-type": "application/json"}))
     assert not application.accepts(head("POST", "/x", {"content-type": "application/grpc+proto"}))
+
+
+def test_a_host_beside_the_authority_is_the_same_one() -> None:
+    """RFC 9113, 8.3.1: clients may send both; a request with two different ones is malformed."""
+    streams = Streams()
+    (command,) = streams.ask(1, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "LocalHost"}, (b"x",))
+    assert isinstance(command, Send)
+    assert streams.ask(3, "POST", "/ce/orders", {**EVENT_FIELDS, "host": "other"}, (b"x",)) == []
+    assert streams.status(3) == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 from domain.command import Disconnected, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
+from protocols.http2.head import RequestHead
 from tests.protocols.http.stage import EVENT, PEER, Client, factory, request, sent
 from tests.protocols.http.test_application import Streams
 
@@ -56,6 +57,7 @@ def test_streams_that_are_incomplete_are_answered_503() -> None:
     streams = Streams()
     application = factory().open(streams, PEER, 0)
     streams.application = application
-    application.opened(1, [(b":method", b"POST"), (b":path", b"/v1/topics/t/messages"), (b":authority", b"localhost")], 0)
+    fields = [(b":method", b"POST"), (b":path", b"/v1/topics/t/messages"), (b":authority", b"localhost")]
+    application.opened(1, RequestHead(fields), 0)
     assert application.drain(1) == ()
     assert streams.status(1) == 503

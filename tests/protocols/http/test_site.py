@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from protocols.hosts import Hosts
+from protocols.http2.head import RequestHead
 from tests.protocols.http.stage import PEER, Client, adapter, factory
 from tests.protocols.http.test_application import Streams
 
@@ -48,7 +49,7 @@ def test_streams_of_http2_are_judged_alike() -> None:
     streams = Streams()
     streams.application = factory().open(streams, PEER, 0)
     fields = [(b":method", b"GET"), (b":path", b"/v1/topics"), (b":authority", b"evil.example")]
-    streams.application.opened(1, fields, 0)
+    streams.application.opened(1, RequestHead(fields), 0)
     streams.application.ended(1, 0)
     assert streams.status(1) == 421
 

@@ -26,6 +26,7 @@ from protocols.http2 import engine_h2
 from protocols.http2.application import Application, Headers, Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.http2.head import RequestHead
 
 PEER = Peer("127.0.0.1", 50000, b"\x7f\x00\x00\x01\x00\x00\xc3\x50")
 SECOND = 1_000_000_000
@@ -63,15 +64,17 @@ class Notebook:
         self.reply = reply
         self.told: list[tuple[object, ...]] = []
         self.bodies: dict[int, bytes] = {}
+        self.fields: dict[int, Headers] = {}
         self.answer_with: Callable[[int, bytes], None] | None = None
         self.early = False
         self.due: int | None = None
 
-    def accepts(self, headers: Headers) -> bool:
-        return any(name == b":path" and value.startswith(b"/note") for name, value in headers)
+    def accepts(self, head: RequestHead) -> bool:
+        return head.path.startswith(b"/note")
 
-    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        self.told.append(("opened", stream_id, dict(headers)[b":path"]))
+    def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
+        self.told.append(("opened", stream_id, head.path))
+        self.fields[stream_id] = head.fields
         self.bodies[stream_id] = b""
         if self.early:
             self.reply.respond(stream_id, [(b":status", b"413")], True)

@@ -148,6 +148,7 @@ def test_new_streams_are_refused_while_too_much_is_held_for_the_peer(engine: Eng
 @both_engines
 def test_application_deadline_is_served(engine: EngineFactory) -> None:
     client, notes = connected(engine)
+    client.request("/note", b"x")
     notes.due = 3 * SECOND
     assert client.server.deadline() == 3 * SECOND
     (command,) = client.server.expire(3 * SECOND)

@@ -75,6 +75,49 @@ def test_conversation_is_understood(engine: EngineFactory) -> None:
     assert ("cancelled", 7) in told
 
 
+FIELD = st.tuples(
+    st.sampled_from([b"x-a", b"x-b", b"ce-id", b"user-agent", b"content-type", b"x-" + b"n" * 80]),
+    st.one_of(st.sampled_from([b"", b"1", b"application/json", b"v" * 600]), st.integers(0, 10_000).map(lambda at: b"%d" % at)),
+)
+
+
+@both_engines
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_fields_of_every_request_are_those_that_were_sent(engine: EngineFactory, data: st.DataObject) -> None:
+    """Also those that the peer names by its table, which has other fields at the same place later (RFC 7541, 2.3)."""
+    encoder = Encoder()
+    factory = Notebooks()
+    server = Http2Connection(engine, [factory], PEER, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS, 0)
+    for number in range(data.draw(st.integers(1, 20))):
+        if data.draw(st.integers(0, 9)) == 0:
+            encoder.header_table_size = data.draw(st.sampled_from([0, 64, 200, 4096]))
+        fields = data.draw(st.lists(FIELD, max_size=12))
+        kept = data.draw(st.booleans())
+        head = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note/%d" % (number % 3))]
+        block = encoder.encode(head + fields) if kept else encoder.encode([(*field, True) for field in head + fields])
+        stream_id = 2 * number + 1
+        server.receive(frame(1, 0x5, stream_id, block), 0)
+        assert factory.last.fields[stream_id] == fields
+        factory.last.reply.respond(stream_id, [(b":status", b"204")], True)
+        server.outgoing()
+    assert not server.closed
+
+
+@both_engines
+def test_many_fields_are_more_than_a_connection_remembers(engine: EngineFactory) -> None:
+    encoder = Encoder()
+    factory = Notebooks()
+    server = Http2Connection(engine, [factory], PEER, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS, 0)
+    for number in range(20):
+        fields = [(b"x-%d" % (number * at % 1_500), b"v" * (at % 90)) for at in range(100)]
+        head = [(b":method", b"GET"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+        server.receive(frame(1, 0x5, 2 * number + 1, encoder.encode(head + fields)), 0)
+        assert factory.last.fields[2 * number + 1] == fields
+
+
 @both_engines
 @settings(max_examples=60, deadline=None)
 @given(cuts=st.lists(st.integers(min_value=0, max_value=1_000_000), max_size=30))
