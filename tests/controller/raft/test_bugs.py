@@ -13,7 +13,7 @@ from tests.store.faults.soak import SOAK
 ROW = re.compile(r"^\| `([\w-]+)` \| ([^|]+) \| (\d+) \|$", re.MULTILINE)
 
 
-QUICK = 30
+QUICK = 20
 """Bugs that are found within so many seeds are tried each time."""
 
 

@@ -12,7 +12,7 @@ from tests.store.faults.soak import SOAK
 BLOCK = 20
 
 
-@pytest.mark.parametrize("block", range(50 if SOAK else 3))
+@pytest.mark.parametrize("block", range(50 if SOAK else 2))
 def test_nothing_acknowledged_is_lost_by_three_replicas(block: int) -> None:
     worlds = [run(seed) for seed in range(block * BLOCK, block * BLOCK + BLOCK)]
     assert sum(each.elections for each in worlds) > 40

@@ -38,13 +38,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster whose processes are killed."""
-    with Cluster(tmp_path, 2) as running:
-        yield running
-
-
 def post(node: Node, path: str, document: object = None, body: bytes = b"") -> Any:
     """Send a POST. Returns the JSON of the answer, None when it has no body."""
     data = body if document is None else json.dumps(document).encode()
@@ -204,37 +197,37 @@ def test_coap_put_at_one_gateway_is_observed_at_another(cluster: Cluster) -> Non
     asyncio.run(asyncio.wait_for(scene(), WAIT_S))
 
 
-def test_what_a_killed_gateway_has_delivered_another_acknowledges(mortal: Cluster) -> None:
-    first, second = mortal.gateways
+def test_what_a_killed_gateway_has_delivered_another_acknowledges(cluster: Cluster) -> None:
+    first, second = cluster.gateways
     for number in range(4):
-        post(first, "/v1/topics/parcels/messages", body=b"parcel %d" % number)
+        post(first, "/v1/topics/cargo/messages", body=b"parcel %d" % number)
     taken: list[dict[str, Any]] = []
     while len(taken) < 4:
-        taken += received(first, "carriers", "parcels")
+        taken += received(first, "carriers", "cargo")
     listener = Listener("interrupted", first, "rooms/#", manual=True)
     publish(second, "rooms/1", b"warm")
     until(lambda: listener.got == [("rooms/1", b"warm")], WAIT_S)
     first.kill()
     receipts = [message["receipt"] for message in taken]
-    results = post(second, "/v1/groups/carriers/topics/parcels:ack", {"receipts": receipts})["results"]
+    results = post(second, "/v1/groups/carriers/topics/cargo:ack", {"receipts": receipts})["results"]
     assert [result.get("error") for result in results] == [None] * 4, results
-    assert received(second, "carriers", "parcels", 100) == [], "the leases were not broken, and all are settled"
+    assert received(second, "carriers", "cargo", 100) == [], "the leases were not broken, and all are settled"
     resumed = Listener("interrupted", second)
     assert resumed.present
     until(lambda: resumed.got == [("rooms/1", b"warm")], WAIT_S)
     listener.client.loop_stop()
     resumed.leave()
     first.start()
-    post(first, "/v1/topics/parcels/messages", body=b"after the restart")
-    (message,) = received(second, "carriers", "parcels")
+    post(first, "/v1/topics/cargo/messages", body=b"after the restart")
+    (message,) = received(second, "carriers", "cargo")
     assert body_of(message) == b"after the restart"
 
 
-def test_gateways_come_back_to_a_store_that_was_killed(mortal: Cluster) -> None:
-    first, second = mortal.gateways
-    listener = Listener("patient", first, "rooms/#")
-    post(second, "/v1/topics/parcels/messages", body=b"before")
-    mortal.store.kill()
+def test_gateways_come_back_to_a_store_that_was_killed(cluster: Cluster) -> None:
+    first, second = cluster.gateways
+    listener = Listener("patient", first, "halls/#")
+    post(second, "/v1/topics/freight/messages", body=b"before")
+    cluster.store.kill()
 
     def ready(node: Node) -> bool:
         try:
@@ -244,14 +237,14 @@ def test_gateways_come_back_to_a_store_that_was_killed(mortal: Cluster) -> None:
         return True
 
     until(lambda: not ready(first) and not ready(second), WAIT_S)
-    mortal.store.start()
+    cluster.store.start()
     until(lambda: ready(first) and ready(second), WAIT_S)
     until(lambda: listener.left == [0x8B], WAIT_S, first.text)
-    (message,) = received(second, "carriers", "parcels")
+    (message,) = received(second, "carriers", "freight")
     assert body_of(message) == b"before"
-    publish(second, "rooms/1", b"warm")
+    publish(second, "halls/1", b"warm")
     resumed = Listener("patient", first)
     assert resumed.present
-    until(lambda: resumed.got == [("rooms/1", b"warm")], WAIT_S)
+    until(lambda: resumed.got == [("halls/1", b"warm")], WAIT_S)
     resumed.leave()
     listener.client.loop_stop()

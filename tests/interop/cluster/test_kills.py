@@ -5,7 +5,6 @@ There are 50 kills when SOAK is in the environment (`make soak`).
 
 from __future__ import annotations
 
-import os
 import random
 from functools import partial
 from itertools import pairwise
@@ -17,9 +16,10 @@ import pytest
 from tests.interop.cluster.cluster import Cluster
 from tests.interop.cluster.load import INVISIBLE_MS, Load
 from tests.patience import until
+from tests.store.faults.soak import SOAK
 
 pytestmark = pytest.mark.interop
-KILLS: Final = 50 if "SOAK" in os.environ else 4
+KILLS: Final = 50 if SOAK else 2
 BETWEEN: Final = 60
 """Acknowledged messages between two kills."""
 WAIT_S: Final = 120.0

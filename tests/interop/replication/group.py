@@ -16,8 +16,11 @@ from domain.errors import ConfigError
 from gateway.cluster.controllers import ClusterControllers
 from tests.interop.controller.controllers import Controllers, until
 from tests.interop.node import Node
+from tests.store.faults.soak import SOAK
 
 SEND_S = 2.0
+CONTROLLERS = 3 if SOAK else 1
+"""Controllers of a group whose test does nothing to them: two processes more cost CPU and prove nothing."""
 
 
 class StoreGroupNodes:
@@ -27,9 +30,15 @@ class StoreGroupNodes:
     """
 
     def __init__(
-        self, folder: Path, count: int, *options: str, controllers: int = 3, environment: dict[str, str] | None = None,
-        named: bool = False, late: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        count: int,
+        *options: str,
+        controllers: int = CONTROLLERS,
+        environment: dict[str, str] | None = None,
+        named: bool = False,
+        late: int = 0,
+    ) -> None:
         """`environment`: further variables of the replicas; `named`: the controllers are name servers, too.
 
         `late`: so many of the replicas, the last ones, are not started at the begin.

@@ -1,7 +1,7 @@
 """Leaders are killed one after the other under senders of all protocols, at a gateway and straight at the replicas.
 
 Nothing acknowledged is lost, no lease is broken, nothing is given again that was acknowledged; a table shows how long senders
-waited. There are two kills; with SOAK in the environment (`make soak`) 100, or SOAK_KILLS.
+waited. There are two kills, and one under leases; with SOAK in the environment (`make soak`) 100, or SOAK_KILLS, and ten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.patience import until
 from tests.store.faults.soak import SOAK
 
 KILLS: Final = int(os.environ.get("SOAK_KILLS", "100")) if SOAK else 2
-LEASE_KILLS: Final = min(KILLS, 10)
+LEASE_KILLS: Final = min(KILLS, 10) if SOAK else 1
 PAUSE_S: Final = 0.05
 SETTLED: Final = 3
 """Messages of each sender between a kill and the restart of the killed replica."""
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300 + 60 * KILLS)]
 
 
 def test_nothing_acknowledged_is_lost_when_leaders_are_killed(tmp_path: Path) -> None:
-    with StoreGroupNodes(tmp_path, 2) as group:
+    with StoreGroupNodes(tmp_path, 2, controllers=3) as group:
         group.await_members(1, 2)
         gateway = group.gateway(tmp_path / "gateway")
         at_gateway = Senders([gateway], "by-gateway", PAUSE_S)

@@ -33,7 +33,7 @@ def id_of(sets: str, where: str) -> int:
 
 
 def test_mqadmin_shows_moves_and_cleans_a_store_group(java: JavaClient, tmp_path: Path) -> None:
-    with StoreGroupNodes(tmp_path, 2) as group:
+    with StoreGroupNodes(tmp_path, 2, controllers=3) as group:
         group.await_members(1, 2)
         group.send("orders", "before")
         leader = group.leader()

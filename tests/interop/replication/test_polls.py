@@ -50,7 +50,7 @@ def leader_by(nameservers: list[str], topic: str) -> str:
 def test_clients_at_the_leader_go_on_within_a_poll(java: JavaClient, tmp_path: Path, place: str) -> None:
     classes = java_classpath(PROJECT, "the Java client of RocketMQ").split(":")[0]
     older = JavaClient(f"{classes}:{java_classpath(OLDER, 'the Java client of RocketMQ 4.9')}", tmp_path / "older")
-    with StoreGroupNodes(tmp_path, 2, named=place == "apart") as group:
+    with StoreGroupNodes(tmp_path, 2, controllers=3, named=place == "apart") as group:
         group.await_members(1, 2)
         leader = group.leader()
         topics = {"java-5.5": "newer", "java-4.9.8": "older"}

@@ -27,6 +27,7 @@ from tests.interop.replication.group import StoreGroupNodes
 pytestmark = pytest.mark.interop
 
 TOPIC: Final = "backlog"
+OTHER: Final = "other"
 BODY_BYTES: Final = 20_000
 COUNT: Final = 200
 ATTEMPTS: Final = 4
@@ -79,49 +80,55 @@ def read(node: Node) -> int:
     return int(table["msgGetTotalTodayNow"])
 
 
-def test_a_backlog_is_read_from_a_follower(java: JavaClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADGATE_REPLICATION_OFFLOAD_MIB", "1")
-    with StoreGroupNodes(tmp_path, 2) as group:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreGroupNodes]:
+    """Two replicas, of which the follower serves readers that are 1 MiB behind."""
+    offload = {"HEADGATE_REPLICATION_OFFLOAD_MIB": "1"}
+    with StoreGroupNodes(tmp_path_factory.mktemp("pair"), 2, environment=offload) as group:
         group.await_members(1, 2)
-        leader = group.leader()
-        follower = next(node for node in group.nodes if node is not leader)
-        names = address(leader, "nameserver")
-        with Client(names) as client:
-            for number in range(COUNT):
-                client.send(TOPIC, b"%d " % number + b"x" * BODY_BYTES, queue_id=0)
-            slaves = slaves_of(names)
-            assert list(slaves.values()) == [address(follower, "readers")]
-            (number_of_follower,) = slaves
-            at_leader = Reader(address(leader, "remoting"))
-            at_leader.pull(0)
-            assert at_leader.next_reader == number_of_follower
-            at_leader.pull(COUNT - 1)
-            assert at_leader.next_reader == 0, "what is near the end is in the leader's memory"
+        yield group
 
-            reader = Reader(address(follower, "readers"))
-            until(lambda: reader.end() == COUNT, "the follower has all of it")
-            found: list[bytes] = []
-            stays = leaves = 0
-            while len(found) < COUNT:
-                reply = reader.pull(len(found))
-                assert reply.code == codes.SUCCESS
-                found += [each.body for each in records(reply.body)]
-                stays += reader.next_reader == number_of_follower
-                leaves += reader.next_reader == 0
-            assert [int(each.split()[0]) for each in found] == list(range(COUNT))
-            assert stays
-            assert leaves, "near the end the leader is asked"
 
-            beyond = reader.pull(COUNT)
-            assert (beyond.code, reader.next_reader) == (codes.PULL_RETRY_IMMEDIATELY, 0)
-            assert (beyond.fields() or {})["nextBeginOffset"] == str(COUNT)
-            far = reader.pull(COUNT + 1_000)
-            assert (far.code, (far.fields() or {})["nextBeginOffset"]) == (codes.PULL_RETRY_IMMEDIATELY, str(COUNT + 1_000))
+def test_a_backlog_is_read_from_a_follower(java: JavaClient, pair: StoreGroupNodes) -> None:
+    leader = pair.leader()
+    follower = next(node for node in pair.nodes if node is not leader)
+    names = address(leader, "nameserver")
+    with Client(names) as client:
+        for number in range(COUNT):
+            client.send(TOPIC, b"%d " % number + b"x" * BODY_BYTES, queue_id=0)
+        slaves = slaves_of(names)
+        assert list(slaves.values()) == [address(follower, "readers")]
+        (number_of_follower,) = slaves
+        at_leader = Reader(address(leader, "remoting"))
+        at_leader.pull(0)
+        assert at_leader.next_reader == number_of_follower
+        at_leader.pull(COUNT - 1)
+        assert at_leader.next_reader == 0, "what is near the end is in the leader's memory"
 
-            before = read(follower)
-            words = ("printMsgByQueue", "-t", TOPIC, "-a", "broker-a", "-i", "0", "-p", "true", "-n", names)
-            until(lambda: java.admin(*words).count("MSGID") == COUNT, "the Java client reads all of it")
-            assert read(follower) > before, "the Java client reads its backlog from the follower"
+        reader = Reader(address(follower, "readers"))
+        until(lambda: reader.end() == COUNT, "the follower has all of it")
+        found: list[bytes] = []
+        stays = leaves = 0
+        while len(found) < COUNT:
+            reply = reader.pull(len(found))
+            assert reply.code == codes.SUCCESS
+            found += [each.body for each in records(reply.body)]
+            stays += reader.next_reader == number_of_follower
+            leaves += reader.next_reader == 0
+        assert [int(each.split()[0]) for each in found] == list(range(COUNT))
+        assert stays
+        assert leaves, "near the end the leader is asked"
+
+        beyond = reader.pull(COUNT)
+        assert (beyond.code, reader.next_reader) == (codes.PULL_RETRY_IMMEDIATELY, 0)
+        assert (beyond.fields() or {})["nextBeginOffset"] == str(COUNT)
+        far = reader.pull(COUNT + 1_000)
+        assert (far.code, (far.fields() or {})["nextBeginOffset"]) == (codes.PULL_RETRY_IMMEDIATELY, str(COUNT + 1_000))
+
+        before = read(follower)
+        words = ("printMsgByQueue", "-t", TOPIC, "-a", "broker-a", "-i", "0", "-p", "true", "-n", names)
+        until(lambda: java.admin(*words).count("MSGID") == COUNT, "the Java client reads all of it")
+        assert read(follower) > before, "the Java client reads its backlog from the follower"
 
 
 def slaves_of(names: str) -> dict[int, str]:
@@ -131,33 +138,32 @@ def slaves_of(names: str) -> dict[int, str]:
     return {int(each): where for each, where in broker["brokerAddrs"].items() if each != "0"}
 
 
-def test_a_follower_refuses_what_only_a_leader_does(tmp_path: Path) -> None:
-    with StoreGroupNodes(tmp_path, 2) as group:
-        group.await_members(1, 2)
-        group.send(TOPIC, "one")
-        follower = next(node for node in group.nodes if node is not group.leader())
-        reader = Reader(address(follower, "readers"))
-        place = {"topic": TOPIC, "queueId": "0"}
-        send = {
-            **place, "producerGroup": "p", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "sysFlag": "0",
-            "bornTimestamp": "1", "flag": "0", "properties": "", "reconsumeTimes": "0", "unitMode": "false", "batch": "false",
-        }  # fmt: skip
-        refused = [
-            reader.ask(codes.SEND, send, b"two"),
-            reader.ask(codes.QUERY_OFFSET, {**place, "consumerGroup": "g"}),
-            reader.ask(codes.UPDATE_OFFSET, {**place, "consumerGroup": "g", "commitOffset": "1"}),
-            reader.ask(codes.DELETE_TOPIC, {"topic": TOPIC}),
-        ]
-        assert [each.code for each in refused] == [codes.SERVICE_NOT_AVAILABLE] * len(refused)
-        assert all("ask the leader" in each.remark for each in refused)
-        beat = json.dumps({"clientID": "c", "producerDataSet": [], "consumerDataSet": []}).encode()
-        assert reader.ask(codes.HEARTBEAT, {}, beat).code == codes.SUCCESS
-        assert group.bodies(TOPIC) == ["one"]
-        group.kill(group.leader())
-        until(lambda: group.leads(follower), "the follower leads")
-        with pytest.raises(ConnectionError, match="cannot connect"):
-            Link(address(follower, "readers"), 5)
-        assert group.bodies(TOPIC) == ["one"]
+def test_a_follower_refuses_what_only_a_leader_does(pair: StoreGroupNodes) -> None:
+    pair.await_members(1, 2)
+    pair.send(OTHER, "one")
+    follower = next(node for node in pair.nodes if node is not pair.leader())
+    reader = Reader(address(follower, "readers"))
+    place = {"topic": OTHER, "queueId": "0"}
+    send = {
+        **place, "producerGroup": "p", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "sysFlag": "0",
+        "bornTimestamp": "1", "flag": "0", "properties": "", "reconsumeTimes": "0", "unitMode": "false", "batch": "false",
+    }  # fmt: skip
+    refused = [
+        reader.ask(codes.SEND, send, b"two"),
+        reader.ask(codes.QUERY_OFFSET, {**place, "consumerGroup": "g"}),
+        reader.ask(codes.UPDATE_OFFSET, {**place, "consumerGroup": "g", "commitOffset": "1"}),
+        reader.ask(codes.DELETE_TOPIC, {"topic": OTHER}),
+    ]
+    assert [each.code for each in refused] == [codes.SERVICE_NOT_AVAILABLE] * len(refused)
+    assert all("ask the leader" in each.remark for each in refused)
+    beat = json.dumps({"clientID": "c", "producerDataSet": [], "consumerDataSet": []}).encode()
+    assert reader.ask(codes.HEARTBEAT, {}, beat).code == codes.SUCCESS
+    assert pair.bodies(OTHER) == ["one"]
+    pair.kill(pair.leader())
+    until(lambda: pair.leads(follower), "the follower leads")
+    with pytest.raises(ConnectionError, match="cannot connect"):
+        Link(address(follower, "readers"), 5)
+    assert pair.bodies(OTHER) == ["one"]
 
 
 def test_a_follower_shows_nothing_that_a_member_lacks(tmp_path: Path) -> None:

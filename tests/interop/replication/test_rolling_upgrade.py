@@ -1,4 +1,7 @@
-"""A store group of the version before is upgraded under load, node by node, and one node goes back in between."""
+"""A store group of the version before is upgraded under load, node by node. Who leads is restarted too, and hands over.
+
+With SOAK in the environment nodes also go back to the version before in between.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from gateway.cluster.controllers import ClusterControllers
 from tests.interop.controller.controllers import until
 from tests.interop.node import ROOT, Node
 from tests.interop.replication.all_senders import AllSenders
-from tests.interop.replication.group import StoreGroupNodes
+from tests.interop.replication.group import CONTROLLERS, StoreGroupNodes
 from tests.interop.replication.versions import of_this_version, of_version, tree_of
 from tests.store.faults.soak import SOAK
 
@@ -25,7 +28,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
     before = tree_of(BEFORE, tmp_path)
-    group = StoreGroupNodes(tmp_path, 3, controllers=3 if SOAK else 1)
+    group = StoreGroupNodes(tmp_path, 3, controllers=CONTROLLERS)
     controllers = group.controllers.nodes
     of_version(before, [*group.nodes, *controllers])
     with group:
@@ -43,11 +46,16 @@ def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_
 
             _restart(group, first, ROOT, senders)  # the leader is of the version before, a follower of this one
             _move(group, first)
-            _restart(group, second, before, senders)  # the leader is of this version, both followers of the one before
-            _restart(group, first, before, senders)  # a downgrade, of a replica that has led
-            assert not group.leads(first)
-            for node in (first, second, leader):
+            senders.go_on()  # the leader is of this version, both followers of the one before
+            if SOAK:
+                _restart(group, second, before, senders)
+                _restart(group, first, before, senders)  # a downgrade, of a replica that has led
+                assert not group.leads(first)
+                _restart(group, first, ROOT, senders)
+                _move(group, first)
+            for node in (second, leader, first):
                 _restart(group, node, ROOT, senders)
+            assert "this node stops: replica" in first.text(), "it hands the leadership over"
             of_this_version([old_gateway])
             old_gateway.restart()
             senders.go_on()
@@ -58,6 +66,10 @@ def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_
         assert max(waits.values()) < LONGEST_S, waits
         for node in (*group.nodes, *controllers, *group.gateways):
             assert "Traceback" not in node.text()
+        told = "".join(node.text() for node in group.nodes)
+        assert "is below its full strength: not in sync are replicas" in told
+        assert "is at its full strength: 3 replicas" in told
+        assert "headgate_replica_lacking 0" in group.leader().admin("/metrics")
 
 
 def _gateway(group: StoreGroupNodes, folder: Path, root: Path) -> Node:

@@ -34,7 +34,7 @@ def addresses(nameserver: str) -> dict[int, str]:
 
 def test_followers_are_slaves_at_name_servers(java: JavaClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_REPLICATION_OFFLOAD_MIB", "1")
-    with StoreGroupNodes(tmp_path, 2, named=True) as group:
+    with StoreGroupNodes(tmp_path, 2, controllers=3, named=True) as group:
         group.await_members(1, 2)
         group.send(TOPIC, "makes the topic")
         leader = group.leader()

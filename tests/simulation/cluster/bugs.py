@@ -121,7 +121,7 @@ BUGS: Final = {
     "forgets-the-asked": Bug(
         "the SyncStateSet grows behind a late answer", 200, ((members.SyncStateSet, "counted", forgets_who_was_asked),)
     ),
-    "wiped-disk-wins": Bug("an election is won by a wiped disk", 30, ((registration, "register", _keeps_its_place),), first=30),
+    "wiped-disk-wins": Bug("an election is won by a wiped disk", 30, ((registration, "register", _keeps_its_place),), first=35),
     "late-clock-leads": Bug(
         "an election is won by a replica whose clock is off", 5, ((grey_moves.GreyMoves, "preferring", _asks_for_no_clock),),
         first=1, step=10,
