@@ -27,11 +27,11 @@ STRUCTURED_PROTOBUF: Final = 3
 BATCH_PROTOBUF: Final = 4
 STRUCTURED_AVRO: Final = 5
 
-STRUCTURED_JSON: Final = b"application/cloudevents+json"
-BATCH_JSON: Final = b"application/cloudevents-batch+json"
-PROTOBUF: Final = b"application/cloudevents+protobuf"
-PROTOBUFS: Final = b"application/cloudevents-batch+protobuf"
-AVRO: Final = b"application/cloudevents+avro"
+STRUCTURED_JSON: Final[bytes] = b"application/cloudevents+json"
+BATCH_JSON: Final[bytes] = b"application/cloudevents-batch+json"
+PROTOBUF: Final[bytes] = b"application/cloudevents+protobuf"
+PROTOBUFS: Final[bytes] = b"application/cloudevents-batch+protobuf"
+AVRO: Final[bytes] = b"application/cloudevents+avro"
 MODES: Final = {
     STRUCTURED_JSON: STRUCTURED,
     BATCH_JSON: BATCH,
