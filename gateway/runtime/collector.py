@@ -26,10 +26,11 @@ TICK_S: Final = 0.02
 """Time between two searches of all but the oldest."""
 LOOK_TICKS: Final = 4
 LOOK_S: Final = 0.01
-"""Ticks between two looks at the size of the oldest generation, and the time from the tick to the look: a look takes time
-proportional to that size, and a turn of its own."""
+"""Ticks between two looks at the oldest generation, and the time from the tick to the look: a look counts the objects there, and
+has a turn of its own."""
 SEARCH_LOOKS: Final = 25
-"""Looks between two searches of the oldest generation, while it is small."""
+"""Looks between two searches of the oldest generation, while it is small. Its bytes are summed up before a search only: that
+takes 1.2 ms for 10,000 objects, and to count them 0.14 ms."""
 KEPT_MAX: Final = 10_000
 KEPT_BYTES_MAX: Final = 1024 * 1024
 """Objects of the oldest generation, and their bytes, above which they are frozen: a search looks at each reference in them."""
@@ -68,16 +69,17 @@ class Collector:
 
     def _look(self) -> None:
         """Freeze the oldest generation when it is large; search it now and then while it is small."""
-        if _is_large():
+        search = self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0
+        if _is_large(search):
             gc.freeze()
-        elif self._ticks % (LOOK_TICKS * SEARCH_LOOKS) == 0:
+        elif search:
             gc.collect(2)
 
 
-def _is_large() -> bool:
-    """True when a search of the oldest generation would take too long."""
+def _is_large(search: bool) -> bool:
+    """True when the oldest generation has many objects, or a search of it would take too long."""
     kept = gc.get_objects(2)
-    return len(kept) > KEPT_MAX or sum(map(sys.getsizeof, kept)) > KEPT_BYTES_MAX
+    return len(kept) > KEPT_MAX or (search and sum(map(sys.getsizeof, kept)) > KEPT_BYTES_MAX)
 
 
 def collect_all() -> None:

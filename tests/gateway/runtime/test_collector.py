@@ -86,12 +86,20 @@ assert gone() is None
 assert most <= 2 * KEPT_MAX, most
 """
 LARGE = """
+seen = []
+def references(phase, info):
+    if phase == "start":
+        searched = [each for number in range(info["generation"] + 1) for each in gc.get_objects(number)]
+        seen.append((info["generation"], sum(len(each) for each in searched if type(each) is list and each is not searched)))
+gc.callbacks.append(references)
 kept = []
-for number in range(2 * LOOK_TICKS * SEARCH_LOOKS):
-    kept.append([old] * 10_000)
+for number in range(4 * LOOK_TICKS * SEARCH_LOOKS):
+    if number < 2 * LOOK_TICKS * SEARCH_LOOKS:
+        kept.append([old] * 10_000)
     tick()
-    references = sum(len(each) for each in gc.get_objects(2) if type(each) is list)
-    assert references <= 200_000 + 20_000 * LOOK_TICKS, references
+assert max(found for _, found in seen) <= 200_000, seen
+assert any(generation == 2 for generation, _ in seen), "once they are frozen, the rest is searched again"
+assert gc.get_freeze_count() > 300_000 + 100, gc.get_freeze_count()
 """
 
 
