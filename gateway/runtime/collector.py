@@ -26,7 +26,7 @@ TICK_S: Final = 0.02
 """Time between two searches of all but the oldest."""
 LOOK_TICKS: Final = 4
 LOOK_S: Final = 0.01
-"""Ticks between two looks at the oldest generation, and the time from the tick to the look: a look counts the objects there, and
+"""Ticks between two looks at the oldest generation, and the time from the tick to the look: a look counts the objects, and
 has a turn of its own."""
 SEARCH_LOOKS: Final = 25
 """Looks between two searches of the oldest generation, while it is small. Its bytes are summed up before a search only: that
