@@ -177,7 +177,7 @@ def _ip_bytes(host: str) -> bytes:
 
 @lru_cache(HOSTS_KEPT)
 def network_of_host(host: str) -> str:
-    """Who shares with whom where hosts take turns or have a part of a bound: an IPv4 address, or the /64 of an IPv6 address.
+    """The network that counts as one host in turns and bounds: an IPv4 address, or the /64 of an IPv6 address.
 
     One who has an IPv6 address usually has 2^64 of them. `2001:db8::7` -> `2001:db8::/64`; an IPv4 address that is mapped to
     IPv6 (`::ffff:10.0.0.1`, RFC 4291, 2.5.5.2) counts as itself; any other text is its own network.

@@ -100,7 +100,7 @@ def seen_in(record: bytes, parent: str, lite_topic: str) -> bytes:
 
 
 class LiteAction(enum.Enum):
-    """What SyncSubscription does.
+    """The kind of a SyncSubscription.
 
     PARTIAL_ADD      add names, and move the group's positions in them when `start` says so
     PARTIAL_REMOVE   remove names
@@ -240,7 +240,7 @@ class LiteListener(Protocol):
 
 
 class LiteQueues(Protocol):
-    """What lite queues have that other queues have not. Everything else goes by the queue's name as a topic."""
+    """The operations of lite queues that other queues do not have. Everything else goes by the queue's name as a topic."""
 
     def listen(self, listener: LiteListener) -> None:
         """Add a listener."""

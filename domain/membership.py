@@ -10,7 +10,7 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class Subscription:
-    """What one member of a consumer group subscribes to.
+    """The subscription of one member of a consumer group.
 
     topic             the topic
     expression        the filter; "*": every message

@@ -72,7 +72,7 @@ class OscoreContext:
 
     @property
     def fault(self) -> str:
-        """What is wrong with it; "": it can be used."""
+        """Why the context cannot be used; "": it can."""
         algorithm = ALGORITHMS.get(self.algorithm)
         if algorithm is None:
             return f"algorithm is one of {', '.join(str(number) for number in ALGORITHMS)}"

@@ -268,7 +268,7 @@ _RESERVED_PREFIX_BYTES: Final = tuple([prefix.encode() for prefix in RESERVED_PR
 
 
 def user(properties: bytes) -> dict[str, str]:
-    """What the application of the sender set: the decoded properties without reserved names, for all adapters alike."""
+    """The properties that the sending application has set: decoded, without reserved names, for all adapters alike."""
     out: dict[str, str] = {}
     for piece in properties.split(ENTRY_END):
         at = piece.find(NAME_END)

@@ -28,7 +28,7 @@ def encode(until_ms: int, offsets: Mapping[int, int]) -> bytes:
 
 
 def decode(value: bytes) -> tuple[int, dict[int, int]]:
-    """What `encode` was given."""
+    """The hold of an encoded value: the arguments of `encode`."""
     until_ms, *pairs = value.decode().split(" ")
     split = (pair.split(":") for pair in pairs)
     return int(until_ms), {int(queue_id): int(offset) for queue_id, offset in split}

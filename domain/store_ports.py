@@ -266,7 +266,7 @@ class Metadata(Protocol):
         """The names of all topics, ascending."""
 
     def lite_topics(self) -> list[Topic]:
-        """Those of type LITE, by name."""
+        """Topics of type LITE, by name."""
 
     def topics_after(self, name: str, limit: int) -> list[Topic]:
         """At most `limit` topics by name, from the one behind `name` on: a slice of a walk over all."""
@@ -296,12 +296,12 @@ class Metadata(Protocol):
         """Create or replace. GroupPositions.drop_group deletes."""
 
     def default_durability(self) -> Durability:
-        """What new topics get."""
+        """The durability of new topics."""
 
 
 @dataclass(slots=True)
 class Expected:
-    """What a change of state depends on: the value of one key as last made durable.
+    """A condition of a change of state: the value of one key as last made durable.
 
     value   the value, None: the key has none
     """

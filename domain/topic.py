@@ -14,7 +14,7 @@ PERM_READ_WRITE: Final = 6
 
 
 class Durability(enum.Enum):
-    """What an acknowledgement promises. A node that is not replicated is its own only replica.
+    """The promise of an acknowledgement. A node that is not replicated is its own only replica.
 
     PAGE                 the message is in the operating system's page cache
     FLUSHED              the message is on the disk (fdatasync)
@@ -39,7 +39,7 @@ class Durability(enum.Enum):
 
     @property
     def survives(self) -> str:
-        """What a message survives at this durability, in words."""
+        """The failures that a message survives at this durability, in words."""
         return {
             Durability.PAGE: "kill -9 of the server",
             Durability.FLUSHED: "kill -9 and power loss",

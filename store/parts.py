@@ -34,7 +34,7 @@ from store.transaction.open_transactions import OpenTransactions
 @final
 @dataclass(frozen=True, slots=True)
 class StoreParts:
-    """What runs once a second, what a clean end stops, and what has figures.
+    """The parts of an open store that run once a second, that a clean end stops, or that have figures.
 
     segments             the files of the log
     commit               group commit: the open batch, its write and its sync
@@ -85,7 +85,7 @@ class StoreParts:
 @final
 @dataclass(frozen=True, slots=True)
 class StoreFiles:
-    """What an opening store finds on the disk.
+    """The files that an opening store finds on the disk.
 
     disk       the data directory
     points     the checkpoints

@@ -63,7 +63,7 @@ class BrokerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker registers.
+    """The registration of a broker.
 
     cluster        its cluster
     broker         its name
@@ -108,7 +108,7 @@ class TopicPage:
 
 
 class RegisterOutcome(Enum):
-    """What a name server does with a registration.
+    """The outcome of a registration at a name server.
 
     TAKEN     it is applied
     MISFIT    it does not build on what the name server has: the broker sends the whole table

@@ -54,7 +54,7 @@ class SinkRequest:
 
 @dataclass(slots=True)
 class SinkAnswer:
-    """What came of it.
+    """The answer of a sink, or why there is none.
 
     status    status of the answer; 0: there is none, see `trouble`
     fields    header fields, names in lower case

@@ -15,7 +15,7 @@ from gateway.connection.client_connection import ClientConnection
 
 @final
 class PathRights:
-    """What the principal of a command may do on a path. Without access control, everything.
+    """Decides whether the principal of a command may publish or subscribe on a path. Without access control, it may.
 
     access   None: access is not controlled
     """

@@ -146,5 +146,5 @@ class Link:
         return data
 
     def _hint(self) -> str:
-        """What it may mean that the server ends the connection."""
+        """A likely reason why the server has closed the connection, for an error message."""
         return "" if self._answers or self._tls is not None else ", without a word: a server that takes TLS only does that"

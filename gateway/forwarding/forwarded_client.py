@@ -43,7 +43,7 @@ class ForwardedClient:
         self.tickets[number] = command.ticket
 
     def unwatch(self, number: int) -> None:
-        """It is answered no more. Does nothing for the number of another command."""
+        """The command is answered no more. Does nothing for the number of another command."""
         watch = self.watches.pop(number, None)
         if watch is not None:
             del self.numbers[watch.ticket]

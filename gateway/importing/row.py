@@ -19,7 +19,7 @@ class Outcome(enum.Enum):
 
 
 class Row(NamedTuple):
-    """What became of one thing.
+    """The outcome of the import of one topic, group, position, user or policy.
 
     kind      "topic", "group", "position", "user", "policy"
     name      its name

@@ -39,7 +39,7 @@ _TLS: Final = "tls"
 
 
 class BackupFacts(NamedTuple):
-    """What `backup.json` says.
+    """The content of `backup.json`.
 
     made          when it was begun, ISO 8601, UTC
     data          the data directory that it is of
@@ -65,7 +65,7 @@ class BackupFacts(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What a backup has added.
+    """The files that a backup has added.
 
     files   name -> [bytes, nanoseconds of the last change], of all files
     added   number of files that were copied; the others are links
@@ -247,7 +247,7 @@ def _tell(path: Path, facts: BackupFacts, copied: Copied, warning: str, as_json:
 
 
 def lines(path: Path, facts: BackupFacts) -> list[str]:
-    """What a person wants to know of a backup."""
+    """Lines about a backup, for a person."""
     return [
         f"backup    {path}",
         f"made      {facts.made}, of {facts.data}",

@@ -19,7 +19,7 @@ from protocols.host_shares import HostShares
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSide:
-    """What stands between the sockets of clients and what carries out their commands.
+    """The parts between the sockets of clients and the handler of their commands.
 
     gate              takes the commands of clients
     access            checks credentials and rights; None: access is not controlled

@@ -216,7 +216,7 @@ class Node:
             await part.stop()
 
     def _role(self) -> Role:
-        """What is behind the ports. Raises ConfigError and StoreError."""
+        """The role, which is behind the ports. Raises ConfigError and StoreError."""
         part, protocols = self._parts.get(NAMESERVER), self.protocols
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
@@ -393,7 +393,7 @@ class Node:
         return [*self.role.lines(), *own]
 
     def snapshot(self) -> Snapshot:
-        """What the metrics page shows, now."""
+        """The figures of the metrics page, now."""
         side = self.side
         found = self.role.fill(
             Snapshot(
@@ -514,7 +514,7 @@ def _alone(config: Config, role: str) -> Config:
 
 
 def _waiting_for(config: Config, replicated: bool) -> WaitingFor:
-    """What a node with this configuration waits for before it serves clients."""
+    """The conditions that a node with this configuration waits for before it serves clients."""
     if STORE not in config.role_set:
         return WaitingFor.OTHER_STORE
     return WaitingFor.ELECTION if replicated else WaitingFor.OWN_STORE

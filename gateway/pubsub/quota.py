@@ -32,7 +32,7 @@ class TopicQuota:
         self._count(topic.creator, 1, size)
 
     def remove(self, topic: DataTopic, size: int) -> None:
-        """Count it no more."""
+        """Count a topic, whose record has `size` bytes, no more."""
         self._count(topic.creator, -1, -size)
 
     def _count(self, creator: str, topics: int, size: int) -> None:

@@ -39,7 +39,7 @@ class FanIn(Generic[Answer, *Place]):
             pass
 
     def steps(self, places: Iterable[tuple[*Place]]) -> Steps:
-        """The same in steps, for many places."""
+        """As `start`, in steps, for many places."""
         # One more than there are places, so that answers which come before `ask` returns do not end the fan-in early.
         self._open = 1
         answers = self._answers

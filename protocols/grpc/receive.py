@@ -41,7 +41,7 @@ _HOSTS = translate_out.Hosts()
 
 @final
 class _Poll:
-    """What the answer needs of the request.
+    """The fields of a request that its answer needs.
 
     client        the polling client; None: it has sent no settings yet
     receive       the command

@@ -83,7 +83,7 @@ _TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 
 @final
 class Content:
-    """What a PUBLISH brings besides its topic.
+    """The message of a PUBLISH, without its topic.
 
     body     the body of the message
     stored   its own stored properties, besides those of the route

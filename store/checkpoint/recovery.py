@@ -40,7 +40,7 @@ Replay = Callable[[bytes, int, int, bool, bool], None]
 
 
 class Recovered(NamedTuple):
-    """What recovery found.
+    """The result of recovery.
 
     cut_bytes     bytes of an unsynced tail that were cut off
     cut_records   how many records they held at most

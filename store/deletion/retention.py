@@ -36,7 +36,7 @@ _BEHIND_NS: Final = 20_000_000
 
 
 class RetentionHost(Protocol):
-    """What retention needs of the store."""
+    """Writes again what a segment holds that is still needed."""
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write again what is still needed of a segment; durable before `done`."""

@@ -24,7 +24,7 @@ _PARTS: Final = 4
 
 @final
 class Confirmation:
-    """What waits for replicas, in the order of the log.
+    """Batches that wait for the other replicas, in the order of the log.
 
     written   position up to which all members of the SyncStateSet have written the log
     synced    position up to which all of them have it on their disks

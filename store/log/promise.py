@@ -32,7 +32,7 @@ _MARKS_MAX: Final = 50
 
 
 class Promise(NamedTuple):
-    """What a mark says.
+    """The content of a promise mark.
 
     position       position below which this log has been flushed
     epoch          epoch of the newest batch there

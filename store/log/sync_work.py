@@ -31,7 +31,7 @@ class SyncWork:
         return self.since_ns
 
     def end(self, now_ns: int) -> int:
-        """It has succeeded: its time."""
+        """The sync under way has succeeded: returns its time."""
         took_ns = now_ns - self.since_ns
         self.since_ns = 0
         self.count += 1
@@ -39,11 +39,11 @@ class SyncWork:
         return took_ns
 
     def fail(self) -> None:
-        """It has failed, or its log is closed: it does not count."""
+        """The sync under way has failed, or its log is closed: it does not count."""
         self.since_ns = 0
 
     def reported(self, errors: int) -> LogWork:
-        """The same for a replica's report, with what the log has failed to do."""
+        """Count and time of the syncs for a replica's report, with `errors` of the log."""
         return LogWork(self.count, self.ns, self.since_ns, errors)
 
 
@@ -84,7 +84,7 @@ class UnsyncedBatches:
         return [effects for _, effects in self._ends]
 
     def clear(self) -> list[Effects]:
-        """The same; none of them waits any more."""
+        """Effects of all batches that wait; none of them waits any more."""
         found = self.effects()
         self._ends.clear()
         self.appends = 0

@@ -12,7 +12,7 @@ from store.log.open_batch import Effects, overdue
 
 
 class LateAppends(NamedTuple):
-    """What waits.
+    """Appends that have not reached their level.
 
     unsynced    written, and not synced
     unwritten   accepted, and not written: the disk is full
@@ -45,7 +45,7 @@ class AppendTimeouts:
             self._timer = self._clock.call_at(began_ns + self._timeout_ms * 1_000_000, self._look)
 
     def end(self) -> None:
-        """Nothing waits any more."""
+        """No append waits any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -33,7 +33,7 @@ _READ_ROWS: Final = 8_192
 
 
 class LogState(NamedTuple):
-    """What the survey of a log has found.
+    """The result of the survey of a log.
 
     promise    of the newest mark, None without one
     proven     position below which the log is known to have been durable

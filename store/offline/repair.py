@@ -30,7 +30,7 @@ _NEW: Final = ".new"
 
 
 class Repaired(NamedTuple):
-    """What a repair has done.
+    """The result of a repair.
 
     done      a sentence for each step
     records   records that were set aside, at most

@@ -218,7 +218,7 @@ class NameserverConnection:
 
 @final
 class NodeRegistration:
-    """This node at all the name servers that it is told of."""
+    """The registration of this node at all name servers that it is told of."""
 
     def __init__(self, connections: Sequence[NameserverConnection]) -> None:
         self._connections = connections

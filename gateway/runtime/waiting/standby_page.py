@@ -15,7 +15,7 @@ LOOP_S: Final = 5.0
 
 
 class Question(NamedTuple):
-    """What a request says of itself.
+    """Who asks for the page, and by which name.
 
     authorization   its field Authorization; "": it has none
     peer            address of the client, without port

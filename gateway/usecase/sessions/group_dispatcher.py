@@ -28,7 +28,7 @@ PENDING_MAX: Final = 64
 
 
 class DispatcherCallbacks(Protocol):
-    """What a dispatcher needs of the gateway."""
+    """The gateway, as a group dispatcher calls it."""
 
     def receive(self, connection: ClientConnection, command: Receive) -> None:
         """Carry out a Receive command."""

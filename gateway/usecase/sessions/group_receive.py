@@ -17,7 +17,7 @@ from gateway.usecase.sessions.mqtt_session import DeliveryLease
 
 
 class GroupReceiveCallbacks(Protocol):
-    """What a Receive of a group needs of the gateway."""
+    """The gateway, as a Receive of a group calls it."""
 
     def receive(self, connection: ClientConnection, command: Receive) -> None:
         """Carry out a Receive command."""

@@ -172,7 +172,7 @@ def _entry(path: str, method: str, found: dict[str, Any]) -> str:
 
 
 class DescriptionHandler(Handler):
-    """What everybody may read, also where access is controlled."""
+    """A handler that everybody may use, also where access is controlled: the description has nothing of this node."""
 
     __slots__ = ()
 

@@ -318,7 +318,7 @@ class PostRoutedEvents(PostEvents):
     __slots__ = ()
 
     def _place(self, event: CloudEvent) -> tuple[str, str]:
-        """Those of the first rule that fits."""
+        """Topic and path of the first rule that fits."""
         return self._match.context.event_routes.find(event)
 
 

@@ -98,7 +98,7 @@ class RecordBatch:
         return Record(len(self.results), message, once)
 
     def commands(self, ticket: object) -> Sequence[Send]:
-        """What stores the messages; nothing when there are none."""
+        """The commands that store the messages; none when there are no messages."""
         records = self._records
         if not records:
             return ()

@@ -15,7 +15,7 @@ class Writer(Protocol):
     """Encodes what a stream says. Documents are JSON objects."""
 
     def start(self, cursor: str) -> bytes:
-        """What comes before the first message."""
+        """The bytes before the first message."""
 
     def message(self, document: bytes, cursor: str) -> bytes:
         """One message, and the position behind it; "": the stream has none."""

@@ -122,7 +122,7 @@ class RelayConnection:
             self._answers.hold(self._unwritten)
 
     def outgoing(self) -> Sequence[bytes]:
-        """What is to be written."""
+        """Bytes to write, in order."""
         out = self._out
         if out:
             self._out = []
