@@ -50,6 +50,11 @@ def test_followers_are_slaves_at_name_servers(java: JavaClient, tmp_path: Path, 
         listed = java.admin("clusterList", "-n", names)
         for number, where in wanted.items():
             assert re.search(rf"broker-a\s+{number}\s+{re.escape(where)}\s", listed), listed
+        refused = java.admin(
+            "createUser", "-b", address(follower, "readers"), "-u", "alice", "-p", "wonderland", "-t", "Normal"
+        )
+        assert "CODE: 14" in refused, refused
+        assert "ask the leader" in refused, refused
         route = java.admin("topicRoute", "-t", TOPIC, "-n", names)
         assert all(where in route for where in wanted.values()), route
 
