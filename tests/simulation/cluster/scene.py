@@ -13,6 +13,7 @@ from domain.store_request import ReadRequest
 from tests.simulation.cluster.checkers import HistoryError
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
+from tests.simulation.cluster.operators import OPERATED, Operators
 from tests.simulation.cluster.spanning import READERS, WIDE
 from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.weather import Weather
@@ -43,6 +44,7 @@ class Shape(NamedTuple):
     power      machines lose their power, too
     slow       one replica is slow for so long that it is passed over
     groups     store groups
+    operated   operators are busy, too; not where a clock is off, since its replica may lead then while no other one can
     off_ms     how far the clock of one replica is ahead; 0: all are right
     """
 
@@ -52,6 +54,7 @@ class Shape(NamedTuple):
     slow: bool
     groups: int
     off_ms: int
+    operated: bool
 
 
 def shape_of(seed: int) -> Shape:
@@ -59,7 +62,13 @@ def shape_of(seed: int) -> Shape:
     is_off = seed % 10 == 1 or seed % 50 in (14, 29)
     off_ms = OFF_MS[seed // 10 % len(OFF_MS)] if is_off else 0
     return Shape(
-        STORES[seed % 10], 1 + seed % 2, seed % 3 == 0 and not is_off, seed % 10 == 6, 2 if seed % 10 == 5 else 1, off_ms
+        STORES[seed % 10],
+        1 + seed % 2,
+        seed % 3 == 0 and not is_off,
+        seed % 10 == 6,
+        2 if seed % 10 == 5 else 1,
+        off_ms,
+        seed >= OPERATED and not is_off,
     )
 
 
@@ -77,6 +86,7 @@ class Scene:
         self.shape = shape
         self.cluster = Cluster(seed, shape.stores, shape.gateways, SKEW_MS, shape.groups, shape.off_ms)
         self.weather = Weather(self.cluster, shape.power, shape.slow)
+        self.operators = Operators(self.cluster, self.weather)
         self.load: Load
 
     def run(self) -> Scene:
@@ -91,9 +101,13 @@ class Scene:
         load.topics()
         load.start()
         self.weather.begin()
+        if self.shape.operated:
+            self.operators.begin()
         self._roam()
         cluster.clock.run_for(OFF_FAULTS_MS if self.shape.off_ms else FAULTS_MS)
         self.weather.clear()
+        if self.shape.operated:
+            self.operators.end()
         load.decide()
         if not self._settle():
             cluster.timeline.note("checker", "no log of the SyncStateSet exists any more: the group stands still, as it has to")

@@ -77,11 +77,13 @@ class StoreNode(Machine):
     damaged    True: its disk has lost or changed what was on its platter
     last_member  the member that it was when it was last looked at
     flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
+    learner    True: from its next start on it is a learner
     altering   called with each change of the SyncStateSet that it asks for
     slow_until_ns  until when its disk is slow
     """
 
     damaged = False
+    learner = False
     slow_until_ns = 0
     last_member = (0, "")
 
@@ -157,7 +159,7 @@ class StoreNode(Machine):
         self.follower = follower
         promote = follower.promote
         follower.promote = lambda epoch: self._promoted(promote(epoch))  # type: ignore[method-assign]
-        place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), False)
+        place = ReplicaPlace("DefaultCluster", self.group.name, known, endpoint_text(self.host, REPLICATION), self.learner)
         life = self.life = ReplicaLife(
             follower, place, controllers, cluster.net.dialer(self), None, clock, entropy, self._elected, self._over
         )  # fmt: skip

@@ -1,0 +1,175 @@
+"""What operators do to store groups, at times that the seed decides, while everything else goes wrong: runs from OPERATED on.
+
+Leadership is moved, nodes are stopped in order and started again, replicas become learners and come back, and `min_in_sync`
+changes. All connections of the controller that leads break now and then, and the disk of one fails until it is started again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from controller.groups.knowledge import informed
+from domain.controller.answer import GroupAnswer
+from domain.controller.change import ElectLeader, GroupChange, SetMinInSync
+from domain.limits import MILLISECOND_NS
+from gateway.controllers.controlling import Controlling
+from tests.simulation.cluster.controller_node import ControllerNode
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.cluster import Cluster
+    from tests.simulation.cluster.store_group import SimGroup
+    from tests.simulation.cluster.store_node import StoreNode
+    from tests.simulation.cluster.weather import Weather
+
+OPERATED: Final = 1_000
+"""The first seed of runs with operators."""
+HAND_OVER_MS: Final = 3_000
+"""How long a node that stops waits for the election of another one, as in gateway.node.remote.replica_role."""
+
+
+class Operators:
+    """They are as busy as the weather is bad, and put everything right at its end."""
+
+    def __init__(self, cluster: Cluster, weather: Weather) -> None:
+        self._cluster = cluster
+        self._weather = weather
+        self._chance: random.Random = cluster.chance
+        self._over = False
+        self._deeds: list[tuple[int, Callable[[SimGroup], None]]] = [
+            (4, self.move), (3, self.stop), (2, self.toggle_learner), (2, self.change_least), (4, self.cut_off_controller),
+            (2, self.fail_controller),
+        ]  # fmt: skip
+
+    def begin(self) -> None:
+        """Be busy, until `end`."""
+        if self._over:
+            return
+        self._cluster.after(self._chance.uniform(300, 3_000), self.begin)
+        deeds, weights = [each for _, each in self._deeds], [weight for weight, _ in self._deeds]
+        self._chance.choices(deeds, weights)[0](self._chance.choice(self._cluster.groups))
+
+    def end(self) -> None:
+        """Learners count again, and one member is enough."""
+        self._over = True
+        for group in self._cluster.groups:
+            self._put_right(group)
+
+    def _put_right(self, group: SimGroup) -> None:
+        for node in self._cluster.controllers:
+            self._start_failed(node)
+        for store in group.stores:
+            if store.learner:
+                self._become(store, False)
+        found = group.checkers.group()
+        if found is None or found.least or any(each.learner for each in found.replicas):
+            self._change(SetMinInSync(group.name, 0))
+            self._cluster.after(500, lambda: self._put_right(group))
+
+    def _leading(self) -> tuple[ControllerNode, Controlling] | None:
+        """The controller that leads, as far as it knows."""
+        for node in self._cluster.controllers:
+            found = node.controlling
+            if found is not None and found.member is not None and found.member.leads and not node.clock.paused:
+                return node, found
+        return None
+
+    def _change(self, change: GroupChange) -> None:
+        leading = self._leading()
+        if leading is not None and leading[1].member is not None:
+            node, controlling = leading
+            now_ms = node.clock.monotonic_ns() // MILLISECOND_NS
+            group = leading[1].member.groups.group(change.group)
+            leading[1].member.change(informed(change, group, controlling.heartbeats, now_ms), _unread)
+
+    def _did(self, name: str, what: str) -> None:
+        self._weather.counts[name] = self._weather.counts.get(name, 0) + 1
+        self._cluster.timeline.note("operator", what)
+
+    def move(self, group: SimGroup) -> None:
+        """Have some replica lead, in sync or not."""
+        found = group.checkers.group()
+        if found is not None and found.replicas:
+            wanted = self._chance.choice(found.replicas).id
+            self._did("move", f"replica {wanted} of {group.name} should lead")
+            self._change(ElectLeader(group.name, designated=wanted, leader_epoch=found.leader_epoch))
+
+    def stop(self, group: SimGroup) -> None:
+        """Stop a node in order: it hands over, if it leads. It is started again."""
+        store = self._chance.choice(group.stores)
+        life, clock = store.life, store.clock
+        if life is None or not store.running or clock.paused:
+            return
+        self._did("stop", f"{store.name} is told to stop")
+        away_ms = self._chance.uniform(20, 2_000)
+
+        def stopped() -> None:
+            if store.running and store.clock is clock:
+                store.end("has stopped")
+                self._start_again(store, away_ms)
+
+        life.hand_over(stopped)
+        self._cluster.after(HAND_OVER_MS, stopped)
+
+    def _start_again(self, store: StoreNode, after_ms: float) -> None:
+        def again() -> None:
+            if not store.running:
+                store.note("started")
+                store.start()
+
+        self._cluster.after(after_ms, again)
+
+    def toggle_learner(self, group: SimGroup) -> None:
+        """A replica becomes a learner, one of a group at a time, or counts again."""
+        learners = [each for each in group.stores if each.learner]
+        store = learners[0] if learners else self._chance.choice(group.stores)
+        if store.running and store.life is not None and store.life.own and not store.clock.paused:
+            self._become(store, not store.learner)
+
+    def _become(self, store: StoreNode, learner: bool) -> None:
+        self._did("learner", f"{store.name} is {'a' if learner else 'no'} learner from its next start on")
+        store.learner = learner
+        if store.running and not store.clock.paused:
+            store.end("is started with another setting")
+            self._start_again(store, self._chance.uniform(20, 500))
+
+    def change_least(self, group: SimGroup) -> None:
+        """Ask for another number of members in sync."""
+        least = self._chance.choice((0, 1, 2, 2))
+        self._did("least", f"min_in_sync of {group.name} is to be {least}")
+        self._change(SetMinInSync(group.name, least))
+
+    def cut_off_controller(self, _group: SimGroup) -> None:
+        """All connections of the controller that leads break."""
+        leading = self._leading()
+        if leading is not None:
+            self._did("cut off", f"all connections of {leading[0].name} break")
+            self._cluster.net.reset(leading[0].host, 1.0)
+
+    def fail_controller(self, _group: SimGroup) -> None:
+        """The disk of a controller fails, or is full, for a while. One that takes part no more is started again."""
+        node = self._chance.choice(self._cluster.controllers)
+        disk = node.disk
+        if not node.running or node.clock.paused:
+            return
+        fault, value, well = self._chance.choice((("fail_syncs", True, False), ("capacity", 1, disk.capacity)))
+        self._did("controller disk", f"the disk of {node.name} fails: {fault}")
+        setattr(disk, fault, value)
+
+        def well_again() -> None:
+            setattr(disk, fault, well)
+            self._start_failed(node)
+
+        self._cluster.after(self._chance.uniform(50, 1_500), well_again)
+
+    def _start_failed(self, node: ControllerNode) -> None:
+        """Start a controller again that takes part no more."""
+        member = None if node.controlling is None else node.controlling.member
+        if member is not None and member.failure and not node.clock.paused:
+            node.end(f"is started again: {member.failure}")
+            node.start()
+
+
+def _unread(_answer: GroupAnswer | None) -> None:
+    """What became of it is seen in the group."""
