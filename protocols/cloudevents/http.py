@@ -9,6 +9,7 @@ from protocols.cloudevents.event import (
     ATTRIBUTES_MAX,
     KNOWN_BYTES_MAX,
     KNOWN_MAX,
+    TEXT_ATTRIBUTES,
     UNPRINTABLE,
     CloudEvent,
     CloudEventError,
@@ -50,6 +51,8 @@ _CHARSET = re.compile(rb';[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)', re.IGNORECA
 _UNSAFE = re.compile(rb"[^!#$&-~]|%")
 _modes: Final[dict[bytes, int]] = {}
 """Content-Type of earlier requests -> content mode."""
+_SAME: Final = {name: name for name in TEXT_ATTRIBUTES}
+"""Name of an attribute -> the object by which it is looked up: equal, and the same, which takes no comparison."""
 _attributes: Final[dict[bytes, bytes]] = {}
 """Name of a header of earlier requests -> the attribute that it is, b"" for none."""
 
@@ -98,6 +101,14 @@ def header_value(name: bytes, value: bytes) -> bytes:
     return value
 
 
+def _decoded(name: bytes, raw: bytes) -> bytes:
+    """`header_value`, with the name of the attribute in its error."""
+    try:
+        return header_value(name, raw)
+    except CloudEventError as error:
+        raise CloudEventError(name.decode(), error.text) from None
+
+
 def _unescape(found: re.Match[bytes]) -> bytes:
     digits = found.group(1)
     if digits is None:
@@ -119,10 +130,7 @@ def decode(headers: list[tuple[bytes, bytes]], content_type: bytes, body: bytes,
             continue
         if name in attributes:
             raise CloudEventError(name.decode(), f"attribute {name.decode()} is given twice")
-        try:
-            attributes[name] = header_value(name, raw)
-        except CloudEventError as error:
-            raise CloudEventError(name.decode(), error.text) from None
+        attributes[name] = raw if raw.translate(_NOT_PLAIN) == raw else _decoded(name, raw)
     if len(attributes) >= ATTRIBUTES_MAX:
         raise CloudEventError("", f"an event has at most {ATTRIBUTES_MAX} attributes", too_large=True)
     if content_type:
@@ -141,6 +149,7 @@ def _attribute(header: bytes) -> bytes:
         check_name(name)
         if name == b"datacontenttype":
             raise CloudEventError("datacontenttype", "in binary mode Content-Type is the datacontenttype")
+        name = _SAME.get(name, name)
     if len(header) <= KNOWN_BYTES_MAX:
         if len(_attributes) >= KNOWN_MAX:
             _attributes.clear()

@@ -6,6 +6,7 @@ Callbacks of the library append events to one list per `receive`; response bodie
 for a frame's worth. Pointers handed to the library are borrowed: a stream lives in `_streams` for as long as the library knows it.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
@@ -52,6 +53,8 @@ cdef struct Known:
     size_t size             # of both
 
 
+@cython.no_gc  # its objects refer to no others
+@cython.freelist(128)
 cdef class Stream:
     """The response side of one stream."""
 
