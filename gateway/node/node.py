@@ -27,7 +27,6 @@ from gateway.node.composition import StoreSide
 from gateway.node.config import Config, is_loopback
 from gateway.node.gateway_role import GatewayRole
 from gateway.node.local_store import LocalStore
-from gateway.node.nameserver.controller_role import ControllerRole
 from gateway.node.nameserver.nameserver_role import NameserverRole
 from gateway.node.protocols import ADMIN, Protocols, installed
 from gateway.node.remote.cluster_access import has_cluster_users
@@ -37,7 +36,6 @@ from gateway.node.remote.replication_switch import ReplicationSwitch
 from gateway.node.remote.standby_watch import StandbyWatch, may_watch
 from gateway.node.remote.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.renewal import Renewal
-from gateway.node.rocketmq_role import RocketmqRole
 from gateway.node.role import Role
 from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, READERS, REPLICA, STORE, listeners_of, parts_of
 from gateway.node.storage import is_rocketmq
@@ -216,10 +214,15 @@ class Node:
             await part.stop()
 
     def _role(self) -> Role:
-        """The role, which is behind the ports. Raises ConfigError and StoreError."""
+        """The role, which is behind the ports. Raises ConfigError and StoreError.
+
+        What few nodes are is imported here: it would take a fifth of the CPU of every start.
+        """
         part, protocols = self._parts.get(NAMESERVER), self.protocols
         has_cluster_users(self.config)
         if is_rocketmq(self.config):
+            from gateway.node.rocketmq_role import RocketmqRole
+
             return RocketmqRole(self.config, self._clock, self.health, protocols)
         replica = self._parts.get(REPLICA)
         if replica is not None and isinstance(replica.role, ReplicaRole):
@@ -229,6 +232,8 @@ class Node:
         if STORE in self.config.role_set:
             return StoreRole(self.config, self._clock, self.health, protocols)
         if CONTROLLER in self.config.role_set:
+            from gateway.node.nameserver.controller_role import ControllerRole
+
             return ControllerRole(self.config, self._clock, self.health, protocols)
         if GATEWAY in self.config.role_set:
             counters = None if part is None else part.side.counter_registry

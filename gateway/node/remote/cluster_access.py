@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from domain.errors import ConfigError
 from domain.limits import SECOND_NS
@@ -16,9 +16,10 @@ from gateway.node.composition import access_of
 from gateway.node.config import Config
 from gateway.node.storage import ROCKETMQ, is_rocketmq
 from gateway.observe.health import Health
-from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.users.cluster_users import ClusterUsers
+
+if TYPE_CHECKING:
+    from gateway.rocketmq.brokers import Brokers
+    from gateway.rocketmq.cluster_map import ClusterMap
 
 CHECK_S: Final = 0.02
 """Time between two looks at whether a broker has told the users."""
@@ -43,6 +44,8 @@ class ClusterAccess:
 
     def __init__(self, config: Config, clock: Clock, servers: Brokers, links: Brokers, cluster: ClusterMap) -> None:
         """See `ClusterUsers`."""
+        from gateway.rocketmq.users.cluster_users import ClusterUsers  # a node that is no gateway before a cluster needs none
+
         kept_s = config.part(AccessTable, "access").users_kept_s
         self._config = config
         self._clock = clock
