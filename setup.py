@@ -100,7 +100,8 @@ FOLDERS = {
     "gateway/rocketmq/pop": (
         "acknowledgements", "broker_side", "brokers", "call", "group_read", "leases", "reply", "request",
     ),
-    "gateway/runtime": ("clock", "datagram", "inbox"),
+    "gateway/runtime": ("clock",),
+    "gateway/runtime/datagrams": ("calls", "inbox", "pump"),
     "gateway/runtime/outgoing": ("courier", "sink_connection", "sink_pool", "sink_request"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
@@ -109,7 +110,7 @@ FOLDERS = {
         "follow", "follow_call", "lease_watch", "long_polls", "pull", "pull_poll", "receive", "receive_call", "settle",
         "watch",
     ),
-    "gateway/usecase/publish": ("identity", "send", "will_publisher"),
+    "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "filter_index", "group_dispatcher", "group_receive", "inbound", "mqtt_session",
         "outbound", "sessions", "shared_subscriptions", "snapshot", "stored_sessions", "strategy",

@@ -149,7 +149,7 @@ class Parts(ClientSide):
     def unfinished_bytes(self) -> int:
         """Bytes of messages that were taken from clients, and that the node has still to store or to deliver."""
         undelivered = DELIVERY_BYTES * (self.sessions.undelivered + self.watches.arriving)
-        return self.store.unanswered_bytes() + self.handler.sending.held.bytes + undelivered
+        return self.store.unanswered_bytes() + self.handler.sending.waiting_bytes + undelivered
 
 
 def known(protocols: Protocols | None = None) -> Known:
@@ -289,6 +289,7 @@ def _added(
     )  # fmt: skip
     data_topics: DataTopics | None = None
     if not is_rocketmq(config):
+        handler.sending.gathers = True
         data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
         handler.add(data_topics)
         latest_values.removed = data_topics.value_removed

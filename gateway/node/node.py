@@ -46,8 +46,8 @@ from gateway.runtime.address import bind, concrete
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.compiled import in_use
-from gateway.runtime.datagram import DatagramPump
-from gateway.runtime.datagram_group import share_by_host
+from gateway.runtime.datagrams.group import share_by_host
+from gateway.runtime.datagrams.pump import DatagramPump
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from domain.command import Command, Disconnected
+from domain.command import Command, Disconnected, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.message_store import MessageStore
@@ -151,8 +151,11 @@ class Dispatcher:
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command; its answer goes to `connection`, now or later. Refused NOT_SUPPORTED when no verb is there."""
-        verb = self._verbs.get(type(command))
+        kind = type(command)
+        verb = self._verbs.get(kind)
         if verb is not None:
+            if kind is not Send:
+                self.sending.gathered.append()  # what came before any other command is in the log before what that does
             verb(connection, command)
             return
         failure = Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by this node")

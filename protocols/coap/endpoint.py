@@ -50,7 +50,7 @@ NOTIFIED_MAX: Final = 256
 class CoapEndpoint:
     """One bound socket and all its peers.
 
-    config         the settings of CoAP
+    amplification, datagram_bytes_max, requests_max, requests_peer_max   as in the settings
     period_ns      what one request of a peer takes of its rate; 0: there is no rate
     ack_delay_ns   time after which a confirmable request gets an empty ACK
     known          the decoded options of recent requests
@@ -71,9 +71,10 @@ class CoapEndpoint:
 
     __slots__ = (
         "ack_delay_ns",
+        "amplification",
         "assemblies",
         "awaiting_ack",
-        "config",
+        "datagram_bytes_max",
         "guard",
         "known",
         "notified",
@@ -83,6 +84,8 @@ class CoapEndpoint:
         "pinned",
         "remotes",
         "replier",
+        "requests_max",
+        "requests_peer_max",
         "resources",
         "rights",
         "sweep_ns",
@@ -91,7 +94,10 @@ class CoapEndpoint:
 
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
         holdings = holdings_of(setting, config)
-        self.config = config
+        self.amplification = config.amplification
+        self.datagram_bytes_max = config.datagram_bytes_max
+        self.requests_max = config.requests_max
+        self.requests_peer_max = config.requests_peer_max
         self.rights = Rights(setting.authority)
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
         self.period_ns = SECOND_NS // config.requests_peer_per_s if config.requests_peer_per_s else 0
@@ -120,7 +126,7 @@ class CoapEndpoint:
         remote = self.remotes.young.get(peer.source or peer.born_host)
         if remote is None:
             remote = self.remotes.add(peer, now)
-        remote.credit = min(remote.credit + size * self.config.amplification, CREDIT_BYTES_MAX)
+        remote.credit = min(remote.credit + size * self.amplification, CREDIT_BYTES_MAX)
         kind = data[0] >> 4 & 3
         code = data[1]
         if kind >= message.ACK or not 0 < code < 32:
@@ -247,7 +253,7 @@ class CoapEndpoint:
                 return self._reset(exchange.remote, exchange.mid, "critical-option")
             self.outcomes.fault(exchange, fault, now)
             return ()
-        if exchange.size > self.config.datagram_bytes_max:
+        if exchange.size > self.datagram_bytes_max:
             self.outcomes.fault(exchange, Fault(message.TOO_LARGE, "use Block1"), now)
             return ()
         if self.period_ns:
@@ -255,7 +261,7 @@ class CoapEndpoint:
             if paid != PAID:
                 self._too_fast(exchange, paid == TOO_FAST and exchange.confirmable, now)
                 return ()
-        if self.replier.executing > self.config.requests_max or exchange.remote.executing > self.config.requests_peer_max:
+        if self.replier.executing > self.requests_max or exchange.remote.executing > self.requests_peer_max:
             self.replier.overload(exchange, "requests", now)
             return ()
         self._verify(exchange, now)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Final, final
 
 CON: Final = 0
@@ -48,6 +49,7 @@ GATEWAY_TIMEOUT: Final = 0xA4
 PROXYING_NOT_SUPPORTED: Final = 0xA5
 
 HEADER_BYTES: Final = 4
+_HEAD: Final = struct.Struct(">BBH")
 TOKEN_BYTES_MAX: Final = 8
 
 Pairs = list[tuple[int, bytes]]
@@ -192,7 +194,7 @@ def _number(pair: tuple[int, bytes]) -> int:
 
 def encode(kind: int, code: int, mid: int, token: bytes, options: bytes, payload: bytes) -> bytes:
     """Encode a message. `options` is the result of `join`; the token has at most 8 bytes."""
-    head = bytes((0x40 | kind << 4 | len(token), code, mid >> 8, mid & 255))
+    head = _HEAD.pack(0x40 | kind << 4 | len(token), code, mid)
     if payload:
         return b"".join((head, token, options, b"\xff", payload))
     return head + token + options

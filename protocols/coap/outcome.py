@@ -119,7 +119,7 @@ class Outcomes:
     def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
         """The command that stores `body`. A NON request that waives every response (No-Response) ends here."""
         retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
-        stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms())
+        stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms() if plan.delay_ms or plan.ttl_ms else 0)
         if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
             self.responder.release(exchange)
             return Send(exchange, [stored], False, plan.typed)
@@ -148,9 +148,8 @@ class Outcomes:
             self.responder.reply(exchange, message.CHANGED, [], b"", now)
         else:
             name = event.placed[0].message_id.encode()
-            if exchange.block1 == option.ABSENT:
-                location = plan.location + message.option(option.LOCATION_PATH, option.LOCATION_PATH, name)
-                self.responder.emit(exchange, message.CREATED, location, b"", now)
+            if exchange.block1 == option.ABSENT and len(name) == translate.ID_BYTES:
+                self.responder.emit(exchange, message.CREATED, plan.location + name, b"", now)
             else:
                 pairs: Pairs = [(option.LOCATION_PATH, level.encode()) for level in exchange.options.path]
                 pairs.append((option.LOCATION_PATH, name))

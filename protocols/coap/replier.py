@@ -23,16 +23,18 @@ BLOCK_OVERHEAD: Final = 48
 class Replier:
     """Sends the responses of an endpoint.
 
+    amplification, block_bytes   as in the settings
     executing   number of requests without a response so far
     counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
     recent_con  the duplicate table of confirmable requests, and `recent_non` of others, which all endpoints of the node share
     """
 
-    __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
+    __slots__ = ("amplification", "block_bytes", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
 
     def __init__(self, config: CoapConfig, entropy: Entropy, holdings: Holdings) -> None:
         """`holdings`: has the duplicate tables."""
-        self.config = config
+        self.amplification = config.amplification
+        self.block_bytes = config.block_bytes
         self.counts: dict[str, int] = {}
         self.executing = 0
         self.echoes = Echoes(entropy.token(16))
@@ -89,8 +91,7 @@ class Replier:
         if mid < 0:
             self.count("no-message-id")
             return
-        head = bytes(((0x60 if exchange.confirmable else 0x50) | len(token), code, mid >> 8, mid & 255))
-        data = b"".join((head, token, options, b"\xff", payload)) if payload else head + token + options
+        data = message.encode(message.ACK if exchange.confirmable else message.NON, code, mid, token, options, payload)
         self.transmitter.send(remote, data)
         if exchange.key >= 0 and exchange.confirmable:
             whole = exchange.block1 != option.ABSENT or (len(payload) > 0 and code < message.BAD_REQUEST)
@@ -111,13 +112,13 @@ class Replier:
         if self.proved(remote, now):
             return UDP_PAYLOAD_MAX
         overhead = exchange.overhead
-        if remote.credit >= total + (BLOCK_OVERHEAD + overhead) * (1 + total // self.config.block_bytes):
+        if remote.credit >= total + (BLOCK_OVERHEAD + overhead) * (1 + total // self.block_bytes):
             return remote.credit - overhead
-        return min(remote.credit, exchange.size * self.config.amplification) - overhead
+        return min(remote.credit, exchange.size * self.amplification) - overhead
 
     def proved(self, remote: Remote, now: int) -> bool:
         """True when the address is verified, or when `amplification` is 0."""
-        return remote.verified_ns > now or not self.config.amplification
+        return remote.verified_ns > now or not self.amplification
 
     def notify(self, observation: Observation, now: int) -> bool:
         """Queue the next notification of an observation. False: too much waits for this peer, or in all."""

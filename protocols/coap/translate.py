@@ -18,6 +18,8 @@ from protocols.coap.option import Fault, Options
 
 ROOT: Final = "mq"
 INVISIBLE_MS: Final = 30_000
+ID_BYTES: Final = 32
+"""Characters of the message ids that the gateway makes."""
 LEASE_BYTES: Final = 160
 """Bytes of a response with a lease, without its group: header, options with the receipt, and a block of 16 bytes."""
 _RETAINED: Final = properties.entry(properties.MQTT_RETAIN, "true")
@@ -52,7 +54,7 @@ class Publication:
     path        the MQTT topic
     topic       the stored topic
     properties  stored properties, without those that depend on the time
-    location    encoded Location-Path options of the path; the option for the message id follows
+    location    encoded Location-Path options of the path, and the head of the one for a message id of ID_BYTES
     delay_ms    delay of delivery; 0: none
     ttl_ms      life of the message after delivery; 0: unbounded
     no_id       answer 2.04 without the message id
@@ -131,7 +133,8 @@ def publication_at(path: str, options: Options) -> Publication | Fault:
     stored = properties.encode(pairs)
     if len(stored) > limits.PROPERTIES_BYTES_MAX:
         return Fault(message.BAD_REQUEST, "queries are too long together")
-    location = message.join([(option.LOCATION_PATH, level.encode()) for level in options.path])
+    levels = [(option.LOCATION_PATH, level.encode()) for level in options.path]
+    location = message.join([*levels, (option.LOCATION_PATH, bytes(ID_BYTES))])[:-ID_BYTES]
     typed = "mg" in values or durations["delay_ms"] > 0
     return Publication(path, stored, location, durations["delay_ms"], durations["ttl_ms"], "no-id" in values, typed)
 

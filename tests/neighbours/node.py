@@ -18,7 +18,7 @@ from gateway.guard.admission import Admission
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.runtime.compiled import in_use
-from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.adapter import Peer
 from protocols.registry import Opening
 from tests.neighbours.asker import Asker, CoapAsker, GrpcAsker, HttpAsker, MqttAsker, MqttSender, RemotingAsker

@@ -18,7 +18,7 @@ from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
-from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.datagrams.pump import DatagramPump
 from tests.simulation.gateways import SimulatedGateways
 from tests.simulation.ledger import Ledger
 from tests.simulation.lifetime import Lifetime, Traced

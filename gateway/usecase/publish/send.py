@@ -21,6 +21,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
+from gateway.usecase.publish.gathered_sends import GatheredSends
 from gateway.usecase.publish.held_sends import HeldSend, HeldSends, Stored
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
@@ -37,7 +38,10 @@ class Sending:
     """The verb Send, and `submit` for other use cases that append messages (wills, dead letters).
 
     held           sends that wait until their topic is created, HELD_BYTES for each message and its body
+    gathered       messages of this turn that are appended at its end
+    gathers        True: messages of a datagram port are appended together, since the store is one log
     _held_topics   topics with such sends
+    _written       the last topic that clients may write to, whatever the policy is
     """
 
     def __init__(
@@ -50,14 +54,24 @@ class Sending:
         self._retain = retain
         self._policy = policy
         self._placement = Placement()
+        self.gathers = False
+        self.gathered = GatheredSends(log, clock.call_soon)
         self.held = HeldSends(topics)
         self._held_topics = self.held.queues
+        self._written: Topic | None = None
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Send."""
         return {Send: self._send}
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of messages that the store has still to take."""
+        return self.held.bytes + self.gathered.bytes
+
     def _send(self, connection: ClientConnection, command: Send) -> None:
+        if self.gathers and connection.shared and self._gather(connection, command):
+            return
         if command.typed:
             failure = self._conflict(command.messages)
             if failure is not None:
@@ -82,6 +96,28 @@ class Sending:
             self.submit(command.messages, done, queues=command.queues, user=user, once=once)
         else:
             self.submit(command.messages, None, queues=command.queues, user=user, once=once)
+
+    def _gather(self, connection: ClientConnection, command: Send) -> bool:
+        """Accept the message of one of many clients of a connection: it is appended with theirs at the end of the turn.
+
+        False: it needs more than that, such as a topic, a state change, a key or a delay.
+        """
+        messages = command.messages
+        if len(messages) != 1 or not command.wait or command.typed or command.early or command.once is not None:
+            return False
+        message = messages[0]
+        if message.retain != RETAIN_NONE or message.sys_flag or (not message.plain and _says_more(message.properties)):
+            return False
+        topic = self._topics.find(message.topic)
+        if topic is None or topic.attributes or topic.type == "LITE" or message.topic in self._held_topics:
+            return False
+        self._placement.turn()
+        failure = self._accept(topic, message)
+        if failure is None:
+            self.gathered.add(connection, command.ticket, message)
+        else:
+            connection.answer(Refused(command.ticket, failure))
+        return True
 
     def _send_early(self, connection: ClientConnection, command: Send, user: str, once: OnceKey | None) -> None:
         """Answer once: Refused when the messages are not accepted, Sent as soon as they are."""
@@ -122,6 +158,7 @@ class Sending:
         """
         keys: dict[int, OnceKey] | None = None
         retained = RETAIN_NONE
+        self.gathered.append()
         self._placement.turn()
         for at, message in enumerate(messages):
             retained |= message.retain
@@ -201,13 +238,10 @@ class Sending:
         """Check one message against its topic; set its id, born time and queue. Accepting twice changes nothing."""
         if len(message.body) > limits.BODY_BYTES_MAX:
             return Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the body has {len(message.body)} bytes, 4,194,304 are allowed")
-        if not topic.perm & PERM_WRITE or topic.write_queues == 0:
-            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
-        if topic.order and not self._policy.permission & PERM_WRITE:
-            # Other topics are still written: producers go to another broker by their next route (msgCheck of RocketMQ).
-            return Failure(ErrorCode.NOT_ALLOWED, "the broker sending message is forbidden: brokerPermission is without write")
-        if topic.name in address.UNSENDABLE_TOPICS:
-            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")
+        if topic is not self._written:
+            failure = self._unwritable(topic)
+            if failure is not None:
+                return failure
         if message.message_id == "":
             self._name(message)
         if len(message.properties) > limits.PROPERTIES_BYTES_MAX:
@@ -227,6 +261,18 @@ class Sending:
             return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic.name} has no queue {message.queue_id}")
         return None
 
+    def _unwritable(self, topic: Topic) -> Failure | None:
+        """NOT_ALLOWED when clients may not write to the topic. One that they may is not checked again while it is the same."""
+        if not topic.perm & PERM_WRITE or topic.write_queues == 0:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
+        if topic.order and not self._policy.permission & PERM_WRITE:
+            # Other topics are still written: producers go to another broker by their next route (msgCheck of RocketMQ).
+            return Failure(ErrorCode.NOT_ALLOWED, "the broker sending message is forbidden: brokerPermission is without write")
+        if topic.name in address.UNSENDABLE_TOPICS:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")
+        self._written = None if topic.order else topic
+        return None
+
     def _name(self, message: Message) -> None:
         stored = message.properties
         if not message.plain:
@@ -237,3 +283,8 @@ class Sending:
             stored = properties.terminated(stored)
         name = message.message_id = self._ids.mint()
         message.properties = b"".join((stored, properties.UNIQ_KEY_START, name.encode(), properties.ENTRY_END))
+
+
+def _says_more(stored: bytes) -> bool:
+    """True for properties that say when, or how often, a message is stored."""
+    return properties.may_have_delay(stored) or properties.has(stored, properties.IDEMPOTENCY_KEY_START)

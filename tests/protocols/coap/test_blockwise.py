@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.runtime.inbox import BYTES_MAX as INBOX_BYTES_MAX
+from gateway.runtime.datagrams.inbox import BYTES_MAX as INBOX_BYTES_MAX
 from protocols.coap import message, option
 from protocols.coap.blockwise import ASSEMBLY_BYTES, KEY_PART_BYTES, block, exponent_of
 from protocols.coap.config import CoapConfig

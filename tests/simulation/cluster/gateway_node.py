@@ -18,7 +18,7 @@ from gateway.node.composition import access_of
 from gateway.node.gateway_composition import compose_gateway
 from gateway.node.protocols import installed
 from gateway.observe.counters import CounterRegistry
-from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.forwarding.stream import VERSIONS
 from protocols.remoting.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine

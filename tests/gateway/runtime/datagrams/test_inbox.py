@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime.inbox import DATAGRAMS_MAX, NEWCOMERS_MAX, OF_ADDRESS_MAX, Inbox
+from gateway.runtime.datagrams.inbox import DATAGRAMS_MAX, NEWCOMERS_MAX, OF_ADDRESS_MAX, Inbox
 
 
 def test_hosts_take_turns_and_so_do_their_ports() -> None:

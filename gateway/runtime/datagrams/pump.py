@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import host_bytes, network_of_host
@@ -17,8 +17,9 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
-from gateway.runtime.datagram_group import Floodgate
-from gateway.runtime.inbox import Inbox
+from gateway.runtime.datagrams.calls import calls_for
+from gateway.runtime.datagrams.group import Floodgate
+from gateway.runtime.datagrams.inbox import Inbox
 from protocols.adapter import DrainedEndpoint, Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 64
@@ -27,7 +28,6 @@ READ_PER_TURN: Final = 1_024
 """Datagrams that are read in one turn: more than are handled, so that one peer's flood does not hide the others behind it."""
 READ_PER_SOCKET: Final = 256
 """The same for one of several sockets, whose floods hide few others."""
-DATAGRAM_BYTES_MAX: Final = 65_535
 PEERS_CACHED_MAX: Final = 4_096
 UNSENT_MAX: Final = 4_096
 """Datagrams that wait while the socket's buffer is full; further ones are dropped, as the network would."""
@@ -51,7 +51,7 @@ log = logging.getLogger("headgate.datagram")
 
 @final
 class DatagramPump:
-    """Drives one `Endpoint` over the sockets of one port (`datagram_group`). One ClientConnection stands for all peers."""
+    """Drives one `Endpoint` over the sockets of one port (`group`). One ClientConnection stands for all peers."""
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class DatagramPump:
     ) -> None:
         self._sockets = bound
         self._sender = bound[0]
+        self._calls = calls_for(bound[0])
         self._endpoint = endpoint
         self._counters = context.counter_registry.of(protocol)
         self._counters.dropped = endpoint.counts
@@ -178,19 +179,8 @@ class DatagramPump:
 
         Up to DATAGRAMS_PER_TURN are handled in order; of more, each peer has its turn in the inbox.
         """
-        read: list[tuple[bytes, tuple[str, int]]] = []
-        receive = bound.recvfrom
-        size = 0
-        for _ in range(most):
-            try:
-                data, address = receive(DATAGRAM_BYTES_MAX)
-            except (BlockingIOError, InterruptedError):
-                break
-            except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
-                continue
-            size += len(data)
-            read.append((data, address if len(address) == 2 else address[:2]))
-        self._counters.bytes_in += size
+        read = self._calls.read(bound, most)
+        self._counters.bytes_in += sum([len(data) for data, _ in read])
         inbox = self._inbox
         if not inbox.count and self._direct + len(read) <= DATAGRAMS_PER_TURN:
             self._direct += len(read)
@@ -275,23 +265,20 @@ class DatagramPump:
             peer = self._peers[address] = Peer(host, port, host_bytes(host, port), *self._local)
         return peer
 
-    def _send_all(self, datagrams: Collection[tuple[bytes, tuple[str, int]]]) -> None:
+    def _send_all(self, datagrams: Sequence[tuple[bytes, tuple[str, int]]]) -> None:
         if not datagrams:
             return
-        send = self._sender.sendto
-        size = 0
-        for datagram in datagrams:
-            if self._unsent:
-                self._keep(datagram)
-                continue
-            try:
-                size += send(*datagram)
-            except (BlockingIOError, InterruptedError):
-                self._keep(datagram)
-                self._loop.add_writer(self._sender, self._writable)
-            except OSError:  # unreachable, or larger than the path allows: the datagram is lost
+        done = 0
+        if not self._unsent:
+            calls = self._calls
+            done = calls.write(self._sender, datagrams)
+            self._counters.bytes_out += calls.written
+            for _ in range(calls.lost):
                 self._counters.refused("datagram-not-sent")
-        self._counters.bytes_out += size
+            if done < len(datagrams):
+                self._loop.add_writer(self._sender, self._writable)
+        for datagram in datagrams[done:]:
+            self._keep(datagram)
 
     def _keep(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
         if len(self._unsent) >= UNSENT_MAX:
@@ -300,7 +287,8 @@ class DatagramPump:
         self._unsent.append(datagram)
 
     def _writable(self) -> None:
-        waiting, self._unsent = self._unsent, deque()
+        waiting = list(self._unsent)
+        self._unsent.clear()
         self._loop.remove_writer(self._sender)
         self._send_all(waiting)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.address import network_of_host
-from gateway.runtime.inbox import Address, Inbox
+from gateway.runtime.datagrams.inbox import Address, Inbox
 
 SOCKETS: Final = 16
 """Sockets of one port, a power of two: so many groups of hosts have a buffer of their own."""

@@ -10,7 +10,7 @@ import pytest
 from domain.address import network_of_host
 from domain.errors import ConfigError
 from gateway.runtime.address import bind
-from gateway.runtime.datagram_group import SOCKETS, let_in, share_by_host, shut_out
+from gateway.runtime.datagrams.group import SOCKETS, let_in, share_by_host, shut_out
 
 FLOOD = 40_000
 """More datagrams than one receive buffer takes."""
@@ -66,7 +66,7 @@ def test_the_port_is_taken_for_other_processes(group: list[socket.socket]) -> No
 
 
 def test_where_the_kernel_cannot_divide_one_socket_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.runtime.datagram_group.SO_ATTACH_REUSEPORT_CBPF", 9_999)
+    monkeypatch.setattr("gateway.runtime.datagrams.group.SO_ATTACH_REUSEPORT_CBPF", 9_999)
     bound = bind("coap", "127.0.0.1", 0, datagrams=True)
     assert share_by_host(bound) == [bound]
     send(NEIGHBOUR, bound.getsockname(), 50, b"x")

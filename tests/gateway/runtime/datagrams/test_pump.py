@@ -15,7 +15,8 @@ from domain.message import Message
 from gateway.connection.context import ConnectionContext
 from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.observe.counters import CounterRegistry
-from gateway.runtime.datagram import (
+from gateway.runtime.datagrams.inbox import BYTES_MAX, DATAGRAMS_MAX, OF_ADDRESS_MAX
+from gateway.runtime.datagrams.pump import (
     BELIEVED_BYTES,
     DATAGRAMS_PER_TURN,
     READ_PER_SOCKET,
@@ -23,7 +24,6 @@ from gateway.runtime.datagram import (
     ROOM_WAITS_MAX,
     DatagramPump,
 )
-from gateway.runtime.inbox import BYTES_MAX, DATAGRAMS_MAX, OF_ADDRESS_MAX
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler
 from tests.neighbours.loop import TURN_NS, TurnClock
@@ -129,8 +129,8 @@ class Port:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Port:
-    monkeypatch.setattr("gateway.runtime.datagram_group.shut_out", Port.shut_out)
-    monkeypatch.setattr("gateway.runtime.datagram_group.let_in", Port.let_in)
+    monkeypatch.setattr("gateway.runtime.datagrams.group.shut_out", Port.shut_out)
+    monkeypatch.setattr("gateway.runtime.datagrams.group.let_in", Port.let_in)
     return Port()
 
 

@@ -1,0 +1,65 @@
+"""Messages that the clients of a datagram port send in one turn of the loop, each with a command of its own.
+
+Appended one by one, each costs an append with an answer of its own. Together they cost one, as those of one connection do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.errors import Failure
+from domain.event import Refused, Sent
+from domain.message import Message, Placed
+from domain.store_ports import MessageLog
+from gateway.connection.client_connection import ClientConnection
+
+RECORD_BYTES: Final = 256
+"""What a message counts for beside its body and its properties."""
+
+
+@final
+class GatheredSends:
+    """Accepted messages of one topic, to be appended at the end of the turn.
+
+    Whoever appends anything else appends these first (`append`), so that the order of arrival is that of the log. A store that
+    is one log refuses them all alike: it is full, it does not lead, or too few replicas are in sync.
+
+    bytes   of those that are not appended yet
+    """
+
+    __slots__ = ("_call_soon", "_log", "_messages", "_senders", "bytes")
+
+    def __init__(self, log: MessageLog, call_soon: Callable[[Callable[[], None]], None]) -> None:
+        self._log = log
+        self._call_soon = call_soon
+        self._messages: list[Message] = []
+        self._senders: list[tuple[ClientConnection, object]] = []
+        self.bytes = 0
+
+    def add(self, connection: ClientConnection, ticket: object, message: Message) -> None:
+        """Append an accepted message at the end of the turn; Sent or Refused answers it."""
+        if not self._messages:
+            self._call_soon(self.append)
+        elif self._messages[0].topic != message.topic:
+            self.append()
+        self._messages.append(message)
+        self._senders.append((connection, ticket))
+        self.bytes += RECORD_BYTES + len(message.body) + len(message.properties)
+
+    def append(self) -> None:
+        """Append what there is; nothing else was appended since its first message came."""
+        if not self._messages:
+            return
+        messages, senders = self._messages, self._senders
+        self._messages, self._senders = [], []
+        self.bytes = 0
+
+        def done(result: list[Placed] | Failure) -> None:
+            for at, (connection, ticket) in enumerate(senders):
+                if isinstance(result, Failure):
+                    connection.answer(Refused(ticket, result))
+                else:
+                    connection.answer(Sent(ticket, [result[at]]))
+
+        self._log.append(messages, done)
