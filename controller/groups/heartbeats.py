@@ -32,7 +32,7 @@ class HeartbeatKept(NamedTuple):
     report       what the replica said
     connection   by which it came; None after its end
     since_ms     since when the replica is heard over this connection, without a pause of half its timeout
-    ended_ms     when that ended; NEVER: it has not
+    ended_ms     when its last connection ended, this one or the one before; NEVER: none has
     """
 
     at_ms: int
@@ -69,10 +69,14 @@ class Heartbeats:
             if len(self._heard) >= REPLICAS_HEARD_MAX:
                 self.dropped += 1
                 return
+        since_ms, ended_ms = now_ms, NEVER
         before = self._heard.get(key)
-        goes_on = before is not None and before.connection is connection and now_ms - before.at_ms <= timeout_ms // 2
-        since_ms = before.since_ms if before is not None and goes_on else now_ms
-        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms)
+        if before is not None:
+            is_same = before.connection is connection
+            if is_same and now_ms - before.at_ms <= timeout_ms // 2:
+                since_ms = before.since_ms
+            ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms)
 
     def closed(self, connection: object, now_ms: int) -> None:
         """A connection has ended: the replica behind it counts as dead until it is heard again."""
@@ -102,12 +106,16 @@ class Heartbeats:
 
     def lost_all(self, group: str, replica_id: int, within_ms: int, now_ms: int) -> bool:
         """True for a replica that is not alive, when this controller lost all others with it: none is heard now that was heard
-        TOGETHER_MS before, and ever since. Its own network has broken, then, less than `within_ms` ago, or it stood still."""
+        before, and ever since, and of which no connection has ended TOGETHER_MS before or later. Its own network has broken,
+        then, less than `within_ms` ago, or it stood still."""
         lost = self._heard.get((group, replica_id))
         if lost is None or not _is_over(lost, now_ms) or (lost.at_ms == NEVER and now_ms - lost.ended_ms >= within_ms):
             return False
-        before_ms = _lost_ms(lost) - TOGETHER_MS
-        return not any(each.since_ms <= before_ms and not _is_over(each, now_ms) for each in self._heard.values())
+        lost_ms = _lost_ms(lost)
+        return not any(
+            each.since_ms <= lost_ms and each.ended_ms < lost_ms - TOGETHER_MS and not _is_over(each, now_ms)
+            for each in self._heard.values()
+        )
 
     def is_dead(self, group: str, replica_id: int, now_ms: int) -> bool:
         """True for a replica that would have been heard by now. A replica may be neither alive nor dead."""

@@ -110,6 +110,17 @@ def test_a_leader_that_dies_is_replaced_at_once_by_who_is_heard_all_the_while(de
     assert world.group().leader == (3 if 2 in dead else 2)
 
 
+def test_a_replica_that_has_just_started_is_enough_to_know_that_the_leader_is_gone() -> None:
+    world = Beating(1, 2, 3)
+    world.lose(2, 3)
+    world.pass_by(2 * RETURN_MS)
+    world.connect(2)
+    world.clock.run_for(2 * SETTLE_MS)
+    world.lose(1)
+    world.clock.run_for(2 * SETTLE_MS)
+    assert world.group().leader == 2
+
+
 def test_a_leader_whom_nobody_can_follow_is_not_deposed() -> None:
     world = Beating(1)
     world.lose(1)
