@@ -48,7 +48,7 @@ def test_every_code_of_coap_that_refuses_is_known() -> None:
 
 def test_every_refusal_of_an_adapters_own_is_known() -> None:
     words = [*grpc.REFUSALS.values(), *framing.REFUSALS.values(), *status.PUBLISHES.values(), *status.FILTERS.values()]
-    texts = "".join(path.read_text() for path in sorted((ROOT / "protocols" / "http").glob("*.py")))
+    texts = "".join(path.read_text() for path in sorted((ROOT / "protocols" / "http").rglob("*.py")))
     problems = re.findall(r'problem\(\s*\d{3}, "([a-z-]+)"', texts)
     assert len(problems) > 20
     assert [word for word in (*words, *problems) if reason_of(word) is None] == []

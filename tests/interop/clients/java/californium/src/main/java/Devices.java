@@ -119,6 +119,7 @@ final class Devices {
 
     /** Every method, a value in blocks both ways, and an observation where Californium can. */
     private static void scene(Stage stage) throws Exception {
+        stage.expect("/a", Code.PUT, "20.5", ResponseCode.CREATED);
         stage.expect("/a", Code.PUT, "21.5", ResponseCode.CHANGED);
         CoapResponse value = stage.ask("/a", Code.GET, "");
         Performance.check(value.getResponseText().equals("21.5"), "the value is " + value.getResponseText());
@@ -126,7 +127,7 @@ final class Devices {
         stage.expect("/none", Code.GET, "", ResponseCode.NOT_FOUND);
         char[] large = new char[20_000];
         Arrays.fill(large, 'x');
-        stage.expect("/large", Code.PUT, new String(large), ResponseCode.CHANGED);
+        stage.expect("/large", Code.PUT, new String(large), ResponseCode.CREATED);
         String read = stage.ask("/large", Code.GET, "").getResponseText();
         Performance.check(read.equals(new String(large)), "a large value has " + read.length() + " characters");
         if (!stage.sealed) {
