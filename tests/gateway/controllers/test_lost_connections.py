@@ -6,23 +6,17 @@ import pytest
 
 from controller.member.elections import RETURN_MS, SETTLE_MS
 from domain.controller.change import AlterSet
-from domain.controller.group import StoreGroup
-from domain.controller.request import ChangeGroup, HearReplica
+from domain.controller.request import ChangeGroup
 from domain.limits import MILLISECOND_NS
-from tests.controller.groups.sample import NAME, members, says
-from tests.gateway.controllers.test_controlling import Broker, World
-
-BEAT_MS, ALIVE_MS = 250, 2_500
+from tests.controller.groups.sample import NAME, members
+from tests.gateway.controllers.beating import ALIVE_MS, BEAT_MS, Beating
 
 
-class Beating(World):
+class Led(Beating):
     """Replica 1 leads, and all three beat; in sync are `in_sync`."""
 
     def __init__(self, *in_sync: int) -> None:
         super().__init__()
-        self.brokers: dict[int, Broker] = {}
-        self.connect(1, 2, 3)
-        self.pass_by(BEAT_MS)
         group = self.group()
         if in_sync != (1,):
             change = AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(*in_sync))
@@ -31,41 +25,14 @@ class Beating(World):
         assert (self.group().leader, self.group().in_sync) == (1, in_sync)
         self.epoch = self.group().leader_epoch
 
-    def group(self) -> StoreGroup:
-        assert self.controlling.member is not None
-        found = self.controlling.member.groups.group(NAME)
-        assert found is not None
-        return found
-
-    def connect(self, *replicas: int) -> None:
-        """Replicas connect, and say so at once."""
-        for each in replicas:
-            self.brokers[each] = self.broker()
-            self._beat(each)
-
-    def lose(self, *replicas: int) -> None:
-        """Their connections end."""
-        for each in replicas:
-            self.brokers.pop(each).connection.end()
-
-    def pass_by(self, milliseconds: int) -> None:
-        """Who is connected sends heartbeats."""
-        for _ in range(milliseconds // BEAT_MS):
-            self.clock.run_for(BEAT_MS)
-            for each in self.brokers:
-                self._beat(each)
-
     def leads_on(self) -> bool:
         """True while nobody was elected or deposed."""
         return (self.group().leader, self.group().leader_epoch) == (1, self.epoch)
 
-    def _beat(self, replica: int) -> None:
-        self.brokers[replica].ask(HearReplica(0, NAME, says(replica), ALIVE_MS))
-
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (2, 3, 1), (3, 1, 2)])
 def test_when_all_connections_break_the_first_follower_to_come_back_wins_nothing(order: tuple[int, ...]) -> None:
-    world = Beating(1, 2, 3)
+    world = Led(1, 2, 3)
     for each in order:
         world.lose(each)
         world.clock.run_for(5)
@@ -81,17 +48,17 @@ def test_when_all_connections_break_the_first_follower_to_come_back_wins_nothing
 
 
 def test_a_controller_that_stood_still_deposes_nobody() -> None:
-    world = Beating(1, 2, 3)
+    world = Led(1, 2, 3)
     world.clock.run_for(4 * ALIVE_MS)
-    world._beat(2)
+    world.heartbeat(2)
     world.clock.run_for(RETURN_MS - 100)
-    world._beat(1)
+    world.heartbeat(1)
     world.pass_by(3 * RETURN_MS)
     assert world.leads_on()
 
 
 def test_a_leader_that_does_not_come_back_is_replaced_in_time() -> None:
-    world = Beating(1, 2, 3)
+    world = Led(1, 2, 3)
     began = world.clock.monotonic_ns()
     world.lose(1, 2, 3)
     world.clock.run_for(BEAT_MS)
@@ -104,14 +71,14 @@ def test_a_leader_that_does_not_come_back_is_replaced_in_time() -> None:
 
 @pytest.mark.parametrize("dead", [(1,), (1, 2), (2, 1)])
 def test_a_leader_that_dies_is_replaced_at_once_by_who_is_heard_all_the_while(dead: tuple[int, ...]) -> None:
-    world = Beating(1, 2, 3)
+    world = Led(1, 2, 3)
     world.lose(*dead)
     world.clock.run_for(2 * SETTLE_MS)
     assert world.group().leader == (3 if 2 in dead else 2)
 
 
 def test_a_replica_that_has_just_started_is_enough_to_know_that_the_leader_is_gone() -> None:
-    world = Beating(1, 2, 3)
+    world = Led(1, 2, 3)
     world.lose(2, 3)
     world.pass_by(2 * RETURN_MS)
     world.connect(2)
@@ -122,7 +89,7 @@ def test_a_replica_that_has_just_started_is_enough_to_know_that_the_leader_is_go
 
 
 def test_a_leader_whom_nobody_can_follow_is_not_deposed() -> None:
-    world = Beating(1)
+    world = Led(1)
     world.lose(1)
     world.pass_by(3 * RETURN_MS)
     assert world.leads_on(), "2 and 3 are not in the SyncStateSet: the group would have no leader"

@@ -7,25 +7,20 @@ import pytest
 from controller.grey.history import RECENT
 from controller.member.elections import RETURN_MS
 from domain.controller.change import AlterSet
-from domain.controller.group import StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
 from domain.controller.request import ChangeGroup, HearReplica
 from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import NAME, members, says
-from tests.gateway.controllers.test_controlling import Broker, World
+from tests.gateway.controllers.beating import ALIVE_MS, BEAT_MS, Beating
 
 OFF, OFF_MS, SKEW_MS = 3, -1_500, 500
-BEAT_MS = 250
 
 
-class Beating(World):
+class Off(Beating):
     """Replica 1 leads, all three are in sync, and the clock of OFF is off, which the controller knows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.brokers: dict[int, Broker] = {}
-        self.connect(1, 2, OFF)
-        self.pass_by(BEAT_MS)
         group = self.group()
         self.brokers[1].ask(ChangeGroup(1, AlterSet(NAME, 1, group.leader_epoch, group.set_epoch, members(1, 2, OFF))))
         self.pass_by((RECENT + 1) * BEAT_MS + 1_000)
@@ -33,45 +28,28 @@ class Beating(World):
         assert self.controlling.grey is not None
         assert self.controlling.grey.standing(NAME, OFF).fitness is Fitness.CLOCK_OFF
 
-    def group(self) -> StoreGroup:
-        assert self.controlling.member is not None
-        found = self.controlling.member.groups.group(NAME)
-        assert found is not None
-        return found
-
-    def connect(self, *replicas: int) -> None:
-        """Replicas connect, and say so at once."""
-        for each in replicas:
-            self.brokers[each] = self.broker()
-            self._beat(each)
-
-    def pass_by(self, milliseconds: int) -> None:
-        """Who is connected sends heartbeats."""
-        for _ in range(milliseconds // BEAT_MS):
-            self.clock.run_for(BEAT_MS)
-            for each in self.brokers:
-                self._beat(each)
-
     def lose_all(self, off_is: str = "the first to come") -> None:
         """All connections to the controller break; that of OFF is the last one to end, or the first one that is made again."""
         if off_is == "the first to come":
-            self.brokers.pop(OFF).connection.end()
+            self.lose(OFF)
             self.connect(OFF)
-        for each in (1, 2):
-            self.brokers.pop(each).connection.end()
+        self.lose(1, 2)
         self.clock.run_for(50)
         if off_is == "the last to go":
-            self.brokers.pop(OFF).connection.end()
+            self.lose(OFF)
         self.clock.run_for(50)
 
-    def _beat(self, replica: int) -> None:
+    def heartbeat(self, replica: int) -> None:
+        """One heartbeat, with what its wall clock says."""
         wall_ms = self.clock.wall_ms() + (OFF_MS if replica == OFF else 0)
-        self.brokers[replica].ask(HearReplica(0, NAME, says(replica), 2_500, ReplicaFigures(wall_ms=wall_ms, skew_ms=SKEW_MS)))
+        self.brokers[replica].ask(
+            HearReplica(0, NAME, says(replica), ALIVE_MS, ReplicaFigures(wall_ms=wall_ms, skew_ms=SKEW_MS))
+        )
 
 
 @pytest.mark.parametrize("off_is", ["the first to come", "the last to go"])
 def test_one_whose_clock_is_off_does_not_win_because_it_is_alone_for_a_moment(off_is: str) -> None:
-    world = Beating()
+    world = Off()
     world.lose_all(off_is)
     assert world.group().leader == 1
     if OFF not in world.brokers:
@@ -86,7 +64,7 @@ def test_one_whose_clock_is_off_does_not_win_because_it_is_alone_for_a_moment(of
 
 
 def test_a_leader_that_connects_again_meanwhile_leads_on() -> None:
-    world = Beating()
+    world = Off()
     epoch = world.group().leader_epoch
     world.lose_all()
     world.connect(1, 2)
@@ -95,7 +73,7 @@ def test_a_leader_that_connects_again_meanwhile_leads_on() -> None:
 
 
 def test_when_nobody_else_comes_it_leads(caplog: pytest.LogCaptureFixture) -> None:
-    world = Beating()
+    world = Off()
     began = world.clock.monotonic_ns()
     world.lose_all()
     while world.group().leader != OFF:
@@ -106,7 +84,7 @@ def test_when_nobody_else_comes_it_leads(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_one_that_comes_and_goes_is_not_waited_for_again_and_again() -> None:
-    world = Beating()
+    world = Off()
     began = world.clock.monotonic_ns()
     world.lose_all()
     while world.group().leader != OFF:
@@ -117,7 +95,7 @@ def test_one_that_comes_and_goes_is_not_waited_for_again_and_again() -> None:
 
 
 def test_among_others_the_election_is_at_once() -> None:
-    world = Beating()
+    world = Off()
     world.brokers.pop(1).connection.end()
     world.clock.run_for(30)
     assert world.group().leader == 2
