@@ -56,6 +56,14 @@ class Look(NamedTuple):
     cpu_s: float
 
 
+class Span(NamedTuple):
+    """A load between two looks: sends a second, their p99 in ms, and the leader's microseconds of CPU a message."""
+
+    sends: float
+    p99: float
+    us: float
+
+
 @dataclass
 class Timeline:
     """What a load did, tenth of a second by tenth of a second.
@@ -66,13 +74,14 @@ class Timeline:
     begun: float = 0.0
     slices: list[Slice] = field(default_factory=list)
 
-    def between(self, begin: float, end: float) -> tuple[float, float]:
-        """(sends a second, p99 in ms) of the whole slices between two times."""
-        first, last = int((begin - self.begun) / SLICE_S) + 1, int((end - self.begun) / SLICE_S)
+    def span(self, begin: Look, end: Look) -> Span:
+        """What the whole slices between two looks come to."""
+        first, last = int((begin.at - self.begun) / SLICE_S) + 1, int((end.at - self.begun) / SLICE_S)
         found = self.slices[first : max(last, first + 1)]
         late = sorted(each for one in found for each in one["late"])
         per_second = sum(each["count"] for each in found) / (SLICE_S * max(1, len(found)))
-        return per_second, late[int(0.99 * (len(late) - 1))] / 1000 if late else 0.0
+        used = (end.cpu_s - begin.cpu_s) * 1e6 / (per_second * (end.at - begin.at))
+        return Span(per_second, late[int(0.99 * (len(late) - 1))] / 1000 if late else 0.0, used)
 
 
 @contextmanager
@@ -108,9 +117,7 @@ def catch_up(group: ReplicaGroup, shape: Shape, megabytes: int, rate: int) -> Fi
             pin(each.process, FOLLOWERS)
     with sending(group, shape, rate) as timeline:
         time.sleep(1)
-        before = [_look(group.side, leader.process, follower)]
-        time.sleep(CALM_S)
-        before.append(_look(group.side, leader.process, follower))
+        before = _rest(group.side, leader.process, follower)
         began = time.time()
         process = follower.start(FOLLOWERS)
         os.setpriority(os.PRIO_PROCESS, process.pid, BEHIND_NICE)
@@ -119,40 +126,31 @@ def catch_up(group: ReplicaGroup, shape: Shape, megabytes: int, rate: int) -> Fi
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, process.pid, 0)
         time.sleep(1)
-        after = [_look(group.side, leader.process, follower)]
-        time.sleep(CALM_S)
-        after.append(_look(group.side, leader.process, follower))
+        after = _rest(group.side, leader.process, follower)
         follower.kill()
         group.until_in_sync(len(group.replicas) - 1)
         time.sleep(1)
-        again = [_look(group.side, leader.process, follower)]
-        time.sleep(CALM_S)
-        again.append(_look(group.side, leader.process, follower))
+        again = _rest(group.side, leader.process, follower)
         time.sleep(0.5)
     moved = _moving(looks)
-    calm, calm_p99, calm_us = _both(timeline, before, again)
-    busy, busy_p99 = timeline.between(moved[0].at, moved[-1].at)
-    settled, settled_p99 = timeline.between(after[0].at, after[1].at)
+    alone = [timeline.span(*before), timeline.span(*again)]  # sends slow while files fill the page cache
+    calm = Span(*(statistics.mean(each) for each in zip(*alone, strict=True)))
+    busy, settled = timeline.span(moved[0], moved[-1]), timeline.span(*after)
     lasted = moved[-1].at - moved[0].at
     return {
         "behind_mb": float(megabytes), "mb_s": (moved[-1].bytes - moved[0].bytes) / 1e6 / lasted, "in_sync_s": joined - began,
-        "calm": calm, "calm_before": timeline.between(before[0].at, before[1].at)[0],
-        "busy": busy, "loss": 100 * (1 - busy / calm), "calm_p99": calm_p99, "busy_p99": busy_p99,
-        "calm_us": calm_us,
-        "busy_us": (moved[-1].cpu_s - moved[0].cpu_s) * 1e6 / (busy * lasted), "seconds": lasted,
-        "settled": settled, "settled_p99": settled_p99, "over_settled": 100 * (1 - busy / settled),
-        "settled_us": (after[1].cpu_s - after[0].cpu_s) * 1e6 / (settled * (after[1].at - after[0].at)),
+        "seconds": lasted, "calm": calm.sends, "calm_before": alone[0].sends, "busy": busy.sends, "settled": settled.sends,
+        "loss": 100 * (1 - busy.sends / calm.sends), "over_settled": 100 * (1 - busy.sends / settled.sends),
+        "calm_us": calm.us, "busy_us": busy.us, "settled_us": settled.us,
+        "calm_p99": calm.p99, "busy_p99": busy.p99, "settled_p99": settled.p99,
     }  # fmt: skip
 
 
-def _both(timeline: Timeline, before: list[Look], again: list[Look]) -> tuple[float, float, float]:
-    """(sends a second, p99 in ms, leader's us a message) without the follower, before and after: sends slow as files fill."""
-    found = []
-    for first, last in (before, again):
-        sends, p99 = timeline.between(first.at, last.at)
-        found.append((sends, p99, (last.cpu_s - first.cpu_s) * 1e6 / (sends * (last.at - first.at))))
-    sends, p99, us = (statistics.mean(each) for each in zip(*found, strict=True))
-    return sends, p99, us
+def _rest(side: str, leader: Process, follower: Replica) -> tuple[Look, Look]:
+    """Looks at the begin and the end of CALM_S, in which nothing but the load changes."""
+    first = _look(side, leader, follower)
+    time.sleep(CALM_S)
+    return first, _look(side, leader, follower)
 
 
 def _watch(group: ReplicaGroup, leader: Process, follower: Replica) -> list[Look]:
