@@ -65,7 +65,7 @@ class BackupFacts(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The files that a backup has added.
+    """What one run of a backup copied.
 
     files   name -> [bytes, nanoseconds of the last change], of all files
     added   number of files that were copied; the others are links

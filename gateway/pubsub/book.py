@@ -100,7 +100,7 @@ class DataTopics:
 
     @property
     def refused(self) -> int:
-        """Topics, and changes of topics, that there was no room for."""
+        """How many topics, and changes of topics, were refused for lack of room."""
         return self._quota.refused
 
     def value_removed(self, path: str) -> None:

@@ -15,7 +15,7 @@ SHARE: Final = 2
 class TopicQuota:
     """Counts topics that are stored, and those that are being made.
 
-    refused   topics, and changes of topics, that there was no room for
+    refused   how many topics, and changes of topics, were refused for lack of room
     _topics   topics of all creators
     _bytes    bytes of their records
     _shares   creator -> (topics, bytes) of it

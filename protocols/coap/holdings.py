@@ -18,7 +18,7 @@ PROTOCOL: Final = "coap"
 
 
 class HeldFeed(Protocol):
-    """A feed (protocols/coap/observe.py), as far as an audience judges it."""
+    """What an audience needs to know of a feed (protocols/coap/observe.py) to keep it or end it."""
 
     @property
     def bytes(self) -> int:

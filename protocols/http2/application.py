@@ -61,7 +61,7 @@ class Application(Protocol):
     """One application on one connection. Its methods never raise for bytes of a peer."""
 
     def accepts(self, head: RequestHead) -> bool:
-        """True when a request with this head is for this application."""
+        """True when this application answers a request with this head."""
 
     def opened(self, stream_id: int, head: RequestHead, now: int) -> Sequence[Command]:
         """A request has begun."""

@@ -40,7 +40,7 @@ Replay = Callable[[bytes, int, int, bool, bool], None]
 
 
 class Recovered(NamedTuple):
-    """The result of recovery.
+    """What recovery found in the log, and what it did to it.
 
     cut_bytes     bytes of an unsynced tail that were cut off
     cut_records   how many records they held at most

@@ -96,5 +96,5 @@ class AcceptedBatches:
             self._clock.call_soon(self._turn)
 
     def effects(self) -> list[Effects]:
-        """What becomes true when the closed batches have reached their levels."""
+        """The effects of the closed batches: each takes place when its batch has reached the level that it waits for."""
         return [effects for sealed in self.sealed if sealed is not None for effects in (sealed.page, sealed.flushed)]

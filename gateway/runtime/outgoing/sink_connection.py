@@ -32,7 +32,8 @@ def plain(error: BaseException) -> str:
 
 @final
 class SinkConnection:
-    """Has one request under way at a time. An `asyncio.Protocol` by its methods: a compiled class cannot inherit from that.
+    """One connection to a sink, with at most one request under way. It has the methods of `asyncio.Protocol`, from which a
+    compiled class cannot inherit.
 
     idle_since   loop time since which it has none
     used         requests that were answered

@@ -15,7 +15,7 @@ LOOP_S: Final = 5.0
 
 
 class Question(NamedTuple):
-    """Who asks for the page, and by which name.
+    """A request for the page: who sent it, and the host name that it used.
 
     authorization   its field Authorization; "": it has none
     peer            address of the client, without port

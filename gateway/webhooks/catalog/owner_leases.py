@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, final
 
@@ -42,11 +42,11 @@ class _Tenancy:
         handler.handle(self._connection, lease)
 
     def end(self, failure: Failure | None) -> None:
-        """Lease nothing more. `failure`: what the commands that wait are answered; None: nobody hears it."""
+        """Lease nothing more. Waiting commands are refused with `failure`; None: their owner is gone, none is answered."""
         self._connection.end()
-        for ticket in self._waiting if failure is not None else ():
-            assert failure is not None
-            self.owner.answer(Refused(ticket, failure))
+        if failure is not None:
+            for ticket in self._waiting:
+                self.owner.answer(Refused(ticket, failure))
         self._waiting.clear()
 
     # ConnectionDriver
@@ -102,8 +102,7 @@ class OwnerLeases:
         mine = self._of_owner.get(owner)
         if mine is None:
             mine = self._of_owner[owner] = {}
-            closed: Callable[[], None] = partial(self._closed, owner)
-            owner.on_close.append(closed)
+            owner.on_close.append(partial(self._closed, owner))
         mine[identity] = None
         tenancy = self._tenancies[identity] = _Tenancy(epoch, owner)
         return tenancy
