@@ -35,6 +35,7 @@ from protocols.mqtt.property import NONE
 TURNS = 100
 """Turns of the event loop after each step. Both ends are in this process: what a step causes has happened by then."""
 POLL_S = 0.005
+CONNECT_S = 10.0
 DELIVERIES = ("PUBLISH", "PUBREL", "closed")
 """What comes to a client without a request."""
 
@@ -86,7 +87,10 @@ def parsed(line: str) -> Step:
 
 
 async def perform(script: str, client: Callable[[str], Peer], patience_s: float = 5.0) -> None:
-    """Perform a script with connections that `client` makes of a client's name. AssertionError when other packets come."""
+    """Perform a script with connections that `client` makes of a client's name. AssertionError when other packets come.
+
+    patience_s   how long to wait for expected packets, and for an answer; connections have CONNECT_S, however short it is
+    """
     present: dict[str, Peer] = {}
     everyone: list[tuple[str, Peer]] = []
     try:
@@ -95,7 +99,7 @@ async def perform(script: str, client: Callable[[str], Peer], patience_s: float 
                 present[step.who] = client(step.who.partition("/")[0])
                 everyone.append((step.who, present[step.who]))
             peer = present[step.who]
-            await asyncio.wait_for(carry_out(peer, step), patience_s)
+            await asyncio.wait_for(carry_out(peer, step), CONNECT_S if step.verb == "connect" else patience_s)
             for _ in range(TURNS):
                 await asyncio.sleep(0)
             if step.heard is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
+from domain.errors import Failure
 from domain.ports import Clock
 from domain.store_ports import State
 from gateway.usecase.catalog.followed_space import FollowedSpace
@@ -25,14 +27,17 @@ class DeletedTopics:
     def __contains__(self, name: str) -> bool:
         return name.encode() in self._space.values
 
-    def remember(self, name: str) -> None:
-        """A topic was deleted. A crash before this is durable leaves a name that never was one."""
+    def remember(self, name: str, done: Callable[[None | Failure], None]) -> None:
+        """A topic was deleted: `done` when all deliveries are told so. A crash before that leaves a name that never was one.
+
+        Failure: as `State.put`; the name is as one that never was a topic's then.
+        """
         known = self._space.values
         changes: dict[bytes, bytes | None] = {}
         if len(known) >= KEPT_MAX:
             changes[min(known, key=known.__getitem__)] = None
         changes[name.encode()] = self._clock.wall_ms().to_bytes(8, "big")
-        self._space.put(changes, None)
+        self._space.put(changes, done)
 
     def forget(self, name: str) -> None:
         """There is a topic of this name again."""

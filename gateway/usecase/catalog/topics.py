@@ -209,9 +209,13 @@ class Topics:
             return
 
         def deleted(result: None | Failure) -> None:
-            if result is None and self._deleted is not None and not address.is_derived_topic(command.topic):
-                self._deleted.remember(command.topic)
-            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            if result is not None:
+                connection.answer(Refused(command.ticket, result))
+            elif self._deleted is None or address.is_derived_topic(command.topic):
+                connection.answer(Done(command.ticket))
+            else:
+                # The topic is gone either way. A delivery that comes after the answer must not make it again.
+                self._deleted.remember(command.topic, lambda _: connection.answer(Done(command.ticket)))
 
         # Its POP retry topics are deleted too: a new topic of the same name must not deliver their messages.
         for group in self._metadata.groups():

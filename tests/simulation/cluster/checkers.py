@@ -153,9 +153,7 @@ class Checkers:
             self.durable = max(self.durable, synced)
             return
         for other in self._of.stores:
-            follows = other.follower is not None and other.led is None and other.life is not None and not other.life.ended
-            applied = other.follower.applied if follows and other.follower is not None else 0
-            if applied > len(self.confirmed):
+            if (applied := _applied_in(epoch, other)) > len(self.confirmed):
                 raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
             if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
                 theirs = other.log(begin, written)
@@ -261,3 +259,16 @@ class Checkers:
 
         expected = [key[2] for key in self.seen if key[:2] == (topic, queue)]
         store.store.log.read(ReadRequest(topic, queue, begin, 1_000_000, 1 << 40), read)
+
+
+def _applied_in(epoch: int, node: StoreNode) -> int:
+    """Bytes that a follower has applied; 0 for any other replica, and for one that has nothing of this epoch in its log.
+
+    That one was not taken by the leader of the epoch so far. It may have applied what a leader confirmed alone and has lost with
+    its power: a leader that takes it cuts it off there, and it begins anew (`store.replication.following`).
+    """
+    follower = node.follower
+    if follower is None or node.led is not None or node.life is None or node.life.ended:
+        return 0
+    eras = follower.eras()
+    return follower.applied if eras and eras[-1].epoch == epoch else 0

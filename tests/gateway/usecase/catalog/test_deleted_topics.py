@@ -7,11 +7,12 @@ import pytest
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.command import Send
 from domain.errors import ErrorCode
-from domain.event import Done, Refused, Sent
+from domain.event import Done, Event, Refused, Sent
 from domain.message import Message
 from domain.topic import Topic
 from gateway.usecase.catalog import deleted_topics
-from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.bench import Bench, bench, code
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -29,6 +30,21 @@ def test_what_was_never_there_is_made_and_what_was_deleted_is_not(bench: Bench) 
     assert bench.ask(DeleteTopic(1, "T")) == [Done(1)]
     assert not delivered(bench, "T")
     assert not delivered(bench, "T"), "it was not made by the one before"
+
+
+def test_a_delivery_at_the_moment_of_the_answer_is_refused(bench: Bench) -> None:
+    """Before, it met neither the topic nor the name that is remembered, and made the topic again."""
+    bench.ask(PutTopic(1, Topic("T")))
+    recorder, sender = EventRecorder(), EventRecorder()
+    bench.handler.handle(recorder.connection, DeleteTopic(1, "T"))
+    answers: list[Event] = []
+    while not answers:
+        bench.clock.run_for(0.1)
+        answers = recorder.take()
+    bench.handler.handle(sender.connection, Send(2, [Message("T", b"x")], queues=-1))
+    bench.clock.run_for(20)
+    assert answers == [Done(1)]
+    assert code(sender.take()) is ErrorCode.TOPIC_DELETED
 
 
 @pytest.mark.parametrize("made", ["by a command", "on first use"])
