@@ -20,6 +20,9 @@ WORDS = re.compile(r"[\s\[\]{},]+")
 MOVING: Final = frozenset({"brokerConsumeStats", "brokerStatus", "consumerProgress", "consumerStatus", "printMsg", "statsAll"})
 """Commands that read figures which go on by themselves: asked again at both sides when they differ."""
 TRIES: Final = 5
+CUT: Final = "RemotingSendRequestException"
+"""In what a command says when its connection has ended before the answer, which a busy machine brings about now and then. The
+command is given once more then, at either side: a side that always ends its connections is found out."""
 Told = tuple[str, str]
 """What a command has said straight, and through the gateway."""
 
@@ -64,8 +67,12 @@ def _said(java: JavaClient, side: Side, row: Row) -> str:
     if "-n" not in words:
         words += ["-n", side.nameserver]
     limit = time.monotonic() + PATIENCE_S
+    cut = False
     while True:
         said = java.admin(*words)
+        if CUT in said and not row.refused and not cut:
+            cut = True
+            continue
         if not row.patient or time.monotonic() > limit or all(side.filled(wanted) in said for wanted in row.wanted):
             break
         time.sleep(PAUSE_S)
