@@ -8,9 +8,9 @@ prepared offset 8 | body 4 + n | topic 1 + n (version 1) or 2 + n (version 2) | 
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Final, final
 
+from domain.crc32 import crc32
 from domain.message import Message
 from domain.octets import uint16, uint32, uint64
 
@@ -27,7 +27,6 @@ _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _LENGTHS: Final = tuple([_SHORT.pack(length) for length in range(1_024)])
 """Encoded lengths of the properties of most messages."""
-_crc32: Final = zlib.crc32
 
 NAMES_MAX: Final = 4_096
 """Topics whose encoded name is kept; with more, all are dropped."""
@@ -40,7 +39,7 @@ def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: 
     properties = message.properties
     born_host = message.born_host
     sys_flag = message.sys_flag & ~0x30
-    crc = _crc32(body) & 0x7FFFFFFF
+    crc = crc32(body) & 0x7FFFFFFF
     name = _names.get(message.topic)
     if name is None:
         name = _named(message.topic)
@@ -149,7 +148,7 @@ def check(data: bytes) -> bool:
         return False
     if properties_at + int.from_bytes(data[properties_at - 2 : properties_at], "big") != size:
         return False
-    return (zlib.crc32(data[body_at:topic_at]) & 0x7FFFFFFF) == int.from_bytes(data[8:12], "big")
+    return (crc32(data[body_at:topic_at]) & 0x7FFFFFFF) == int.from_bytes(data[8:12], "big")
 
 
 @final

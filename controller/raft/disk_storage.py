@@ -12,13 +12,13 @@ fails its CRC is damage. Only the loss of the newest file, whole, cannot be told
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from controller.raft.configuration import decode
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot
+from domain.crc32 import crc32
 from domain.ports import Disk
 
 FOLDER: Final = "controller/raft"
@@ -125,7 +125,7 @@ class RaftDiskStorage:
         first = serial if anew else self._first
         records = b"".join(self._all() if anew else self._pending)
         facts = _FACTS.pack(serial, first, len(records))
-        head = _HEAD.pack(_MAGIC, VERSION, serial, first, len(records), zlib.crc32(records, zlib.crc32(facts)))
+        head = _HEAD.pack(_MAGIC, VERSION, serial, first, len(records), crc32(records, crc32(facts)))
         return _File(serial, first, head + records)
 
     def _written(self, file: _File) -> None:
@@ -165,7 +165,7 @@ class RaftDiskStorage:
         records = data[_HEAD.size :]
         if magic != _MAGIC or found != serial or length != len(records) or first > serial:
             raise RaftDamageError(f"{name} does not begin as it was written")
-        if zlib.crc32(records, zlib.crc32(_FACTS.pack(found, first, length))) != crc:
+        if crc32(records, crc32(_FACTS.pack(found, first, length))) != crc:
             raise RaftDamageError(f"{name} is not what was written")
         if version != VERSION:
             raise RaftDamageError(f"{name} has format {version}, this is {VERSION}")

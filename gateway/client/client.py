@@ -8,7 +8,6 @@ not retried, but for one case: a refused access key when its place has another o
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,6 +18,7 @@ import orjson
 from domain import limits
 from domain import property as properties
 from domain.address import TEMPLATE_TOPIC
+from domain.crc32 import crc32
 from gateway.client.answer import (
     PULL_STATUS,
     TOPIC_NOT_EXIST,
@@ -313,7 +313,7 @@ class Client:
                     return queue
             raise ClientError(f"topic {route.queues[0].topic} has no queue {queue_id}")
         if message_group:
-            return route.queues[zlib.crc32(message_group.encode()) % len(route.queues)]
+            return route.queues[crc32(message_group.encode()) % len(route.queues)]
         self._next_queue += 1
         return route.queues[self._next_queue % len(route.queues)]
 

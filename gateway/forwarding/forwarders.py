@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import final
-from zlib import crc32
 
 from domain.command import Command, Disconnected
+from domain.crc32 import crc32
 from domain.errors import Failure
 from domain.mqtt_session import Attach
 from domain.ports import Clock

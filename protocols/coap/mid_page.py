@@ -9,8 +9,9 @@ request has four bytes; most clients count their message ids up, and fill the pa
 
 from __future__ import annotations
 
-import zlib
 from typing import Final
+
+from domain.crc32 import crc32
 
 SLOT_BITS: Final = 8
 """Lower bits of a message id, which name an entry in its page."""
@@ -20,7 +21,6 @@ STRIDE: Final = 4
 TICKS_MAX: Final = 254
 """Seconds from the base second on that a tick can tell."""
 NONE: Final = -1
-_CRC: Final = zlib.crc32
 EXECUTING: Final = 0x00
 EMPTY_ACK: Final = 0xFF
 """The request was acknowledged, and its response is a message of its own."""
@@ -33,7 +33,7 @@ def new(slot: int, second: int) -> bytearray:
 
 def hash_of(token: bytes) -> int:
     """16 bits of a token: they tell a retransmission from another request under the same message id."""
-    return _CRC(token) & 0xFFFF
+    return crc32(token) & 0xFFFF
 
 
 def find(page: bytearray, slot: int) -> int:

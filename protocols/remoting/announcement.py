@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from domain.crc32 import crc32
 from domain.nameserver.route import DataVersion, Registration, TopicPage, TopicQueues
 from protocols.remoting import codes, fastjson
 
@@ -68,7 +69,7 @@ def register(broker: Registration, version: DataVersion, topics: Mapping[str, To
         **_registered(broker),
         "enableActingMaster": "false",
         "compressed": "true" if compressed else "false",
-        "bodyCrc32": str(zlib.crc32(body) & 0x7FFFFFFF),
+        "bodyCrc32": str(crc32(body) & 0x7FFFFFFF),
     }
     return codes.REGISTER_BROKER, fields, body
 

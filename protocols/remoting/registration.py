@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Generator
 from typing import Final, final
 
 from domain.address import is_topic
+from domain.crc32 import crc32
 from domain.event import Event
 from domain.nameserver.route import (
     BrokerRegistered,
@@ -56,7 +56,7 @@ def register(_client: Client, frame: Frame) -> Steps:
     """Request code 103 -> RegisterBroker, after as many turns as its topics take."""
     args = Arguments(frame)
     crc = args.number("bodyCrc32", 0)
-    if crc and zlib.crc32(frame.body) & 0x7FFFFFFF != crc:
+    if crc and crc32(frame.body) & 0x7FFFFFFF != crc:
         raise RequestError(codes.SYSTEM_ERROR, "crc32 not match")
     broker = _name(args.text("brokerName"))
     version, topics = DataVersion(), None

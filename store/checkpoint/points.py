@@ -13,9 +13,9 @@ need: when the newest or its snapshot is damaged, the start uses the other one, 
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Final, NamedTuple
 
+from domain.crc32 import crc32
 from domain.errors import StoreError
 from domain.ports import Disk
 from domain.store_event import StoreEventKind
@@ -121,7 +121,7 @@ def read(disk: Disk, name: str) -> Point | str:
     except OSError as error:
         return f"it cannot be read: {error}"
     facts = data[_FRONT.size :]
-    crc = zlib.crc32(facts)
+    crc = crc32(facts)
     table = 0
     if len(facts) == _POINT.size and data.startswith(_FRONT.pack(MAGIC, crc)):
         position, index_end, state, serial, index_first, table = _POINT.unpack(facts)
@@ -145,7 +145,7 @@ def _snapshot_fault(disk: Disk, point: Point) -> str:
 def encode(point: Point) -> bytes:
     """The content of the file of a checkpoint."""
     data = _POINT.pack(point.position, point.index_end, point.state, point.snapshot, point.index_first, point.table)
-    return _FRONT.pack(MAGIC, zlib.crc32(data)) + data
+    return _FRONT.pack(MAGIC, crc32(data)) + data
 
 
 def name_of(serial: int) -> str:

@@ -11,10 +11,10 @@ snapshot/<serial>   frames: kind 4 | CRC 4 | base of the log segment that holds 
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
+from domain.crc32 import crc32
 from domain.errors import StoreError
 from domain.ports import Disk
 from domain.store_ports import StateChange
@@ -107,4 +107,4 @@ def frames(disk: Disk, serial: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _crc(base: int, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(_PLACE.pack(base, len(body))))
+    return crc32(body, crc32(_PLACE.pack(base, len(body))))

@@ -5,7 +5,6 @@ add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs,
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from itertools import chain
 from typing import Final, final
 
 from domain import property as properties
+from domain.crc32 import crc32
 from domain.errors import StoreError
 from domain.message import Message
 from domain.ports import Clock, Disk
@@ -111,8 +111,7 @@ class KeyIndex:
         self._last_ms = last_ms
         self._end = last + 1
         seeds = self._seeds
-        crc32 = zlib.crc32
-        append = self._tail.append
+        rows: list[int] = []
         for at, message in enumerate(messages):  # a strict `zip` is not compiled to a loop
             seed = seeds.get(message.topic)
             if seed is None:
@@ -120,17 +119,18 @@ class KeyIndex:
             low = places[at] - start
             stored = message.properties
             if message.message_id:
-                append(low)
-                append(crc32(message.message_id.encode(), seed))
+                rows.append(low)
+                rows.append(crc32(message.message_id.encode(), seed))
             else:
                 unique = row.id_of(stored)
                 if unique:
-                    append(low)
-                    append(crc32(unique, seed))
+                    rows.append(low)
+                    rows.append(crc32(unique, seed))
             if stored.find(properties.KEYS_START) >= 0:
                 for token in row.tokens_of(stored):
-                    append(low)
-                    append(crc32(token, seed))
+                    rows.append(low)
+                    rows.append(crc32(token, seed))
+        self._tail.fromlist(rows)
 
     def _seed(self, topic: str) -> int:
         if len(self._seeds) >= _SEEDS_MAX:

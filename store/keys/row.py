@@ -8,11 +8,11 @@ The rows of one sorted run belong to one span of 4 GiB. Hashes collide, so a sea
 from __future__ import annotations
 
 import sys
-import zlib
 from array import array
 from typing import Final
 
 from domain import property as properties
+from domain.crc32 import crc32
 
 ROW_BYTES: Final = 8
 LOW: Final = 0xFFFFFFFF
@@ -23,12 +23,12 @@ KEYS_PER_MESSAGE_MAX: Final = 128
 
 def seed_of(topic: str) -> int:
     """The CRC-32 with which the hashes of a topic's keys start."""
-    return zlib.crc32(topic.encode() + b"\x00")
+    return crc32(topic.encode() + b"\x00")
 
 
 def hash_of(key: str, seed: int) -> int:
     """The hash of one key; `seed` is that of its topic."""
-    return zlib.crc32(key.encode("utf-8", "replace"), seed)
+    return crc32(key.encode("utf-8", "replace"), seed)
 
 
 def tokens_of(stored: bytes) -> list[bytes]:

@@ -10,11 +10,11 @@ The footer is written when the rows are durable: a file with a valid footer has 
 from __future__ import annotations
 
 import struct
-import zlib
 from array import array
 from bisect import bisect_left
 from typing import Final, Protocol, final
 
+from domain.crc32 import crc32
 from domain.errors import StoreError
 from domain.ports import File
 from store.keys.row import ROW_BYTES, unpack
@@ -129,7 +129,7 @@ class Run:
         at = 0
         while at < len(rows):
             part = rows[at : at + _CHECKED_BYTES - self._open_rows * ROW_BYTES]
-            self._open_crc = zlib.crc32(part, self._open_crc)
+            self._open_crc = crc32(part, self._open_crc)
             self._open_rows += len(part) // ROW_BYTES
             at += len(part)
             if self._open_rows == CHECKED_ROWS:
@@ -145,7 +145,7 @@ class Run:
             self._close_sum()
         sums = pack_sums(self.sums)
         facts = _FACTS.pack(self.begin, self.end, self.count, self.first_ms, self.last_ms)
-        return sums + _FRONT.pack(MAGIC, zlib.crc32(facts, zlib.crc32(sums))) + facts
+        return sums + _FRONT.pack(MAGIC, crc32(facts, crc32(sums))) + facts
 
     def rows(self, at: int, count: int) -> array[int]:
         """Sorted.rows."""
@@ -158,7 +158,7 @@ class Run:
         for place in range(0, len(data), _CHECKED_BYTES):
             group = first + place // _CHECKED_BYTES
             known = group < len(self.sums)
-            if known and zlib.crc32(data[place : place + _CHECKED_BYTES]) != self.sums[group]:
+            if known and crc32(data[place : place + _CHECKED_BYTES]) != self.sums[group]:
                 raise self._broken(group)
         skipped = (at - first * CHECKED_ROWS) * ROW_BYTES
         found = data[skipped : skipped + count * ROW_BYTES]
@@ -210,7 +210,7 @@ def open_run(name: str, file: File) -> Run | None:
     if magic != MAGIC or count < 0 or size != count * ROW_BYTES + 4 * groups + FOOTER_BYTES:
         return None
     sums = file.read(count * ROW_BYTES, 4 * groups)
-    if zlib.crc32(footer[_FRONT.size :], zlib.crc32(sums)) != crc:
+    if crc32(footer[_FRONT.size :], crc32(sums)) != crc:
         return None
     run = Run(name, file, begin, end, count, first_ms, last_ms)
     run.sums = array("I", struct.unpack(f"<{groups}I", sums))

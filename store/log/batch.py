@@ -17,9 +17,9 @@ A gap stands where records were lost: a header alone, whose following bytes are 
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Final, final
 
+from domain.crc32 import crc32
 from domain.octets import uint16, uint32, uint64
 from domain.record import MAGIC_BLANK
 
@@ -111,8 +111,8 @@ def encode(parts: list[bytes], position: int, written_ms: int, state_at: int, wr
     facts = _FACTS.pack(
         len(body), position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
     )
-    own = zlib.crc32(facts)
-    return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, zlib.crc32(body, own)), facts, _CRC.pack(own), body))
+    own = crc32(facts)
+    return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, crc32(body, own)), facts, _CRC.pack(own), body))
 
 
 def _encode_large(
@@ -122,10 +122,10 @@ def _encode_large(
     facts = _FACTS.pack(
         size, position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
     )
-    own = zlib.crc32(facts)
+    own = crc32(facts)
     crc = own
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        crc = crc32(part, crc)
     return b"".join([_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, crc), facts, _CRC.pack(own), *parts])
 
 
@@ -134,7 +134,7 @@ def gap(size: int, position: int, written_ms: int, count: int, writer: Writer) -
     facts = _FACTS.pack(
         0, position, written_ms, 0, min(count, 0xFFFFFFFF), VERSION, GAP, writer.epoch, writer.incarnation, position + size
     )
-    own = zlib.crc32(facts)
+    own = crc32(facts)
     return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, own), facts, _CRC.pack(own)))
 
 
@@ -163,7 +163,7 @@ def _version2(data: bytes, position: int, crc: int) -> Header | None:
     if len(data) < HEADER_BYTES:
         return None
     (own,) = _CRC.unpack_from(data, HEADER_BYTES - 4)
-    if zlib.crc32(data[12 : HEADER_BYTES - 4]) != own:
+    if crc32(data[12 : HEADER_BYTES - 4]) != own:
         return None
     following, place, written_ms, state_at, count, version, kind, epoch, incarnation, flushed = _FACTS.unpack_from(data, 12)
     if version != VERSION or place != position or state_at > following + HEADER_BYTES:
@@ -195,7 +195,7 @@ def later_version(data: bytes, position: int) -> int:
         return 0
     (place,), (version,) = _POSITION.unpack_from(data, 16), _VERSION.unpack_from(data, 40)
     (own,) = _CRC.unpack_from(data, size - 4)
-    return version if version > VERSION and place == position and zlib.crc32(data[12 : size - 4]) == own else 0
+    return version if version > VERSION and place == position and crc32(data[12 : size - 4]) == own else 0
 
 
 def holds(data: bytes, found: Header) -> bool:
@@ -205,9 +205,9 @@ def holds(data: bytes, found: Header) -> bool:
     if len(data) != found.size:
         return False
     if found.version == 1:
-        return zlib.crc32(memoryview(data)[12:]) == found.crc
-    own = zlib.crc32(memoryview(data)[12 : HEADER_BYTES - 4])
-    return zlib.crc32(memoryview(data)[HEADER_BYTES:], own) == found.crc
+        return crc32(memoryview(data)[12:]) == found.crc
+    own = crc32(memoryview(data)[12 : HEADER_BYTES - 4])
+    return crc32(memoryview(data)[HEADER_BYTES:], own) == found.crc
 
 
 def whole_bytes(data: bytes, position: int) -> int:

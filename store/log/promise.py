@@ -11,10 +11,10 @@ full to the other one, which is emptied first.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
+from domain.crc32 import crc32
 from domain.ports import Clock, Disk, File, Timer
 from store.full import is_full
 
@@ -55,7 +55,7 @@ class Promise(NamedTuple):
 def encode(promise: Promise, serial: int) -> bytes:
     """One mark."""
     facts = _FACTS.pack(serial, *promise, 0)
-    return _FRONT.pack(_MAGIC, zlib.crc32(facts)) + facts
+    return _FRONT.pack(_MAGIC, crc32(facts)) + facts
 
 
 def decode(data: bytes) -> tuple[int, Promise] | None:
@@ -63,7 +63,7 @@ def decode(data: bytes) -> tuple[int, Promise] | None:
     if len(data) != MARK_BYTES:
         return None
     magic, crc = _FRONT.unpack_from(data)
-    if magic != _MAGIC or zlib.crc32(data[_FRONT.size :]) != crc:
+    if magic != _MAGIC or crc32(data[_FRONT.size :]) != crc:
         return None
     serial, position, epoch, incarnation, first, store_ms, records, size, _ = _FACTS.unpack_from(data, _FRONT.size)
     return serial, Promise(position, epoch, incarnation, first, store_ms, records, size)
@@ -83,7 +83,7 @@ def newest(disk: Disk) -> tuple[int, Promise | None, int]:
 
 def incarnation_at(clock: Clock) -> int:
     """An incarnation for a log that is made now, where nobody hands one in."""
-    return zlib.crc32(b"%d %d" % (clock.wall_ms(), clock.monotonic_ns())) << 31 | (clock.wall_ms() & 0x7FFFFFFF) | 1
+    return crc32(b"%d %d" % (clock.wall_ms(), clock.monotonic_ns())) << 31 | (clock.wall_ms() & 0x7FFFFFFF) | 1
 
 
 def write(disk: Disk, promise: Promise) -> None:

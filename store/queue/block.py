@@ -12,9 +12,9 @@ A block with the other magic has no rows: its messages were lost in the gap of t
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Final, final
 
+from domain.crc32 import crc32
 from store.queue.row import ROW_BYTES
 
 MAGIC: Final = 0x48474959
@@ -71,10 +71,10 @@ def encode(topic: str, queue_id: int, epoch: int, first: int, last_physical: int
     """Encoded rows of consecutive offsets, from `first` on -> block."""
     name = topic.encode()
     facts = _FACTS.pack(epoch, first, queue_id, len(rows) // ROW_BYTES, last_physical, len(name)) + name
-    parts: list[bytes | bytearray] = [_FRONT.pack(MAGIC, zlib.crc32(facts)), facts]
+    parts: list[bytes | bytearray] = [_FRONT.pack(MAGIC, crc32(facts)), facts]
     for at in range(0, len(rows), GROUP_ROWS * ROW_BYTES):
         group = rows[at : at + GROUP_ROWS * ROW_BYTES]
-        parts += (_FRONT.pack(len(group) // ROW_BYTES, zlib.crc32(group)), group)
+        parts += (_FRONT.pack(len(group) // ROW_BYTES, crc32(group)), group)
     return b"".join(parts)
 
 
@@ -86,7 +86,7 @@ def rows_of(data: bytes, groups: int) -> bytes | None:
             return None
         count, crc = _FRONT.unpack_from(data, at)
         rows = data[at + GROUP_HEAD_BYTES : at + GROUP_HEAD_BYTES + count * ROW_BYTES] if 0 < count <= GROUP_ROWS else b""
-        if not rows or len(rows) != count * ROW_BYTES or zlib.crc32(rows) != crc:
+        if not rows or len(rows) != count * ROW_BYTES or crc32(rows) != crc:
             return None
         parts.append(rows)
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -96,7 +96,7 @@ def encode_lost(topic: str, queue_id: int, epoch: int, first: int, position: int
     """`count` messages from offset `first` on, lost in the gap at `position` of the log -> block."""
     name = topic.encode()
     facts = _FACTS.pack(epoch, first, queue_id, count, position, len(name)) + name
-    return _FRONT.pack(MAGIC_LOST, zlib.crc32(facts)) + facts
+    return _FRONT.pack(MAGIC_LOST, crc32(facts)) + facts
 
 
 def header(data: bytes) -> Block | None:
@@ -106,7 +106,7 @@ def header(data: bytes) -> Block | None:
     magic, crc = _FRONT.unpack_from(data)
     epoch, first, queue_id, count, last_physical, length = _FACTS.unpack_from(data, 8)
     rows_at = HEADER_BYTES + length
-    if magic not in (MAGIC, MAGIC_LOST) or len(data) < rows_at or zlib.crc32(data[8:rows_at]) != crc:
+    if magic not in (MAGIC, MAGIC_LOST) or len(data) < rows_at or crc32(data[8:rows_at]) != crc:
         return None
     name = data[HEADER_BYTES:rows_at].decode()
     return Block(name, queue_id, epoch, first, count, last_physical, rows_at, magic == MAGIC_LOST)

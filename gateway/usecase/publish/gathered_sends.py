@@ -1,6 +1,6 @@
-"""Messages that the clients of a datagram port send in one turn of the loop, each with a command of its own.
+"""Messages that clients send in one turn of the loop, each with a command of its own.
 
-Appended one by one, each costs an append with an answer of its own. Together they cost one, as those of one connection do.
+Appended one by one, each costs an append with an answer of its own. Together they cost one, as those of one command do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from gateway.connection.client_connection import ClientConnection
 
 RECORD_BYTES: Final = 256
 """What a message counts for beside its body and its properties."""
+GATHERED_BODY_BYTES_MAX: Final = 16 * 1024
+"""Messages with larger bodies are appended alone: what an append costs beside is little there."""
+GATHERED_BYTES_MAX: Final = 128 * 1024
+"""With more than that they are appended before the end of the turn."""
 
 
 @final
@@ -34,11 +38,11 @@ class GatheredSends:
         self._log = log
         self._call_soon = call_soon
         self._messages: list[Message] = []
-        self._senders: list[tuple[ClientConnection, object]] = []
+        self._senders: list[tuple[ClientConnection | None, object]] = []
         self.bytes = 0
 
-    def add(self, connection: ClientConnection, ticket: object, message: Message) -> None:
-        """Append an accepted message at the end of the turn; Sent or Refused answers it."""
+    def add(self, connection: ClientConnection | None, ticket: object, message: Message) -> None:
+        """Append an accepted message at the end of the turn; Sent or Refused answers it. Without `connection` nobody waits."""
         if not self._messages:
             self._call_soon(self.append)
         elif self._messages[0].topic != message.topic:
@@ -46,6 +50,8 @@ class GatheredSends:
         self._messages.append(message)
         self._senders.append((connection, ticket))
         self.bytes += RECORD_BYTES + len(message.body) + len(message.properties)
+        if self.bytes > GATHERED_BYTES_MAX:
+            self.append()
 
     def append(self) -> None:
         """Append what there is; nothing else was appended since its first message came."""
@@ -57,6 +63,8 @@ class GatheredSends:
 
         def done(result: list[Placed] | Failure) -> None:
             for at, (connection, ticket) in enumerate(senders):
+                if connection is None:
+                    continue
                 if isinstance(result, Failure):
                     connection.answer(Refused(ticket, result))
                 else:

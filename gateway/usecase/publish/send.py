@@ -21,7 +21,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
-from gateway.usecase.publish.gathered_sends import GatheredSends
+from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GatheredSends
 from gateway.usecase.publish.held_sends import HeldSend, HeldSends, Stored
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
@@ -39,7 +39,7 @@ class Sending:
 
     held           sends that wait until their topic is created, HELD_BYTES for each message and its body
     gathered       messages of this turn that are appended at its end
-    gathers        True: messages of a datagram port are appended together, since the store is one log
+    gathers        True: messages of a turn are appended together, since the store is one log
     _held_topics   topics with such sends
     _written       the last topic that clients may write to, whatever the policy is
     """
@@ -70,13 +70,13 @@ class Sending:
         return self.held.bytes + self.gathered.bytes
 
     def _send(self, connection: ClientConnection, command: Send) -> None:
-        if self.gathers and connection.shared and self._gather(connection, command):
-            return
         if command.typed:
             failure = self._conflict(command.messages)
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
                 return
+        if self.gathers and len(command.messages) == 1 and self._gather(connection, command):
+            return
         principal = connection.principal if command.principal is None else command.principal
         user = "" if principal is None else principal.user
         once = None
@@ -98,14 +98,15 @@ class Sending:
             self.submit(command.messages, None, queues=command.queues, user=user, once=once)
 
     def _gather(self, connection: ClientConnection, command: Send) -> bool:
-        """Accept the message of one of many clients of a connection: it is appended with theirs at the end of the turn.
+        """Accept a message that comes alone: it is appended with others of this turn, of any connection, at the turn's end.
 
         False: it needs more than that, such as a topic, a state change, a key or a delay.
         """
-        messages = command.messages
-        if len(messages) != 1 or not command.wait or command.typed or command.early or command.once is not None:
+        if command.early or command.once is not None:
             return False
-        message = messages[0]
+        message = command.messages[0]
+        if len(message.body) > GATHERED_BODY_BYTES_MAX:
+            return False
         if message.retain != RETAIN_NONE or message.sys_flag or (not message.plain and _says_more(message.properties)):
             return False
         topic = self._topics.find(message.topic)
@@ -114,8 +115,8 @@ class Sending:
         self._placement.turn()
         failure = self._accept(topic, message)
         if failure is None:
-            self.gathered.add(connection, command.ticket, message)
-        else:
+            self.gathered.add(connection if command.wait else None, command.ticket, message)
+        elif command.wait:
             connection.answer(Refused(command.ticket, failure))
         return True
 

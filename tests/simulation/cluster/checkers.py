@@ -264,7 +264,7 @@ class Checkers:
 def _applied_in(epoch: int, node: StoreNode) -> int:
     """Bytes that a follower has applied; 0 for any other replica, and for one that has nothing of this epoch in its log.
 
-    That one was not taken by the leader of the epoch so far. It may have applied what a leader confirmed alone and has lost with
+    The leader of the epoch has not taken that one so far. It may have applied what a leader confirmed alone and has lost with
     its power: a leader that takes it cuts it off there, and it begins anew (`store.replication.following`).
     """
     follower = node.follower

@@ -1,4 +1,4 @@
-"""Messages of a datagram port are appended together, and each is answered as if it were alone."""
+"""Messages of a turn are appended together, and each is answered as if it were alone."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from domain.event import Event, Refused, Sent
 from domain.message import RETAIN_SET, Message, Placed
 from domain.topic import PERM_READ, Topic
 from gateway.usecase.publish import latest
+from gateway.usecase.publish.gathered_sends import GATHERED_BODY_BYTES_MAX, GATHERED_BYTES_MAX
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 
@@ -22,16 +23,16 @@ place = bench
 
 
 class Port:
-    """The connection of a datagram port.
+    """A connection whose messages are gathered: of one client, or of a datagram port.
 
     appends   how many messages each append had
     refuses   why the log takes none; None: it takes all
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, shared: bool) -> None:
         self.bench = bench
         self.recorder = EventRecorder()
-        self.recorder.connection.shared = True
+        self.recorder.connection.shared = shared
         self.appends: list[int] = []
         self.sending = bench.handler.sending
         self.sending.gathers = True
@@ -55,11 +56,11 @@ class Port:
         return self.recorder.take()
 
 
-@pytest.fixture
-def port(place: Bench) -> Port:
+@pytest.fixture(params=["of one client", "of a datagram port"])
+def port(place: Bench, request: pytest.FixtureRequest) -> Port:
     place.ask(PutTopic(1, Topic("T", 4, 4)))
     place.ask(PutTopic(1, Topic("U", 4, 4)))
-    return Port(place)
+    return Port(place, request.param == "of a datagram port")
 
 
 def places(events: list[Event]) -> dict[object, int]:
@@ -81,6 +82,37 @@ def test_messages_of_a_turn_are_one_append_and_each_has_its_answer(port: Port) -
     assert sorted(found, key=lambda ticket: found[ticket]) == list(range(100)), "in the order of arrival"
     port.send(1, Message("T", b"x"))
     assert list(places(port.heard())) == [1]
+
+
+def test_connections_share_an_append(port: Port) -> None:
+    other = EventRecorder()
+    port.send(1, Message("T", b"1"))
+    port.bench.handler.handle(other.connection, Send(1, [Message("T", b"2")], typed=True))
+    port.send(2, Message("T", b"3"))
+    mine = places(port.heard())
+    [between] = places(other.take()).values()
+    assert (port.appends, list(mine)) == ([3], [1, 2])
+    assert mine[1] < between < mine[2]
+
+
+def test_a_message_of_the_wrong_type_is_refused_alone(port: Port) -> None:
+    port.send(1, Message("T", b"1"), typed=True)
+    port.send(2, Message("T", b"2", properties.encode([("__SHARDINGKEY", "k")])), typed=True)
+    port.send(3, Message("T", b"3"), typed=True)
+    events = {event.ticket: event for event in port.heard()}
+    assert [type(events[ticket]) for ticket in (1, 2, 3)] == [Sent, Refused, Sent]
+    assert port.appends == [2]
+
+
+def test_what_is_gathered_is_bounded_and_large_bodies_are_not(port: Port) -> None:
+    for number in range(20):
+        port.send(number, Message("T", b"x" * GATHERED_BODY_BYTES_MAX))
+        assert port.sending.gathered.bytes <= GATHERED_BYTES_MAX
+    assert port.appends == [8, 8], "before the end of the turn"
+    port.send(20, Message("T", b"x" * (GATHERED_BODY_BYTES_MAX + 1)))
+    assert port.appends == [8, 8, 4], "in order"
+    found = places(port.heard())
+    assert sorted(found, key=lambda ticket: found[ticket]) == list(range(21))
 
 
 def test_other_topics_keep_the_order(port: Port) -> None:
