@@ -69,21 +69,19 @@ class ControllerMember:
     """
 
     def __init__(
-        self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy,
-        settings: RaftSettings | None = None,
-    ) -> None:  # fmt: skip
+        self, node: int, persisted: Persisted, storage: RaftStorage, peers: Peers, clock: Clock, entropy: Entropy
+    ) -> None:
         """The member as it starts.
 
         node        identity of its log, above 0; a log that begins anew has another one
         persisted   what `storage` loaded
-        settings    of raft, the same at all members; None: the defaults
         Raises SafetyError for a log with a hole, ValueError for a configuration or a snapshot that cannot be read.
         """
         self.groups = _groups_of(persisted.snapshot.data)
         self.applied: Applied = _nobody
         self.failure = persisted.damage
         self.unread = 0
-        self._raft = Raft(node, settings or RaftSettings(), persisted, entropy)
+        self._raft = Raft(node, RaftSettings(), persisted, entropy)
         self._storage = storage
         self._peers = peers
         self._clock = clock

@@ -59,7 +59,3 @@ class Admission:
             self._open[host] = count
         else:
             del self._open[host]
-
-    def connections_from(self, host: str) -> int:
-        """Number of open connections from `host`."""
-        return self._open.get(network_of_host(host), 0)

@@ -46,7 +46,6 @@ class Deliverers:
         clock: Clock,
         entropy: Entropy,
         origin: str,
-        capacity: int = SUBSCRIPTIONS_MAX,
         callback: str = "",
     ) -> None:
         self._handler = handler
@@ -55,7 +54,6 @@ class Deliverers:
         self._clock = clock
         self._entropy = entropy
         self._origin = origin
-        self._capacity = capacity
         self._callback = callback
         self._owner = entropy.token(8).hex()
         self._known: dict[str, tuple[bytes, Deliverer]] = {}
@@ -109,7 +107,7 @@ class Deliverers:
         asked_ns = self._clock.monotonic_ns()
         self._arm()
         self._asker.ask(
-            lambda ticket: ClaimSubscriptions(ticket, self._owner, self._capacity, self._version, WAIT_MS),
+            lambda ticket: ClaimSubscriptions(ticket, self._owner, SUBSCRIPTIONS_MAX, self._version, WAIT_MS),
             lambda event: self._claimed(question, asked_ns, event),
         )
 

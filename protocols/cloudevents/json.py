@@ -317,17 +317,6 @@ def decode_in_slices(text: bytes, older: bool = False) -> Generator[None, None, 
     return _event(attributes, found, decoded, valid, data_at)
 
 
-def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
-    """A JSON batch -> for each element the event, or the CloudEventError that says why it is none.
-
-    Raises CloudEventError when the text is not an array, or has more than `most` elements.
-    """
-    found: list[bytes] = []
-    for _ in elements(text, most, found):
-        pass
-    return [decode_element(element) for element in found]
-
-
 def decode_element(text: bytes, older: bool = False) -> CloudEvent | CloudEventError:
     """One element of a batch -> the event, or the CloudEventError that says why it is none. `older`: 0.3 is accepted."""
     try:

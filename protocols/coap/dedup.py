@@ -50,9 +50,8 @@ class RecentRequests:
     bytes         memory of all pages and responses
     bytes_max     the most that `bytes` can be before a response
     lifetime_s    age at which a request is forgotten, at most 247
-    protected_s   age below which a request is never forgotten, and its response only to make room
     evicted       requests that were forgotten before `lifetime_s` to make room
-    reduced       responses that were removed before `protected_s` to make room
+    reduced       responses that were removed before PROTECTED_S to make room
     _asked        the last key whose code was asked for, with `_name`, `_page` and `_at` of its page and entry
     _first_s      the second of the first of `_reducible`; -1 while nobody has looked
     _last         the network that was counted last, and `_more`, what it has besides `_counted`
@@ -63,13 +62,12 @@ class RecentRequests:
     __slots__ = (
         "_asked", "_at", "_counted", "_crowded_bytes", "_first_s", "_last", "_more", "_name", "_oldest", "_page", "_queued",
         "_reducible", "_second", "_share_bytes", "answers", "bytes", "bytes_max", "evicted", "lifetime_s", "pages",
-        "protected_s", "reduced",
+        "reduced",
     )  # fmt: skip
 
-    def __init__(self, lifetime_s: int, bytes_max: int, protected_s: int = PROTECTED_S) -> None:
+    def __init__(self, lifetime_s: int, bytes_max: int) -> None:
         self.lifetime_s = lifetime_s
         self.bytes_max = bytes_max
-        self.protected_s = protected_s
         self.pages: dict[int, bytearray] = {}
         self.answers: dict[int, bytes] = {}
         self._counted: dict[int, int] = {}
@@ -182,7 +180,7 @@ class RecentRequests:
             self._count(network, ANSWER_BYTES + len(answer))
             if not whole:
                 self._reducible.append(key)
-                if self._first_s <= self._second - self.protected_s:
+                if self._first_s <= self._second - PROTECTED_S:
                     self._age_answers(2)
             for _ in range(2):  # here too: a request that begins finds room though many were answered since the last one began
                 if not self._short(network) or not self._reducible:
@@ -190,15 +188,15 @@ class RecentRequests:
                 self._reduce()
 
     def expire(self, now: int) -> bool:
-        """Forget requests older than `lifetime_s`, and responses older than `protected_s`, in slices. True: more are left."""
+        """Forget requests older than `lifetime_s`, and responses older than PROTECTED_S, in slices. True: more are left."""
         second = self._second = now // SECOND_NS
         handled = self._drop(second - self.lifetime_s, EXPIRED_PAGES_MAX)
         aged = self._age_answers(EXPIRED_ANSWERS_MAX)
         return handled == EXPIRED_PAGES_MAX or aged == EXPIRED_ANSWERS_MAX
 
     def _age_answers(self, most: int) -> int:
-        """Forget the responses of older requests than `protected_s`, at most `most`. Returns the number of those."""
-        last = self._second - self.protected_s
+        """Forget the responses of older requests than PROTECTED_S, at most `most`. Returns the number of those."""
+        last = self._second - PROTECTED_S
         for done in range(most):
             if not self._reducible:
                 self._first_s = -1
@@ -224,7 +222,7 @@ class RecentRequests:
                 return True
             if self._reducible:
                 self._reduce()
-            elif not self._drop(second - self.protected_s, 1):
+            elif not self._drop(second - PROTECTED_S, 1):
                 return False
         return False
 

@@ -52,7 +52,7 @@ class SilentHooks(Hooks):
         life = self.processes[owner] = Lifetime(self.world.clock)
         courier = SilentCourier(life, self.sink, owner, self.asked)
         entropy = SeededEntropy(random.Random(len(self.asked)))
-        Deliverers(self.world.parts.gate, courier, life, entropy, "sim", callback="https://me.example").start()
+        Deliverers(self.world.parts.gate, courier, life, entropy, "sim", "https://me.example").start()
 
     def status(self, subscription: WebhookSubscription) -> Status:
         """As it is now."""

@@ -26,9 +26,7 @@ class WebhookPart:
         self._granting = side.granting
         self._deliverers: Deliverers | None = None
         if delivers:
-            self._deliverers = Deliverers(
-                side.gate, self._courier, clock, SystemEntropy(), settings.origin, callback=settings.callback
-            )
+            self._deliverers = Deliverers(side.gate, self._courier, clock, SystemEntropy(), settings.origin, settings.callback)
 
     def begin(self) -> None:
         """Claim subscriptions, deliver, and send consents."""

@@ -73,14 +73,11 @@ class DtlsEndpoint:
              dtls-evicted (a session made room for another one of its host)
     """
 
-    def __init__(
-        self, inner: SecuredEndpoint, context: Callable[[], DtlsContext], secret: bytes, local: Address = ("127.0.0.1", 0)
-    ) -> None:
+    def __init__(self, inner: SecuredEndpoint, context: Callable[[], DtlsContext], secret: bytes) -> None:
         """`context` is asked for each handshake: certificates are renewed. `secret`: of cookies, 16 bytes."""
         self._inner = inner
         self._context = context
         self._cookies = Cookies(secret)
-        self._local = local
         self._sessions: OrderedDict[Address, DtlsSession] = OrderedDict()
         self._handshakes: OrderedDict[Address, DtlsSession] = OrderedDict()
         self._of_host: dict[str, OrderedDict[Address, None]] = {}

@@ -21,7 +21,7 @@ def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> No
     assert admission.enter("10.0.0.1", 0) is None
     for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2"):
         admission.leave(host)
-    assert admission.connections_from("10.0.0.1") == admission.connections_from("10.0.0.2") == 0
+    assert [admission.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Ending.ADDRESS_CONNECTIONS]
 
 
 def test_rate_of_one_address_leaves_the_others_alone() -> None:
