@@ -21,8 +21,8 @@ from store.sorted_set import SortedSet
 from store.state import change
 from store.state.view import EMPTY, LEASE
 from store.turns import COST_MAX
+from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
-from tests.store.test_checkpoint import snapshot_now
 from tests.stored_state import value_of
 
 MANY = 3_000

@@ -13,8 +13,8 @@ from domain.record import Record
 from domain.store_event import StoreEventKind
 from store.config import StoreConfig
 from store.delay import parking
+from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver
-from tests.store.test_checkpoint import snapshot_now
 from tests.store.test_effects import damage
 from tests.store.test_lite_queues import send
 

@@ -22,8 +22,8 @@ from store.lease.table import LeaseTable
 from store.queue.settings import created_at
 from store.state import change
 from store.state.metadata import Catalogue, encode_group, encode_topic
+from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.driver import Driver, sure
-from tests.store.test_checkpoint import snapshot_now
 from tests.stored_state import value_of
 
 LEAST = 20_000

@@ -10,8 +10,8 @@ from store.state import rows
 from store.state.change import LONG_VALUE_BYTES
 from store.state.rows import RowCounts
 from store.state.view import StateView
+from tests.store.deletion.test_retention import MINUTE, fill
 from tests.store.driver import Driver
-from tests.store.test_retention import MINUTE, fill
 from tests.stored_state import pairs
 
 

@@ -15,18 +15,18 @@ from store.checkpoint import checkpointer, columns
 from store.config import StoreConfig
 from store.queue import block, table
 from tests.store import version1
+from tests.store.checkpoint.test_checkpoint import snapshot_now
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.platter import Content
-from tests.store.test_checkpoint import snapshot_now
 from tests.store.test_lite_queues import send as send_lite
 
 CONFIG = StoreConfig(
     segment_bytes=32_768, index_segment_bytes=4_096, tail_rows_max=32, checkpoint_bytes=1 << 40, checkpoint_ms=1 << 40,
     cache_bytes=0,
 )  # fmt: skip
-BEFORE = Path(__file__).parent / "data" / "checkpoint1.tar.gz"
+BEFORE = Path(__file__).parents[1] / "data" / "checkpoint1.tar.gz"
 """A directory whose checkpoints have no table, as the code of commit 0a51304 left it after a kill."""
 
 
