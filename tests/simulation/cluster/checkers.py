@@ -153,7 +153,7 @@ class Checkers:
             self.durable = max(self.durable, synced)
             return
         for other in self._of.stores:
-            if (applied := _applied_in(epoch, other)) > len(self.confirmed):
+            if (applied := applied_in(epoch, other)) > len(self.confirmed):
                 raise self.wrong(other, f"has timers and leases of {applied} bytes; {len(self.confirmed)} are confirmed")
             if other is not node and other.member in {(each.id, each.incarnation) for each in group.members}:
                 theirs = other.log(begin, written)
@@ -261,7 +261,7 @@ class Checkers:
         store.store.log.read(ReadRequest(topic, queue, begin, 1_000_000, 1 << 40), read)
 
 
-def _applied_in(epoch: int, node: StoreNode) -> int:
+def applied_in(epoch: int, node: StoreNode) -> int:
     """Bytes that a follower has applied; 0 for any other replica, and for one that has nothing of this epoch in its log.
 
     The leader of the epoch has not taken that one so far. It may have applied what a leader confirmed alone and has lost with

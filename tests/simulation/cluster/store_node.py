@@ -75,7 +75,7 @@ class StoreNode(Machine):
     led        the same from its promotion on
     parts      the composed node, once clients reach it
     damaged    True: its disk has lost or changed what was on its platter
-    last_member  the member that it was when it was last looked at
+    last_member  the member that it was at the last end of its process
     flips      position of its log at which a bit was flipped -> (the byte before, the byte after)
     learner    True: from its next start on it is a learner
     altering   called with each change of the SyncStateSet that it asks for
@@ -176,6 +176,8 @@ class StoreNode(Machine):
 
     def gone(self) -> None:
         """Machine.gone."""
+        if self.life is not None:
+            self.last_member = self.member
         self.life = self.follower = self.store = self.led = self.parts = None
 
     @property
@@ -184,8 +186,7 @@ class StoreNode(Machine):
         if self.life is None or self.follower is None:
             return 0, ""
         found = self.led.replica.incarnation if self.led is not None else self.follower.incarnation
-        self.last_member = (self.life.own, str(found))
-        return self.last_member
+        return self.life.own, str(found)
 
     @property
     def is_stuck(self) -> bool:
