@@ -2,11 +2,14 @@
 
     crc32(data, value=0) -> int
 
-data is bytes-like; value is the CRC-32 of what is before it.
+data is bytes-like; value is the CRC-32 of what is before it. Workers of Spark may have no zlib-ng, and need it for no message.
 """
 
 from __future__ import annotations
 
-from zlib_ng.zlib_ng import crc32
+try:
+    from zlib_ng.zlib_ng import crc32
+except ImportError:
+    from zlib import crc32
 
 __all__ = ["crc32"]

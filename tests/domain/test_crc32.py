@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
 from domain.crc32 import crc32
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_check_value_of_the_catalogue() -> None:
@@ -26,3 +31,10 @@ def test_it_is_that_of_zlib_whatever_the_length_the_place_and_the_pieces(seed: i
         part = memoryview(data)[at : at + length]
         assert crc32(part) == zlib.crc32(part)
         assert crc32(bytearray(part[cut:]), crc32(bytes(part[:cut]))) == zlib.crc32(part)
+
+
+def test_it_is_that_of_zlib_itself_where_nothing_else_is_installed() -> None:
+    """Workers of Spark have the bundle, and what is installed on their machines."""
+    code = "import sys, zlib; sys.modules['zlib_ng'] = None; from domain.crc32 import crc32; print(crc32 is zlib.crc32)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["True"]
