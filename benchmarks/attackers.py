@@ -25,8 +25,8 @@ from protocols.mqtt.packet import Packet, Ping, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
 from protocols.mqtt.subscribe import Subscribe, Unsubscribe
-from protocols.remoting.frame import encode as remoting
-from protocols.remoting.header import JSON
+from protocols.remoting.wire.frame import encode as remoting
+from protocols.remoting.wire.header import JSON
 
 SOURCE = "127.0.0.66"
 GET_BROKER_CLUSTER_INFO, PULL, SEND_V2 = 106, 11, 310

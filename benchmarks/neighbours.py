@@ -43,8 +43,8 @@ from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
-from protocols.remoting.frame import encode as remoting
-from protocols.remoting.header import JSON
+from protocols.remoting.wire.frame import encode as remoting
+from protocols.remoting.wire.header import JSON
 
 FORK = multiprocessing.get_context("fork")
 WAIT_MS_MAX = 50.0

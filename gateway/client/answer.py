@@ -25,7 +25,7 @@ import orjson
 from domain.errors import GatewayError
 from domain.refusal import TLS_ONLY
 from domain.topic import PERM_READ
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 SUCCESS: Final = 0
 SYSTEM_ERROR: Final = 1

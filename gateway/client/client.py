@@ -67,7 +67,7 @@ from gateway.client.request import (
     pull_fields,
 )
 from gateway.client.security import KeyPlace, Tls
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 _Answer = TypeVar("_Answer")
 

@@ -12,8 +12,8 @@ from typing import Final
 from domain.address import endpoint_of
 from gateway.client.answer import ClientError, GarbledError
 from gateway.client.security import AccessKey, KeyPlace, Tls
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import BINARY, JSON, LANGUAGE_OTHER
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, JSON, LANGUAGE_OTHER
 
 Request = tuple[int, Mapping[str, str], bytes]
 """(request code, ext fields, body)."""

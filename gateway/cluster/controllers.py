@@ -16,8 +16,8 @@ from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from protocols.remoting.controller.asking import Heard
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
 
 ANSWER_S: Final = 4.0
 """Seconds that one controller has for an answer: a change that finds no majority is answered after three."""

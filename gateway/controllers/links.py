@@ -17,8 +17,8 @@ from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, RemotingLink
 from protocols.remoting import codes
 from protocols.remoting.controller import peer
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
 
 GREET_MS: Final = 500
 ANSWER_MS: Final = 1_000

@@ -12,7 +12,7 @@ from gateway.importing.row import Outcome, Row, done
 from gateway.importing.server import Server, number, objects
 from gateway.importing.topics import wanted
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 KIND: Final = "position"
 

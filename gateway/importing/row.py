@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 
 class Outcome(enum.Enum):

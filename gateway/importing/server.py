@@ -13,7 +13,7 @@ from gateway.client.answer import ClientError, rejected
 from gateway.client.link import Link, Request
 from gateway.client.request import PIPELINED_MAX
 from gateway.client.security import KeyPlace, Tls
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 TIMEOUT_S: Final = 30.0
 """Seconds for the answers to one write of requests."""

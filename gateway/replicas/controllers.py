@@ -21,8 +21,8 @@ from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, RemotingLink
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
 
 BEAT_MS: Final = 250
 """Time between two heartbeats. A controller notices the end of the connection sooner."""

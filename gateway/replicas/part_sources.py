@@ -15,9 +15,9 @@ from gateway.rocketmq.broker_request import BrokerRequest, Sign
 from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, RemotingLink
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
 from store.replication.repairing import Given
 
 ANSWER_MS: Final = 5_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from protocols.remoting.frame import encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, JSON, LANGUAGE_JAVA
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, JSON, LANGUAGE_JAVA
 
 CODE_MAX_BINARY: Final = 0x7FFF
 """The code of a binary header has 16 bits. Brokers read higher codes in JSON headers only."""

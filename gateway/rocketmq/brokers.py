@@ -14,7 +14,7 @@ from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, Answered, RemotingLink, Requested
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 TIMEOUT_MS: Final = 3_000
 

@@ -18,7 +18,7 @@ from gateway.rocketmq.catalog.places import SPACE, BrokerQueue, Places, places_f
 from gateway.rocketmq.catalog.route import ApacheRoute, brokers_from, master_of, route_from
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 LOOK_NS: Final = SECOND_NS
 """Time between two looks at the name servers."""

@@ -14,7 +14,7 @@ from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.pop import request as requests
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 SEND_BACK_MS: Final = 3_000
 _REFUSED: Final[Mapping[int, ErrorCode]] = {codes.SYSTEM_ERROR: ErrorCode.RECEIPT_INVALID}

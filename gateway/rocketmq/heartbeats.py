@@ -18,7 +18,7 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PERIOD_NS: Final = 20 * SECOND_NS
 """Time between two heartbeats. Brokers forget a client after 120 s."""

@@ -13,8 +13,8 @@ from domain.ports import Clock, Entropy, Timer
 from gateway.rocketmq.broker_request import BrokerRequest, Sign
 from gateway.rocketmq.dialer import Dialer, Wire
 from protocols.remoting.codes import CHECK_CLIENT, GO_AWAY
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE, LANGUAGE_JAVA
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE, LANGUAGE_JAVA
 
 IN_FLIGHT_MAX: Final = 16_384
 """Requests that one server has not answered."""

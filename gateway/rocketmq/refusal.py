@@ -7,7 +7,7 @@ from typing import Final
 
 from domain.errors import ErrorCode, Failure
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 REMARK_CHARS_MAX: Final = 300
 """Characters of a broker's remark that are passed on; some contain a stack trace."""

@@ -35,7 +35,7 @@ from gateway.rocketmq.pulls import RocketmqPulls
 from gateway.rocketmq.timers import RocketmqTimers
 from gateway.rocketmq.transactions import RocketmqTransactions
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 
 @final

@@ -15,7 +15,7 @@ from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.messages.send_request import PRODUCER_GROUP
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 RECALL_MS: Final = 3_000
 _REFUSED: Final[Mapping[int, ErrorCode]] = {codes.NO_PERMISSION: ErrorCode.NOT_SUPPORTED}

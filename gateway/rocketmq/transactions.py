@@ -20,7 +20,7 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 HALVES_MAX: Final = 200_000
 """Half messages that are remembered, the newest ones."""

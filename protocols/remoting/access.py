@@ -39,12 +39,13 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer
-from protocols.remoting import bean, codes, fastjson
-from protocols.remoting.bean import Bean
+from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame
-from protocols.remoting.header import split
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.bean import Bean
+from protocols.remoting.wire.frame import Frame
+from protocols.remoting.wire.header import split
 
 ACCESS_KEY: Final = b"AccessKey"
 SUPER: Final = "Super"

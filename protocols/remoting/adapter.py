@@ -9,9 +9,9 @@ from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import NodeInfo
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
+from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins, without_tls
-from protocols.remoting.send import HeaderCache
 from protocols.setting import Setting
 
 

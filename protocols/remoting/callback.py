@@ -19,12 +19,13 @@ from domain.relay import (
     ReplyDelivery,
     RunningInfoRequest,
 )
-from protocols.remoting import bean, codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.client import NodeInfo
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import LANGUAGES
-from protocols.remoting.pull import properties_for_client, without_origin
+from protocols.remoting.messages.pull import properties_for_client, without_origin
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import LANGUAGES
 
 CPP: Final = LANGUAGES.index("CPP")
 """Language of the C++ client, which cannot read a JSON map whose keys are objects: it gets a list instead."""

@@ -20,19 +20,20 @@ from domain.replication.message import LogBytes
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
-from protocols.remoting import access, callback, codes, extension, lite, member, namespace, receive, send, transaction
+from protocols.remoting import access, callback, codes, extension, member, namespace
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS, Reader
-from protocols.remoting.fastjson import ANSWER_BYTES_MAX, LongAnswerError
-from protocols.remoting.frame import Frame, FrameDecoder
+from protocols.remoting.messages import lite, receive, send, transaction
+from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.namespace import Namespaces
 from protocols.remoting.replication import dispatch as replication_dispatch
 from protocols.remoting.replication.form import bytes_parts
-from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
+from protocols.remoting.wire.fastjson import ANSWER_BYTES_MAX, LongAnswerError
+from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.upload import Upload
 
 INQUIRIES_MAX: Final = 4_096

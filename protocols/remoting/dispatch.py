@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.remoting import (
-    access,
-    admin,
-    codes,
-    extension,
-    inventory,
-    lite,
-    member,
-    node,
-    offset,
-    pull,
-    query,
-    receive,
-    registration,
-    relay,
-    replicas,
-    route,
-    settle,
-    statistics,
-    transaction,
-)
+from protocols.remoting import access, codes, extension, member
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame
+from protocols.remoting.messages import lite, offset, pull, query, receive, settle, transaction
+from protocols.remoting.nameserver import registration, route
 from protocols.remoting.ticket import Outcome, Steps
+from protocols.remoting.tools import admin, inventory, node, relay, replicas, statistics
+from protocols.remoting.wire.frame import Frame
 
 Reader = Callable[[Client, Frame], Outcome | Steps]
 

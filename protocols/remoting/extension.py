@@ -10,10 +10,10 @@ from domain.event import Event
 from domain.node import GreetNode, NodeFrameOut, NodeGreeted
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY
-from protocols.remoting.pull import EPOCH_FIELD
+from protocols.remoting.messages.pull import EPOCH_FIELD
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY
 
 
 def bounds(_client: Client, frame: Frame) -> Outcome:

@@ -22,13 +22,14 @@ from domain.membership import (
     Subscription,
 )
 from domain.nameserver.route import QueryRoute, RouteFound
-from protocols.remoting import assignment, bean, codes, fastjson
+from protocols.remoting import assignment, codes
 from protocols.remoting.client import GROUPS_PER_CONNECTION_MAX, Client
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
-from protocols.remoting.pull import compiled
+from protocols.remoting.messages.pull import compiled
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, LANGUAGES
 
 SUBSCRIPTIONS_MAX: Final = 4_096
 """Subscriptions of one heartbeat."""

@@ -20,8 +20,8 @@ from domain import property as properties
 from domain.address import RETRY_PREFIX, in_namespace, is_system_topic, out_of_namespace
 from domain.record import Record, renamed
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import BINARY, encode_ext
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, encode_ext
 
 FIELD_BYTES: Final = b"\x00\x02ns\x00"
 """Key of the field `ns` in a binary ext section, with the first byte of its value's length."""

@@ -16,8 +16,8 @@ from domain.errors import GatewayError
 from domain.refusal import TLS_ONLY
 from protocols.remoting import codes
 from protocols.remoting.codes import GREET_NODE, NODE_FRAME
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, LANGUAGE_OTHER
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, LANGUAGE_OTHER
 
 _HELLO_OPAQUE: Final = 1
 _KEY_WANTED: Final = "give a Super user of the store in access_key_file"

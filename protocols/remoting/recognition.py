@@ -5,8 +5,8 @@ from __future__ import annotations
 from domain import limits
 from domain.refusal import TLS_ONLY
 from protocols.remoting import codes
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 
 
 def begins(head: bytes) -> bool | None:

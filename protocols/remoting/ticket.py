@@ -10,8 +10,8 @@ from domain.errors import ErrorCode
 from domain.event import Done, Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import FLAG_RESPONSE, Header
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE, Header
 
 Rendering = Generator[None, None, bytes]
 """Writes a reply over several turns of the loop; yields where a turn may end, and returns the reply."""

@@ -22,8 +22,8 @@ from h2.connection import H2Connection
 
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import BINARY, JSON
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, JSON
 from tests.simulation.network import Link
 from tests.simulation.test_forbidden import GROUP, REQUESTS, TOPIC
 from tests.simulation.test_forbidden_grpc import CALLS, consumer

@@ -16,7 +16,7 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.interop.node import Node
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"

@@ -17,12 +17,13 @@ from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
 from nameserver.leaders_topics import LeadersTopics
 from nameserver.table import RouteTable
-from protocols.remoting import codes, dispatch, registrar
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
-from protocols.remoting.registrar import PAGE_TOPICS, PAUSE_MAX_NS, RENEWAL_NS, Registrar
+from protocols.remoting import codes, dispatch
+from protocols.remoting.nameserver import registrar
+from protocols.remoting.nameserver.registrar import PAGE_TOPICS, PAUSE_MAX_NS, RENEWAL_NS, Registrar
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.connection_driver import StrictDriver
-from tests.protocols.remoting.wire import Dice, connection
+from tests.protocols.remoting.frames import Dice, connection
 from tests.store.clock import VirtualClock
 
 BROKER = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")

@@ -16,8 +16,8 @@ from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Ping, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
-from protocols.remoting.frame import encode as frame
-from protocols.remoting.header import JSON
+from protocols.remoting.wire.frame import encode as frame
+from protocols.remoting.wire.header import JSON
 from tests.neighbours.socket import PeerStream
 
 GET_BROKER_CLUSTER_INFO = 106

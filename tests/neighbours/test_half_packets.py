@@ -11,8 +11,8 @@ from protocols.mqtt.packet import encode as packet
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
 from protocols.remoting import codes
-from protocols.remoting.frame import encode as frame
-from protocols.remoting.header import JSON
+from protocols.remoting.wire.frame import encode as frame
+from protocols.remoting.wire.header import JSON
 from tests.neighbours.node import SharedNode
 from tests.neighbours.socket import PeerStream
 from tests.neighbours.test_mqtt import V311, connect

@@ -8,8 +8,8 @@ import pytest
 
 from domain.topic import Group, Topic
 from protocols.remoting import codes
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import JSON
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import JSON
 from tests.neighbours.node import SharedNode
 
 COUNT = 3_000

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from protocols.remoting import codes
-from protocols.remoting.frame import encode
-from protocols.remoting.header import FLAG_ONEWAY, JSON
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, JSON
 from tests.neighbours.node import SharedNode
 
 SEND_FIELDS = {

@@ -15,7 +15,7 @@ from protocols import registry
 from protocols.adapter import Peer
 from protocols.http2.recognition import PREFACE
 from protocols.registry import NOBODY, PROXY, TLS, Opening, SecureConnection
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.gateway.scripted import ScriptedConnection
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from domain.limits import SECOND_NS
 from domain.record import Record
-from protocols.remoting import frame
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
+from protocols.remoting.wire import frame
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from tests.simulation.sdk import RemotingClient
 from tests.simulation.world import World
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from domain import property as properties
 from domain.record import Record
-from protocols.remoting import codes, frame
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
 from tests.simulation.caller import Caller, records
 from tests.simulation.world import World
 

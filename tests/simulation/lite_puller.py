@@ -8,7 +8,7 @@ from collections import deque
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.record import Record
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.simulation.ledger import Ledger
 from tests.simulation.puller import HELD_MS, REPORT, Puller
 from tests.simulation.sdk import Dial

@@ -19,7 +19,7 @@ from protocols.mqtt.connect import Connack, Connect
 from protocols.mqtt.packet import Decoder, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.simulation.channel import Channel
 from tests.simulation.ledger import Ledger
 from tests.simulation.sdk import SEND

@@ -8,7 +8,7 @@ import random
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from domain.record import Record
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.simulation.ledger import Ledger
 from tests.simulation.sdk import Dial, RemotingClient
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from domain.limits import MILLISECOND_NS
 from protocols.grpc.messages import messaging_pb2 as pb
-from protocols.remoting import codes, frame
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.consumer import Consumer
 from tests.simulation.network import Link
 from tests.simulation.simple import Receiver

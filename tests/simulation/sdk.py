@@ -9,8 +9,8 @@ from domain import property as properties
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from domain.record import Record
-from protocols.remoting import frame
-from protocols.remoting.header import BINARY, JSON
+from protocols.remoting.wire import frame
+from protocols.remoting.wire.header import BINARY, JSON
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link
 

@@ -6,8 +6,9 @@ import json
 import struct
 
 from domain import property as properties
-from protocols.remoting import codes, frame
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.caller import Caller
 from tests.simulation.world import World
 

@@ -13,7 +13,7 @@ from domain import property as properties
 from domain.limits import BODY_BYTES_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.caller import records
 from tests.simulation.client import MqttClient
 from tests.simulation.consumer import Consumer

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from domain.limits import MILLISECOND_NS
-from protocols.remoting import codes, frame
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
 from tests.simulation.respondent import LEAVES, NEVER, GrpcRespondent, Respondent
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool

@@ -14,7 +14,7 @@ from tests.simulation.world import World
 from tests.tidy.source import PACKAGES, ROOT
 
 OURS = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
-FRAMES = f"{ROOT}/protocols/remoting/frame.py"
+FRAMES = f"{ROOT}/protocols/remoting/wire/frame.py"
 """Left out: the client decodes its answers with it, in as many pieces as the network makes of them."""
 CALLS_MAX = 11
 

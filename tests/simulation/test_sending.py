@@ -9,7 +9,7 @@ import pytest
 from domain import property as properties
 from domain.limits import BODY_BYTES_MAX
 from protocols.remoting import codes
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.caller import Caller, bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender

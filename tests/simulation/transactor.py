@@ -9,8 +9,8 @@ from domain import property as properties
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.record import Record
-from protocols.remoting import frame
-from protocols.remoting.header import FLAG_ONEWAY, JSON
+from protocols.remoting.wire import frame
+from protocols.remoting.wire.header import FLAG_ONEWAY, JSON
 from tests.simulation.sdk import SEND, Dial, RemotingClient
 
 HEARTBEAT, END, CHECK = 34, 37, 39

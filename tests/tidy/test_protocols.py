@@ -70,4 +70,4 @@ def test_the_page_of_a_protocol_names_all_its_files() -> None:
 def test_the_list_names_only_files_that_a_protocol_has() -> None:
     table = (ROOT / "protocols" / "README.md").read_text("utf-8").split("|---|---|")[1]
     listed = {name for line in table.splitlines() for name in re.findall(r"\w+\.py", line.split("|")[1] if "|" in line else "")}
-    assert [name for name in sorted(listed) if not any((folder / name).exists() for folder in folders())] == []
+    assert [name for name in sorted(listed) if not any(any(folder.rglob(name)) for folder in folders())] == []

@@ -18,7 +18,7 @@ from gateway.node.config import Config
 from gateway.node.nameserver.registration_settings import RegistrationSettings
 from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
 from nameserver.own_topics import OwnTopics
-from protocols.remoting.registrar import Registrar
+from protocols.remoting.nameserver.registrar import Registrar
 
 REPLICATION_PORT: Final = 1
 """What is added to the port of the broker for its replication address, as RocketMQ's brokers do (haListenPort)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.rocketmq.link import BrokerAnswerError
-from protocols.remoting import fastjson
+from protocols.remoting.wire import fastjson
 
 
 def value_in(text: bytes) -> object:

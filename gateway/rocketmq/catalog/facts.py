@@ -13,7 +13,7 @@ from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 ALWAYS_MISSING: Final = (
     "lite topics and priority topics",

@@ -13,7 +13,7 @@ from gateway.rocketmq.catalog.configuration import group_from, group_request
 from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 Found = Callable[[Group | None | Failure], None]
 NO_GROUP: Final = "No group in this broker"

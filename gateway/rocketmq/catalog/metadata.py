@@ -20,7 +20,7 @@ from gateway.rocketmq.catalog.route import names_from
 from gateway.rocketmq.cluster_map import ClusterMap, Known
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 NAMES_NS: Final = 10 * SECOND_NS
 """Time between two looks at the names of all topics."""

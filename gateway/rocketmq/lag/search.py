@@ -21,7 +21,7 @@ from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.lag.pairs import GroupPairs
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PAUSE_NS: Final = 200 * MILLISECOND_NS
 """Time between two topics: a name server and each broker get five questions a second."""

@@ -23,7 +23,7 @@ from gateway.rocketmq.catalog.group_question import lacks_group
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.lag.pairs import GroupPairs, Pair
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PAUSE_NS: Final = 100 * MILLISECOND_NS
 """Time between two questions to one broker, which gets the next one when it has answered."""

@@ -15,7 +15,7 @@ from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.messages.choice import QueueChoice
 from gateway.rocketmq.messages.send_request import PRODUCER_GROUP, batched, send_request, sent
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 SEND_MS: Final = 6_000
 """Time that a broker has for a send: longer than its own time for a flush (`syncFlushTimeout`, by default 5 s), after which it

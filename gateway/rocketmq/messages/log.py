@@ -23,7 +23,7 @@ from gateway.rocketmq.messages.once import OnceKeys
 from gateway.rocketmq.messages.pull_reply import placed, pull_request, pulled, split
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PULL_RECORDS_MAX: Final = 1_024
 

@@ -12,7 +12,7 @@ from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 Done = Callable[[None | Failure], None]
 _NONE: Final = {codes.QUERY_NOT_FOUND: ErrorCode.OFFSET_NOT_FOUND}

@@ -14,7 +14,7 @@ from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
 """The consumer group of reads by offset. Every broker has it; no position is stored for it."""

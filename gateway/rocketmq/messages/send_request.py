@@ -14,7 +14,7 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PRODUCER_GROUP: Final = "HEADGATE"
 """Producer group of messages that name none, and of recalls."""

@@ -21,7 +21,7 @@ from gateway.rocketmq.messages.followed import QueueTail, TopicTail
 from gateway.rocketmq.messages.log import ask_number
 from gateway.rocketmq.messages.pull_reply import LATER_MS, pull_request, pulled
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 HOLD_MS: Final = 15_000
 """Time for which a broker holds a pull while there is nothing new."""

@@ -13,7 +13,7 @@ from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.pop import request as requests
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 BATCH_MAX: Final = 1_024
 """Acknowledgements of one request."""

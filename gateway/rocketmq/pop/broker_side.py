@@ -8,7 +8,7 @@ from domain.errors import Failure
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.pop.brokers import PopBrokers, PopReader
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 NOTIFICATION_MS: Final = 5_000
 """Time after which a broker answers a NOTIFICATION that there is nothing; what it forgot to tell is found by then. It is longer

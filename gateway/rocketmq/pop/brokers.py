@@ -13,7 +13,7 @@ from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.link import Answered
 from gateway.rocketmq.pop.call import Pop
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 POP_MS: Final = 3_000
 """Time that a broker has to answer a POP."""

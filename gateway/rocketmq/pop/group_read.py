@@ -31,7 +31,7 @@ from gateway.rocketmq.pop.brokers import PopBrokers
 from gateway.rocketmq.pop.call import Leasing, Pop, PopCall
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 KEPT_MS: Final = 1_000
 """Time for which messages of a broker that was passed over are kept for the next call."""

@@ -21,7 +21,7 @@ from gateway.rocketmq.pop.call import Leasing
 from gateway.rocketmq.pop.group_read import GroupRead
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 READS_MAX: Final = 100_000
 IDLE_NS: Final = 120 * SECOND_NS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.remoting import codes, fastjson
-from protocols.remoting.frame import encode
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting import codes
 from protocols.remoting.relayed.frame_slice import FrameSlice
+from protocols.remoting.wire import fastjson
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 
 GET_SYSTEM_TOPICS: Final = 304
 REWRITTEN: Final = frozenset({codes.GET_ROUTE, codes.GET_CLUSTER, GET_SYSTEM_TOPICS, codes.GET_BROKER_MEMBERS})

@@ -23,10 +23,10 @@ from gateway.rocketmq.relay.target import (
 from gateway.rocketmq.relay.uplink import FULL_BYTES, Uplink, UplinkUser
 from protocols.host_shares import HostShare, HostShares
 from protocols.remoting import codes
-from protocols.remoting.frame import encode
-from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE
 from protocols.remoting.relayed.exchange import RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE
 
 NAMESERVER: Final = "the name server"
 """The pin of connections to the port of the name server."""

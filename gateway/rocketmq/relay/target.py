@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocols.remoting import codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.relayed.frame_slice import FrameSlice
+from protocols.remoting.wire import fastjson
 
 FROM_BROKERS: Final = frozenset({103, 104, 322, 904})
 """What brokers tell name servers: REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from gateway.connection.transport import Transport
-from protocols.remoting.header import JSON
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
+from protocols.remoting.wire.header import JSON
 
 FULL_BYTES: Final = 256 * 1024
 """Bytes that wait for a server before the loop says that its connection is full."""

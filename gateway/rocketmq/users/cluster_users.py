@@ -18,7 +18,7 @@ from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.users.agreement import Agreement
 from gateway.rocketmq.users.rights import ToldRights, rights_of
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 
 PERIOD_NS: Final = 2 * SECOND_NS
 """Time between the last answer of a round and the next round."""

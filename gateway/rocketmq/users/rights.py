@@ -12,8 +12,8 @@ from gateway.access.policy import Entry
 from gateway.access.records import POLICIES_MAX, encoded, grant_key, user_key
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting.access import SUBJECT, policies_of, user_of
-from protocols.remoting.bean import Bean
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.bean import Bean
 
 FAULTS_MAX: Final = 20
 """Users and policies that cannot be used, and are told by name."""

@@ -22,7 +22,7 @@ log = logging.getLogger("headgate.registration")
 
 
 class Registrar(Protocol):
-    """What is said to one name server, over one connection after the other (protocols.remoting.registrar)."""
+    """What is said to one name server, over one connection after the other (protocols.remoting.nameserver.registrar)."""
 
     registered: bool
     fault: str

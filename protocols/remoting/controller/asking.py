@@ -12,11 +12,12 @@ from domain.controller.change import GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import ReplicaFigures
 from domain.controller.request import ControllerFound, ReplicaHeard
-from protocols.remoting import bean, codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.heartbeat import FIGURES, PATHS, paths_text
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import Frame
 
 Heard = tuple[StoreGroup, tuple[ReplicaHeard, ...]]
 

@@ -7,13 +7,14 @@ from domain.controller.change import AlterSet, ApplyId, CleanReplicas, ElectLead
 from domain.controller.group import UNKNOWN
 from domain.controller.request import ChangeGroup, GroupChanged
 from domain.event import Event
-from protocols.remoting import codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import sync_state
 from protocols.remoting.controller.refusal import refused
 from protocols.remoting.controller.sync_state import APACHE_INCARNATION
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, int64
+from protocols.remoting.wire import fastjson
+from protocols.remoting.wire.frame import Frame
 
 
 def alter(_client: Client, frame: Frame) -> Outcome:

@@ -17,8 +17,8 @@ from domain.controller.change import (
 )
 from domain.controller.group import REPLICAS_MAX, SetMember
 from protocols.remoting import codes
-from protocols.remoting.bean import Bean
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.bean import Bean
 
 CHANGES: Final[dict[str, type[GroupChange]]] = {
     each.__name__: each for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup)

@@ -18,9 +18,10 @@ from domain.controller.group import (
 )
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.request import ReplicaHeard
-from protocols.remoting import bean, codes
-from protocols.remoting.bean import Bean
+from protocols.remoting import codes
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire import bean
+from protocols.remoting.wire.bean import Bean
 
 _HEARD: Final = "heard"
 _FIGURES: Final = 6

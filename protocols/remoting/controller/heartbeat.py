@@ -15,8 +15,8 @@ from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller.sync_state import APACHE_INCARNATION
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+from protocols.remoting.wire.frame import Frame
 
 FIGURES: Final = ("syncMicros", "ackMicros", "turnMicros", "errors", "wallMillis", "clockSkewMaxMillis")
 """Ext fields of the figures, in the order of ReplicaFigures."""

@@ -6,12 +6,13 @@ from domain.controller.answer import GroupRefusal
 from domain.controller.group import FIRST_ID, StoreGroup, StoreReplica
 from domain.controller.request import ControllersFound, GroupsFound, QueryControllers, QueryGroups
 from domain.event import Event
-from protocols.remoting import bean, codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import sync_state
 from protocols.remoting.controller.refusal import refused
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import Frame
 
 
 def replica_info(_client: Client, frame: Frame) -> Outcome:

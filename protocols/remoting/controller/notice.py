@@ -5,8 +5,8 @@ from __future__ import annotations
 from domain.controller.group import StoreGroup
 from protocols.remoting import codes
 from protocols.remoting.controller import sync_state
-from protocols.remoting.frame import encode
-from protocols.remoting.header import FLAG_ONEWAY
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import FLAG_ONEWAY
 
 
 def role_changed(group: StoreGroup, opaque: int) -> bytes:

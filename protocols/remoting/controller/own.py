@@ -12,12 +12,13 @@ from domain.controller.request import (
     StoreGroupsListed,
 )
 from domain.event import Event
-from protocols.remoting import bean, codes, fastjson
+from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.controller import change_form, group_form
 from protocols.remoting.controller.refusal import TABLE, refused
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, Ticket
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.frame import Frame
 
 
 def list_groups(_client: Client, frame: Frame) -> Outcome:

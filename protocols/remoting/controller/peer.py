@@ -11,8 +11,8 @@ from domain.event import Event
 from domain.limits import CONTROLLERS_MAX
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, int64
+from protocols.remoting.wire.frame import Frame
 
 FOUNDERS_MAX: Final = 64
 

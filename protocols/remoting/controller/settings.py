@@ -9,9 +9,9 @@ from domain.controller.request import ChangeControllerSettings, ControllerSettin
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
-from protocols.remoting.frame import Frame
-from protocols.remoting.node import properties
 from protocols.remoting.ticket import Outcome, RequestError, Ticket, success
+from protocols.remoting.tools.node import properties
+from protocols.remoting.wire.frame import Frame
 
 CHANGEABLE: Final[Mapping[str, str]] = {
     "notifyBrokerRoleChanged": "notify_role_changed",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from domain.controller.group import SetMember, StoreGroup
-from protocols.remoting import bean, fastjson
 from protocols.remoting.controller import group_form
+from protocols.remoting.wire import bean, fastjson
 
 APACHE_INCARNATION: Final = "apache"
 """The incarnation of every log of Apache's brokers."""

@@ -15,11 +15,11 @@ from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.remoting.access import identify
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import END_OF_STREAM, FRAME_TIMEOUT, IDLE
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
 from protocols.remoting.relayed.exchange import RelayFrames, RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
 from protocols.remoting.status import response_code
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from protocols.setting import Setting
 from protocols.upload import Upload
 

@@ -9,8 +9,8 @@ from typing import Final, final
 import orjson
 
 from domain.octets import uint32
-from protocols.remoting.frame import FAULT_HEADER, FrameBuffer
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
+from protocols.remoting.wire.frame import FAULT_HEADER, FrameBuffer
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
 
 _FIXED: Final = struct.Struct(">hBhii")
 _OPAQUE: Final = struct.Struct(">i")

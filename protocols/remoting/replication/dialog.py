@@ -11,11 +11,11 @@ from typing import Final, final
 
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from protocols.remoting import codes
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY
 
 _FOLLOW: Final = 1
 """Number of the request FOLLOW: a connection has one."""

@@ -10,9 +10,9 @@ from domain.replication.message import FollowAccepted, FollowRefused, LogPart, L
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.dispatch import Reader
-from protocols.remoting.frame import Frame
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import Outcome, Ticket
+from protocols.remoting.wire.frame import Frame
 
 
 def follow(_client: Client, frame: Frame) -> Outcome:

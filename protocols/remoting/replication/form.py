@@ -31,9 +31,9 @@ from domain.replication.message import (
     ReadLog,
 )
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, head
-from protocols.remoting.header import BINARY, FLAG_ONEWAY
 from protocols.remoting.ticket import Arguments, RequestError
+from protocols.remoting.wire.frame import Frame, head
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY
 
 VERSION: Final = 1
 """Version of the frames behind FOLLOW. A follower says which it knows, from `least` to `version`; the leader, which it has."""

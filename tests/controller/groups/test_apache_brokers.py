@@ -13,7 +13,7 @@ from domain.command import Command
 from domain.controller.change import ElectLeader
 from domain.controller.request import ChangeGroup, GroupChanged, GroupsFound, HearReplica, QueryGroups
 from domain.event import Done, Event
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, reply_to
 
 CLUSTER, GROUP = "main", "broker-a"

@@ -16,7 +16,7 @@ from domain import record
 from domain.message import Message
 from gateway.client.answer import QueueRoute
 from gateway.client.security import AccessKey
-from protocols.remoting.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 
 BROKER = "broker-a"
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"

@@ -12,7 +12,7 @@ from domain.record import Record
 from gateway.client.answer import ClientError, GarbledError, QueueRoute, RejectedError, UnknownTopicError, UnreachableError
 from gateway.client.client import Client
 from gateway.client.request import ROUTE
-from protocols.remoting.frame import encode
+from protocols.remoting.wire.frame import encode
 from tests.gateway.client.fake_broker import BROKER, FakeBroker, Liar, frame_of
 
 

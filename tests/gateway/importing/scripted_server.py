@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 
 Answer = tuple[int, Mapping[str, str], bytes]
 """(response code, ext fields, body)."""

@@ -19,7 +19,8 @@ from gateway.node.config import Config, load
 from gateway.node.gateway_role import GatewayRole
 from gateway.node.node import Node
 from gateway.node.protocols import installed
-from protocols.remoting import codes, frame
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
 from tests.gateway.node.running import served
 from tests.gateway.node.test_stop import PULL, answer, connected
 from tests.interop.node import free_ports

@@ -10,7 +10,8 @@ import pytest
 
 from gateway.node import node as module
 from gateway.node.node import Node
-from protocols.remoting import codes, frame
+from protocols.remoting import codes
+from protocols.remoting.wire import frame
 from tests.gateway.node.running import served
 
 VALUE = b"x" * 4_000_000

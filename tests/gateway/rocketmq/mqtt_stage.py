@@ -20,7 +20,7 @@ from gateway.usecase.sessions.sessions import Sessions
 from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import MqttConfig
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store

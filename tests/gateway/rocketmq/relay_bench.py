@@ -18,11 +18,11 @@ from gateway.rocketmq.relay.brokers import RelayBrokers
 from gateway.rocketmq.relay.relay import Relay
 from gateway.rocketmq.relay.settings import RelaySettings
 from gateway.rocketmq.relay.uplink import Address, Uplink
-from protocols.remoting import fastjson
 from protocols.remoting.config import RemotingConfig
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from protocols.remoting.relayed.adapter import RelayAdapter
+from protocols.remoting.wire import fastjson
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from protocols.setting import Setting
 from tests.gateway.scripted import FakeTransport, ManualClock
 

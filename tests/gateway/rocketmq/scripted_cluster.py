@@ -10,8 +10,8 @@ import orjson
 from gateway.rocketmq.dialer import WireUser
 from gateway.rocketmq.link import BrokerAnswerError
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.store.clock import VirtualClock
 
 WAY_NS = 500_000

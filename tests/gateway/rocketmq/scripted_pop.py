@@ -11,7 +11,7 @@ from domain import property as properties
 from domain.message import Message
 from domain.record import encode
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedServer, reply_to
 
 HOST = b"\x0a\x00\x00\x01\x00\x00\x2a\x9f"

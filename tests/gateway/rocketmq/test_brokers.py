@@ -9,7 +9,7 @@ from gateway.rocketmq import link as links
 from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, encode
+from protocols.remoting.wire.frame import Frame, encode
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to
 from tests.store.clock import VirtualClock
 

@@ -13,7 +13,7 @@ from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster
 from tests.gateway.rocketmq.test_brokers import Halves
 from tests.store.driver import Driver

@@ -20,7 +20,7 @@ from gateway.rocketmq.users.agreement import DIFFERS_NS
 from gateway.rocketmq.users.cluster_users import PERIOD_NS, ClusterUsers
 from gateway.rocketmq.users.rights import rights_of
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.access.memory import access_config
 from tests.gateway.rocketmq.scripted_cluster import Reply
 from tests.gateway.rocketmq.test_brokers import Halves

@@ -13,8 +13,9 @@ from gateway.rocketmq.lag import pairs as lag_pairs
 from gateway.rocketmq.lag.pairs import NAMED_AT_ONCE, GroupPairs
 from gateway.rocketmq.lag.walk import PAUSE_NS, ClusterLagWalk, oldest_in, waiting_in
 from gateway.rocketmq.outlook import RocketmqOutlook
-from protocols.remoting import codes, fastjson
-from protocols.remoting.frame import Frame
+from protocols.remoting import codes
+from protocols.remoting.wire import fastjson
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply
 from tests.gateway.rocketmq.test_known_first import World as FrontWorld
 

@@ -11,7 +11,7 @@ from domain.limits import SECOND_NS
 from gateway.rocketmq.lag.pairs import GroupPairs, Pair
 from gateway.rocketmq.lag.search import PAUSE_NS, PERIOD_NS, GroupSearch, groups_in, is_read
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply
 from tests.gateway.rocketmq.test_cluster_map import World as MapWorld
 

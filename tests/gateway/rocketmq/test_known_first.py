@@ -18,7 +18,7 @@ from gateway.rocketmq.catalog.facts import ALWAYS, IN_SYNC, NEVER, ClusterFacts,
 from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply
 from tests.gateway.rocketmq.test_tail import World as TailWorld
 

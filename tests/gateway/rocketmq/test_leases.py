@@ -20,7 +20,7 @@ from gateway.rocketmq.pop.broker_side import NOTIFICATION_MS
 from gateway.rocketmq.pop.brokers import UNHURRIED
 from gateway.rocketmq.pop.leases import RocketmqLeases
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to
 from tests.gateway.rocketmq.scripted_pop import PopBroker
 from tests.gateway.rocketmq.test_brokers import Halves

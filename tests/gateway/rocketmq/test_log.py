@@ -19,7 +19,7 @@ from gateway.rocketmq.messages.choice import CHOICES
 from gateway.rocketmq.messages.log import RocketmqLog
 from gateway.rocketmq.messages.once import OnceKeys
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, reply_to
 from tests.gateway.rocketmq.test_cluster_map import World as MapWorld
 from tests.store.driver import sure

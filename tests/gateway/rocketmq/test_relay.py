@@ -11,9 +11,10 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
 from gateway.observe.metrics import COUNTERS
-from protocols.remoting import codes, fastjson
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
+from protocols.remoting import codes
+from protocols.remoting.wire import fastjson
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from tests.gateway.rocketmq.relay_bench import (
     FIRST_PORT,
     NAMESERVER_PORT,

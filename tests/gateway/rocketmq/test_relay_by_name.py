@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.remoting import codes
-from protocols.remoting.frame import encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
+from protocols.remoting.wire.frame import encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from tests.gateway.rocketmq.relay_bench import FIRST_PORT, REMOTING_PORT, A, B, Client, RelayBench, Server, route
 
 

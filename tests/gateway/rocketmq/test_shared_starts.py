@@ -7,7 +7,7 @@ import pytest
 from protocols.mqtt.property import NONE
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.mqtt_stage import ClusterGateway
 from tests.gateway.rocketmq.scripted_cluster import Reply
 

@@ -19,8 +19,8 @@ from gateway.rocketmq.pulls import RocketmqPulls
 from gateway.rocketmq.timers import RocketmqTimers
 from gateway.rocketmq.transactions import RocketmqTransactions
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
-from protocols.remoting.frame import encode as encode_frame
+from protocols.remoting.wire.frame import Frame
+from protocols.remoting.wire.frame import encode as encode_frame
 from tests.gateway.rocketmq.scripted_pop import HOST
 from tests.gateway.rocketmq.test_leases import World
 
@@ -141,7 +141,7 @@ def checked(offset: str = "9", body: bytes | None = None, times: str = "2") -> F
     record = encode(Message("T", b"half", stored, queue_id=1), 9, 22_222, 1, HOST)
     fields = {"tranStateTableOffset": offset, "commitLogOffset": "22222", "msgId": "M1"}
     data = encode_frame(codes.CHECK_TRANSACTION, 1, fields=fields, body=record if body is None else body)
-    from protocols.remoting.frame import FrameDecoder
+    from protocols.remoting.wire.frame import FrameDecoder
 
     [frame] = FrameDecoder().feed(data)
     return frame

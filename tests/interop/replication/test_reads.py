@@ -18,7 +18,7 @@ from gateway.client.answer import ClientError
 from gateway.client.client import Client
 from gateway.client.link import Link
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.interop.controller.controllers import WAIT_S, until
 from tests.interop.node import Node
 from tests.interop.remoting.java import JavaClient

@@ -22,7 +22,7 @@ from typing import Self
 
 from benchmarks.process import bound, free_run
 from gateway.client.link import Link
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC
 from tests.interop.workshop import ROOT, java_classpath
 

@@ -13,7 +13,7 @@ from domain.record import Record
 from gateway.rocketmq.dead_letters import RocketmqDeadLetters
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
+from protocols.remoting.wire.frame import Frame
 from tests.interop.rocketmq.apache import ApacheCluster
 from tests.interop.rocketmq.near import NearGateway, body, run, send
 

@@ -17,10 +17,10 @@ from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes
 from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS
-from protocols.remoting.frame import FrameDecoder
-from protocols.remoting.header import BINARY, JSON
-from tests.protocols.remoting.test_send import V2
-from tests.protocols.remoting.wire import BORN_HOST, adapter, connection, fields, one, replies, reply, request
+from protocols.remoting.wire.frame import FrameDecoder
+from protocols.remoting.wire.header import BINARY, JSON
+from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request
+from tests.protocols.remoting.messages.test_send import V2
 
 STREAM = (
     request(310, V2, b"first", serialize=BINARY)

@@ -10,8 +10,8 @@ from domain.admin.topic import Bounds, QueryBounds
 from domain.command import HoldQueues, Pull
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from protocols.remoting.header import BINARY, JSON
-from tests.protocols.remoting.wire import connection, one, reply, request
+from protocols.remoting.wire.header import BINARY, JSON
+from tests.protocols.remoting.frames import connection, one, reply, request
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])

@@ -15,9 +15,10 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.membership import Heartbeat, Leave, Locked, LockQueues, Members, Membership, QueryMembers, Subscription
 from domain.nameserver.route import QueryRoute, RouteFound, TopicQueues
-from protocols.remoting import assignment, frame
+from protocols.remoting import assignment
 from protocols.remoting.connection import RemotingConnection
-from tests.protocols.remoting.wire import connection, fields, one, reply, request
+from protocols.remoting.wire import frame
+from tests.protocols.remoting.frames import connection, fields, one, reply, request
 
 BEAT = {
     "clientID": "10.0.0.9@1234#77",

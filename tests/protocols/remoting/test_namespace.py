@@ -18,10 +18,10 @@ from domain.relay import ClientAnswered, Inquiry, PositionsRequest
 from domain.transaction import CheckTransaction
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
-from protocols.remoting.frame import Frame, encode
-from protocols.remoting.header import BINARY, FLAG_RESPONSE, JSON
-from tests.protocols.remoting.test_send import V2
-from tests.protocols.remoting.wire import connection, fields, one, reply, request
+from protocols.remoting.wire.frame import Frame, encode
+from protocols.remoting.wire.header import BINARY, FLAG_RESPONSE, JSON
+from tests.protocols.remoting.frames import connection, fields, one, reply, request
+from tests.protocols.remoting.messages.test_send import V2
 
 SPACE = {"nsd": "true", "ns": "shop"}
 PULL = {

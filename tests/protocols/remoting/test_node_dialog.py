@@ -11,9 +11,9 @@ from domain.refusal import TLS_ONLY
 from protocols.remoting import codes
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.codes import GREET_NODE, NODE_FRAME
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE
 from protocols.remoting.node_dialog import DialogError, NodeDialog
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE
 
 WELCOME = b"welcome"
 

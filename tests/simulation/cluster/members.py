@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from domain.limits import MILLISECOND_NS
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.simulation.consumer import Popped, popped
 from tests.simulation.ledger import Ledger
 from tests.simulation.sdk import ACK, Member

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Timer
-from protocols.remoting import frame
+from protocols.remoting.wire import frame
 from tests.simulation.transactor import COMMIT, GROUP, HEARTBEAT, ROLLBACK, Transactor
 
 if TYPE_CHECKING:

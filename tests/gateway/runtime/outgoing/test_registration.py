@@ -15,12 +15,12 @@ from domain.nameserver.route import Registration
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.outgoing import registration as runtime
 from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
-from protocols.remoting import registrar as remoting
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import FLAG_RESPONSE
-from protocols.remoting.registrar import Registrar
+from protocols.remoting.nameserver import registrar as remoting
+from protocols.remoting.nameserver.registrar import Registrar
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.nameserver.test_registering import Topics
-from tests.protocols.remoting.wire import Dice
+from tests.protocols.remoting.frames import Dice
 
 BROKER: Final = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")
 Answer = Callable[[Frame], bytes | None]

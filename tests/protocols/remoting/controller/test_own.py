@@ -36,8 +36,8 @@ from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, change_form, peer
 from protocols.remoting.controller.notice import role_changed
-from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame
 from tests.protocols.remoting.controller.wire import command_of, decoded, java, refusal_of, reply_to
 
 NAME = "broker-a"

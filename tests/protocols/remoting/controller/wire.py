@@ -11,10 +11,10 @@ from gateway.node.settings import read
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.controller.dispatch import READERS
-from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.ticket import RequestError, Ticket
+from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.setting import Setting
-from tests.protocols.remoting.wire import PEER, Dice
+from tests.protocols.remoting.frames import PEER, Dice
 
 CLIENT = Client(
     NodeInfo(

@@ -6,12 +6,12 @@ from domain.command import Disconnected
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.remoting.config import RemotingConfig
-from protocols.remoting.frame import encode
 from protocols.remoting.relayed.connection import RelayConnection
 from protocols.remoting.relayed.exchange import RelayFrames, RelayReading
+from protocols.remoting.wire.frame import encode
 from protocols.setting import Setting
 from protocols.upload import RETRY_NS
-from tests.protocols.remoting.wire import BORN_HOST
+from tests.protocols.remoting.frames import BORN_HOST
 
 MIB = 1024 * 1024
 FRAME = encode(310, 1, body=bytes(4 * MIB))

@@ -16,12 +16,12 @@ from domain.event import Refused
 from domain.limits import REMOTING_FRAME_BYTES_MAX
 from domain.replication.message import FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from protocols.remoting import codes
-from protocols.remoting.frame import FrameDecoder
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import FrameDecoder
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON
+from tests.protocols.remoting.frames import request
 from tests.protocols.remoting.replication.wire import ACCEPTED, BYTES, FOLLOW, REFUSED, asked, followed, leader
-from tests.protocols.remoting.wire import request
 
 FRONT = struct.pack(">qqqq", 5, 900, 700, 100)
 YES = {"epoch": "5", "cut": "900", "first": "0"}

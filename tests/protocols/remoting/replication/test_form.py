@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from domain.replication.message import ERAS_MAX, Era, Follow, FollowAccepted, FollowRefusal, FollowRefused, LogBytes, LogHeld
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, FrameDecoder, encode
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE
 from protocols.remoting.replication import dispatch, form
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError, Ticket
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE
 
 NUMBERS = st.integers(0, (1 << 63) - 1)
 IDENTITIES = st.integers(1, (1 << 63) - 1)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from domain.replication.message import ERAS_MAX, Era, Follow, LogBytes, LogHeld
 from protocols.remoting import codes
 from protocols.remoting.dispatch import READERS
-from protocols.remoting.header import BINARY, FLAG_ONEWAY, JSON
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.remoting.replication.dispatch import READERS as REPLICA_READERS
+from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, JSON
+from tests.protocols.remoting.frames import connection, replies, reply, request
 from tests.protocols.remoting.replication.wire import FOLLOW, asked, follows, helds, leader
-from tests.protocols.remoting.wire import connection, replies, reply, request
 
 FIELDS = {"group": "broker-a", "replica": "2", "incarnation": "77", "epoch": "5", "first": "0", "end": "900"}
 ERAS = struct.pack(">qqqq", 3, 0, 5, 700)

@@ -13,12 +13,12 @@ from domain.replication.message import LogPart, LogPartRefused, PartRefusal, Rea
 from gateway.rocketmq.broker_request import BrokerRequest
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
-from protocols.remoting.frame import FrameDecoder, encode
-from protocols.remoting.header import FLAG_ONEWAY, FLAG_RESPONSE
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import FrameDecoder, encode
+from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE
+from tests.protocols.remoting.frames import replies, reply, request
 from tests.protocols.remoting.replication.wire import LARGEST, leader
-from tests.protocols.remoting.wire import replies, reply, request
 
 FIELDS = {"group": "broker-a", "position": "700", "end": "900"}
 

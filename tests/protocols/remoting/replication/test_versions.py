@@ -6,9 +6,9 @@ import pytest
 
 from domain.replication.message import Era, Follow, FollowAccepted
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import RequestError
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 
 FOLLOW = Follow(None, "broker-a", 2, 7, 3, (Era(1, 0),), 0, 100)
 

@@ -19,7 +19,7 @@ from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.setting import Setting
-from tests.protocols.remoting.wire import PEER, Dice
+from tests.protocols.remoting.frames import PEER, Dice
 
 LARGEST = (1 << 63) - 1
 POSITIONS = st.integers(0, LARGEST)

@@ -1,0 +1,1 @@
+"""Messages and positions: requests of producers and consumers."""

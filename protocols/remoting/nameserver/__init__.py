@@ -1,0 +1,1 @@
+"""Requests to a name server: routes, and brokers that register themselves."""

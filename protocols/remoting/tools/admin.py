@@ -1,0 +1,281 @@
+"""Administration of topics and groups: request codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313 and 351 to 353.
+
+RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicSysFlag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from domain import address, attribute
+from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
+from domain.admin.topic import ChangeTopic, DeleteTopic, ListTopics, QueryTopic, TopicChange, TopicFound, TopicList
+from domain.event import Event, Refused
+from domain.topic import PERM_READ, Group, Topic
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Rendering, RequestError, Ticket, success
+from protocols.remoting.tools import retry_policy
+from protocols.remoting.wire import bean, fastjson
+from protocols.remoting.wire.bean import Bean
+from protocols.remoting.wire.frame import Frame
+
+LIST_MAX: Final = 1_024
+"""Topics or groups that one request may create."""
+UNIT: Final = 1
+UNIT_SUBSCRIBED: Final = 2
+UNIT_FLAGS: Final[Mapping[int, tuple[int, int]]] = {
+    codes.GET_UNIT_TOPICS: (UNIT, UNIT),
+    codes.GET_UNIT_SUBSCRIBED: (UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
+    codes.GET_UNIT_SUBSCRIBED_ALONE: (UNIT | UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
+}
+"""Request code -> (mask, value): the reply lists the topics of which `sysFlag & mask` is `value`."""
+
+
+def put_topic(_client: Client, frame: Frame) -> Outcome:
+    """Request code 17 -> ChangeTopic."""
+    args = Arguments(frame)
+    change = TopicChange(
+        args.text("topic"),
+        args.number("readQueueNums"),
+        args.number("writeQueueNums"),
+        args.number("perm"),
+        args.flag("order"),
+        args.number("topicSysFlag", 0),
+        *_attributes(args.text("attributes", "")),
+    )
+    return (ChangeTopic(Ticket(frame, success), change),)
+
+
+def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
+    """`+key=value,-key2` -> (attributes to set, attributes to remove). Raises RequestError."""
+    put: dict[str, str] = {}
+    drop: list[str] = []
+    for piece in text.split(","):
+        each = piece.strip()
+        if not each:
+            continue
+        key, equals, value = each[1:].partition("=")
+        if key in put or key in drop:
+            raise RequestError(codes.INVALID_PARAMETER, f"key duplication: {key[:80]}")
+        if each[0] == "+" and key and equals:
+            put[key] = value
+        elif each[0] == "-" and key and not equals:
+            drop.append(key)
+        else:
+            raise RequestError(codes.INVALID_PARAMETER, f"attribute {each[:80]!r} is neither +key=value nor -key")
+    return put, drop
+
+
+def put_topics(_client: Client, frame: Frame) -> Outcome:
+    """Request code 18 -> a ChangeTopic for each topic of the list. The reply is SUCCESS or the first refusal."""
+    found = bean.beans(bean.read(frame.body), "topicConfigList")
+    changes = [_change(each) for each in found]
+    multi = MultiTicket(Ticket(frame, success), _counted(changes), _first_refusal)
+    return [ChangeTopic(multi.part(at), change) for at, change in enumerate(changes)]
+
+
+def _counted(listed: Sequence[object]) -> int:
+    if not 0 < len(listed) <= LIST_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"the list has {len(listed)} elements, 1 to {LIST_MAX} are allowed")
+    return len(listed)
+
+
+def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    """The reply: the first refusal among the events, or SUCCESS."""
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+    return ticket.reply(codes.SUCCESS)
+
+
+def _change(config: Bean) -> TopicChange:
+    attributes = {key: value for key, value in bean.table(config, "attributes").items() if isinstance(value, str)}
+    put, drop = _attributes(",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items()))
+    return TopicChange(
+        bean.text(config, "topicName"),
+        bean.number(config, "readQueueNums", 16),
+        bean.number(config, "writeQueueNums", 16),
+        bean.number(config, "perm", 6),
+        bean.flag(config, "order"),
+        bean.number(config, "topicSysFlag"),
+        put,
+        drop,
+    )
+
+
+def delete_topic(_client: Client, frame: Frame) -> Outcome:
+    """Request code 215 -> DeleteTopic."""
+    return (DeleteTopic(Ticket(frame, success), Arguments(frame).text("topic")),)
+
+
+def topic(_client: Client, frame: Frame) -> Outcome:
+    """Request code 351 -> QueryTopic."""
+    return (QueryTopic(Ticket(frame, _topic), Arguments(frame).text("topic")),)
+
+
+def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, TopicFound)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_topic_config(event.topic)))
+
+
+def _topic_config(topic: Topic) -> Mapping[str, object]:
+    return {
+        "attributes": attribute.of_topic(topic),
+        "order": topic.order,
+        "perm": topic.perm,
+        "readQueueNums": topic.read_queues,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": topic.name,
+        "topicSysFlag": topic.sys_flag,
+        "writeQueueNums": topic.write_queues,
+    }  # fmt: skip
+
+
+def topics(_client: Client, frame: Frame) -> Outcome:
+    """Request code 21 -> ListTopics."""
+    return (ListTopics(Ticket(frame, _topics)),)
+
+
+def _topics(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    assert isinstance(event, TopicList)
+    version = fastjson.dumps(_version(max((each.created_ms for each in event.topics), default=0)))
+    head = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":{' % (version, fastjson.dumps(_version(0)))
+    table = yield from fastjson.members((each.name, _topic_config(each)) for each in event.topics)
+    body = b"".join((head, *table, b'},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'))
+    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, body)
+
+
+def _version(timestamp_ms: int) -> Mapping[str, int]:
+    return {"counter": 0, "stateVersion": 0, "timestamp": timestamp_ms}
+
+
+def system_topics(_client: Client, frame: Frame) -> Outcome:
+    """Request code 305 -> ListTopics. The reply has the system topics."""
+    return (ListTopics(Ticket(frame, _system)),)
+
+
+def _system(client: Client, ticket: Ticket, event: Event) -> Rendering:
+    assert isinstance(event, TopicList)
+    own = (client.node.cluster, client.node.broker)
+    return _named(ticket, event, lambda each: each.name in own or address.is_system_topic(each.name))
+
+
+def _named(ticket: Ticket, event: TopicList, matches: Callable[[Topic], bool]) -> Rendering:
+    """The reply with the names of the topics that match."""
+    found: list[str] = []
+    for at, each in enumerate(event.topics, 1):
+        if matches(each):
+            found.append(each.name)
+        if at % fastjson.BATCH == 0:
+            yield
+    body = yield from fastjson.listing(b"topicList", found)
+    return ticket.reply(codes.SUCCESS, body=body)
+
+
+def unit_topics(_client: Client, frame: Frame) -> Outcome:
+    """Request codes 311, 312, 313 -> ListTopics. The reply has the topics whose sysFlag matches UNIT_FLAGS."""
+    return (ListTopics(Ticket(frame, _unit)),)
+
+
+def _unit(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    assert isinstance(event, TopicList)
+    mask, wanted = UNIT_FLAGS[ticket.code]
+    return _named(ticket, event, lambda each: each.sys_flag & mask == wanted)
+
+
+def put_group(_client: Client, frame: Frame) -> Outcome:
+    """Request code 200 -> PutGroup."""
+    return (PutGroup(Ticket(frame, success), _group(bean.read(frame.body))),)
+
+
+def put_groups(_client: Client, frame: Frame) -> Outcome:
+    """Request code 225 -> a PutGroup for each group of the list. The reply is SUCCESS or the first refusal."""
+    groups = [_group(each) for each in bean.beans(bean.read(frame.body), "groupConfigList")]
+    multi = MultiTicket(Ticket(frame, success), _counted(groups), _first_refusal)
+    return [PutGroup(multi.part(at), group) for at, group in enumerate(groups)]
+
+
+def _group(config: Bean) -> Group:
+    attributes = {
+        key.removeprefix("+"): value for key, value in bean.table(config, "attributes").items() if isinstance(value, str)
+    }
+    return Group(
+        bean.text(config, "groupName"),
+        orderly=bean.flag(config, "consumeMessageOrderly"),
+        consume_enable=bean.flag(config, "consumeEnable", True),
+        consume_from_min=bean.flag(config, "consumeFromMinEnable", True),
+        broadcast_enable=bean.flag(config, "consumeBroadcastEnable", True),
+        notify=bean.flag(config, "notifyConsumerIdsChangedEnable", True),
+        retry_max=max(0, min(bean.number(config, "retryMaxTimes", 16), 1_000_000)),
+        retry_queues=max(0, min(bean.number(config, "retryQueueNums", 1), 65_536)),
+        retry=retry_policy.read(bean.table(config, "groupRetryPolicy")),
+        attributes=attributes,
+    )
+
+
+def group(_client: Client, frame: Frame) -> Outcome:
+    """Request code 352 -> QueryGroup."""
+    return (QueryGroup(Ticket(frame, _found), Arguments(frame).text("group")),)
+
+
+def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, GroupFound)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_group_config(event.group)))
+
+
+def _group_config(group: Group) -> Mapping[str, object]:
+    return {
+        "attributes": group.attributes,
+        "brokerId": 0,
+        "consumeBroadcastEnable": group.broadcast_enable,
+        "consumeEnable": group.consume_enable,
+        "consumeFromMinEnable": group.consume_from_min,
+        "consumeMessageOrderly": group.orderly,
+        "consumeTimeoutMinute": 15,
+        "groupName": group.name,
+        "groupRetryPolicy": retry_policy.to_bean(group.retry),
+        "groupSysFlag": 0,
+        "notifyConsumerIdsChangedEnable": group.notify,
+        "retryMaxTimes": group.retry_max,
+        "retryQueueNums": group.retry_queues,
+        "whichBrokerWhenConsumeSlowly": 1,
+    }
+
+
+def groups(_client: Client, frame: Frame) -> Outcome:
+    """Request code 201 -> ListGroups."""
+    return (ListGroups(Ticket(frame, _groups)),)
+
+
+def _groups(_client: Client, ticket: Ticket, event: Event) -> Rendering:
+    assert isinstance(event, GroupList)
+    version = fastjson.dumps(_version(max((each.created_ms for each in event.groups), default=0)))
+    forbidden = yield from fastjson.members((name, dict.fromkeys(found, PERM_READ)) for name, found in event.forbidden.items())
+    table = yield from fastjson.members((each.name, _group_config(each)) for each in event.groups)
+    head = b'{"dataVersion":%b,"forbiddenTable":{' % version
+    body = b"".join((head, *forbidden, b'},"subscriptionGroupTable":{', *table, b"}}"))
+    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, body)
+
+
+def delete_group(_client: Client, frame: Frame) -> Outcome:
+    """Request code 207 -> DeleteGroup."""
+    return (DeleteGroup(Ticket(frame, success), Arguments(frame).text("groupName")),)
+
+
+def set_readable(_client: Client, frame: Frame) -> Outcome:
+    """Request code 353 -> SetReadable (UpdateGroupForbiddenRequestHeader); without field `readable` nothing is changed."""
+    args = Arguments(frame)
+    name, group_name = args.text("topic"), args.text("group")
+    wanted = args.flag("readable") if args.has("readable") else None
+    return (SetReadable(Ticket(frame, _readable, (group_name, name)), group_name, name, wanted),)
+
+
+def _readable(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Readable)
+    assert isinstance(ticket.request_data, tuple)
+    group_name, name = ticket.request_data
+    body = {"group": group_name, "readable": event.readable, "topic": name}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

@@ -1,0 +1,82 @@
+"""A connection in memory, and encoded requests for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from domain.command import Command
+from gateway.node.settings import read
+from protocols.adapter import Peer
+from protocols.remoting.adapter import RemotingAdapter
+from protocols.remoting.config import RemotingConfig
+from protocols.remoting.connection import RemotingConnection
+from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
+from protocols.remoting.wire.header import JSON
+from protocols.setting import Setting
+
+BORN_HOST = b"\x0a\x00\x00\x09\x00\x00\xc3\x50"
+PEER = Peer("10.0.0.9", 50000, BORN_HOST)
+
+
+class Dice:
+    """Entropy from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def token(self, size: int) -> bytes:
+        return self._random.randbytes(size)
+
+
+def adapter(**options: object) -> RemotingAdapter:
+    setting = Setting("c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, Dice(1), lambda: 1_700_000_000_000)
+    return RemotingAdapter(setting, read(RemotingConfig, "remoting", options, {}))
+
+
+def connection(**options: object) -> RemotingConnection:
+    return adapter(**options).connect(PEER, 0)
+
+
+def request(
+    code: int,
+    fields: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    *,
+    serialize: int = JSON,
+    opaque: int = 7,
+    flag: int = 0,
+) -> bytes:
+    return encode(code, opaque, fields=fields, body=body, flag=flag, serialize=serialize)
+
+
+def one(conn: RemotingConnection, data: bytes) -> Command:
+    """The only command of the request `data`."""
+    commands = conn.receive(data, 1)
+    assert len(commands) == 1, (commands, replies(conn))
+    return commands[0]
+
+
+def replies(conn: RemotingConnection) -> Sequence[Frame]:
+    """The frames that the connection has queued."""
+    decoder = FrameDecoder()
+    frames = [frame for data in conn.outgoing() for frame in decoder.feed(data)]
+    assert decoder.fault == ""
+    assert decoder.held == 0
+    return frames
+
+
+def reply(conn: RemotingConnection) -> Frame:
+    """The only frame that the connection has queued."""
+    frames = replies(conn)
+    assert len(frames) == 1
+    return frames[0]
+
+
+def fields(frame: Frame) -> dict[str, str]:
+    found = frame.fields()
+    assert found is not None
+    return found

@@ -1,0 +1,263 @@
+"""Requests of tools: CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable, KVTable."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.admin.broker import NodeCounters, NodePolicyFound, QueryNodeCounters, QueryNodePolicy
+from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
+from domain.admin.position import Progress, QueryProgress
+from domain.admin.topic import (
+    ChangeTopic,
+    DeleteTopic,
+    ListTopics,
+    QueryTopic,
+    QueryTopicState,
+    TopicChange,
+    TopicFound,
+    TopicList,
+    TopicState,
+)
+from domain.delivery.retry import RetryPolicy
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.topic import Durability, Group, Topic
+from protocols.remoting.tools.node import properties
+from tests.protocols.remoting.frames import connection, fields, one, reply, request
+
+CREATE = {
+    "topic": "T", "defaultTopic": "TBW102", "readQueueNums": "8", "writeQueueNums": "4", "perm": "6",
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": "+message.type=FIFO,-old",
+}  # fmt: skip
+TOPIC = Topic("T", 8, 4, type="FIFO", durability=Durability.PAGE, attributes={"k": "v"})
+TOPIC_CONFIG = {
+    "attributes": {"k": "v", "message.type": "FIFO", "durability": "page"}, "order": False, "perm": 6, "readQueueNums": 8,
+    "topicFilterType": "SINGLE_TAG", "topicName": "T", "topicSysFlag": 0, "writeQueueNums": 4,
+}  # fmt: skip
+
+
+def test_creating_a_topic_with_attributes() -> None:
+    conn = connection()
+    command = one(conn, request(17, CREATE))
+    assert isinstance(command, ChangeTopic)
+    assert command.change == TopicChange("T", 8, 4, 6, False, 0, {"message.type": "FIFO"}, ["old"])
+    conn.answer(Done(command.ticket), 1)
+    assert reply(conn).code == 0
+
+
+@pytest.mark.parametrize("text", ["message.type=FIFO", "+x", "-x=y", "+=y", "*"])
+def test_attributes_that_are_neither_set_nor_dropped_are_refused(text: str) -> None:
+    conn = connection()
+    assert conn.receive(request(17, {**CREATE, "attributes": text}), 1) == []
+    assert reply(conn).code == 29
+
+
+def test_a_list_of_topics_answers_the_first_refusal() -> None:
+    conn = connection()
+    body = json.dumps({"topicConfigList": [{"topicName": "A", "attributes": {"+k": "v"}}, {"topicName": "../B"}]}).encode()
+    first, second = conn.receive(request(18, body=body), 1)
+    assert isinstance(first, ChangeTopic)
+    assert isinstance(second, ChangeTopic)
+    assert first.change.attributes == {"k": "v"}
+    conn.answer(Refused(second.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "../B is no name")), 1)
+    conn.answer(Done(first.ticket), 1)
+    frame = reply(conn)
+    assert (frame.code, frame.remark) == (29, "../B is no name")
+
+
+def test_an_empty_list_is_refused() -> None:
+    conn = connection()
+    assert conn.receive(request(18, body=b"{}"), 1) == []
+    assert reply(conn).code == 29
+
+
+def test_topics_one_and_all() -> None:
+    conn = connection()
+    command = one(conn, request(351, {"topic": "T"}))
+    assert isinstance(command, QueryTopic)
+    conn.answer(TopicFound(command.ticket, TOPIC), 1)
+    assert json.loads(reply(conn).body) == TOPIC_CONFIG
+    listed = one(conn, request(21))
+    assert isinstance(listed, ListTopics)
+    conn.answer(TopicList(listed.ticket, [TOPIC]), 1)
+    frame = reply(conn)
+    assert fields(frame) == {"totalTopicNum": "1"}
+    assert json.loads(frame.body)["topicConfigTable"] == {"T": TOPIC_CONFIG}
+    system = one(conn, request(305))
+    assert isinstance(system, ListTopics)
+    conn.answer(TopicList(system.ticket, [TOPIC, Topic("TBW102"), Topic("b-a"), Topic("c1")]), 1)
+    assert json.loads(reply(conn).body) == {"topicList": ["TBW102", "b-a", "c1"]}
+
+
+def test_deleting_topics_and_groups() -> None:
+    topic = one(connection(), request(215, {"topic": "T"}))
+    assert topic == DeleteTopic(topic.ticket, "T")  # type: ignore[attr-defined]
+    group = one(connection(), request(207, {"groupName": "g", "cleanOffset": "true"}))
+    assert group == DeleteGroup(group.ticket, "g")  # type: ignore[attr-defined]
+
+
+def test_statistics_are_keyed_by_raw_queues() -> None:
+    conn = connection()
+    command = one(conn, request(202, {"topic": "T"}))
+    assert isinstance(command, QueryTopicState)
+    assert command.topic == "T"
+    conn.answer(TopicState(command.ticket, [(0, 1, 5, 17), (1, 0, 0, -1)], 0.5), 1)
+    assert reply(conn).body == (
+        b'{"offsetTable":{{"brokerName":"b-a","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":17,"maxOffset":5,"minOffset":1},'
+        b'{"brokerName":"b-a","queueId":1,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}},"topicPutTps":0.5}'
+    )
+
+
+def test_the_progress_of_a_group() -> None:
+    conn = connection()
+    command = one(conn, request(208, {"consumerGroup": "g"}))
+    assert isinstance(command, QueryProgress)
+    assert (command.group, command.topic) == ("g", "")
+    conn.answer(Progress(command.ticket, [("T", 1, 9, 5), ("T", 2, 9, 5)], given={("T", 2): 8}), 1)
+    assert reply(conn).body == (
+        b'{"consumeTps":0.0,"offsetTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:'
+        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5},'
+        b'{"brokerName":"b-a","queueId":2,"topic":"T"}:'
+        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":8}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "policy"),
+    [
+        ({"type": "CUSTOMIZED"}, RetryPolicy()),
+        ({"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2, 700]}}, RetryPolicy(steps_ms=(1, 2, 700))),
+        (
+            {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 100, "max": 9000, "multiplier": 3}},
+            RetryPolicy("EXPONENTIAL", initial_ms=100, max_ms=9000, multiplier=3),
+        ),
+        (
+            {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 5000, "max": 7200000, "multiplier": 2}},
+            RetryPolicy("EXPONENTIAL"),
+        ),
+    ],
+)
+def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given(told: object, policy: RetryPolicy) -> None:
+    conn = connection()
+    command = one(conn, request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()))
+    assert isinstance(command, PutGroup)
+    assert command.group.retry == policy
+    asked = one(conn, request(352, {"group": "g"}))
+    assert isinstance(asked, QueryGroup)
+    conn.answer(GroupFound(asked.ticket, command.group), 1)
+    assert json.loads(reply(conn).body)["groupRetryPolicy"] == told
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"type": "LINEAR"},
+        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": []}},
+        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [0]}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": -1}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"multiplier": 0}},
+    ],
+)
+def test_an_illegal_retry_policy_is_refused(told: object) -> None:
+    conn = connection()
+    assert conn.receive(request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()), 1) == []
+    assert reply(conn).code == 29
+
+
+def test_groups() -> None:
+    conn = connection()
+    body = json.dumps(
+        {
+            "groupName": "g",
+            "retryMaxTimes": 3,
+            "consumeMessageOrderly": True,
+            "attributes": {"+a": "b"},
+            "notifyConsumerIdsChangedEnable": False,
+        }
+    ).encode()
+    command = one(conn, request(200, body=body))
+    assert isinstance(command, PutGroup)
+    assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"}, notify=False)
+    both = conn.receive(request(225, body=b'{"groupConfigList":[{"groupName":"g"},{"groupName":"h"}]}'), 1)
+    assert [each.group.name for each in both if isinstance(each, PutGroup)] == ["g", "h"]
+    asked = one(conn, request(352, {"group": "g"}))
+    assert isinstance(asked, QueryGroup)
+    conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3, notify=False)), 1)
+    told = json.loads(reply(conn).body)
+    assert (told["retryMaxTimes"], told["notifyConsumerIdsChangedEnable"]) == (3, False)
+    listed = one(conn, request(201))
+    assert isinstance(listed, ListGroups)
+    conn.answer(GroupList(listed.ticket, [Group("g")], {"g": ["T"]}), 1)
+    frame = reply(conn)
+    assert fields(frame) == {"totalGroupNum": "1"}
+    assert list(json.loads(frame.body)["subscriptionGroupTable"]) == ["g"]
+    assert json.loads(frame.body)["forbiddenTable"] == {"g": {"T": 4}}
+
+
+@pytest.mark.parametrize(("text", "wanted"), [({}, None), ({"readable": "true"}, True), ({"readable": "false"}, False)])
+def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool | None) -> None:
+    conn = connection()
+    command = one(conn, request(353, {"group": "g", "topic": "T", **text}))
+    assert isinstance(command, SetReadable)
+    assert (command.group, command.topic, command.readable) == ("g", "T", wanted)
+    conn.answer(Readable(command.ticket, False), 1)
+    frame = reply(conn)
+    assert (frame.code, json.loads(frame.body)) == (0, {"group": "g", "readable": False, "topic": "T"})
+
+
+def test_the_configuration_and_counters_of_the_broker() -> None:
+    conn = connection()
+    asked = one(conn, request(26))
+    assert isinstance(asked, QueryNodePolicy)
+    policy = {
+        "create_topics": "true",
+        "create_groups": "false",
+        "queues": "8",
+        "permission": "6",
+        "share_strategy": "sticky",
+        "priority_order_ascending": "true",
+        "priority_again_first_percent": "0",
+        "transaction_timeout_ms": "6000",
+        "transaction_check_ms": "30000",
+        "transaction_checks_max": "15",
+        "durability": "flushed",
+    }
+    conn.answer(NodePolicyFound(asked.ticket, policy), 1)
+    frame = reply(conn)
+    assert b"brokerName=b-a\n" in frame.body
+    assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\nbrokerPermission=6\n" in frame.body
+    assert b"priorityOrderAsc=true\npopFromRetryProbabilityForPriority=0\n" in frame.body
+    assert b"transactionTimeOut=6000\ntransactionCheckInterval=30000\ntransactionCheckMax=15\n" in frame.body
+    told = properties(frame.body)
+    assert (told["flushDiskType"], told["maxMessageSize"], told["authorizationEnabled"]) == ("SYNC_FLUSH", "4194304", "false")
+    assert told["messageDelayLevel"].split()[-1] == "2h"
+    assert json.loads(fields(frame)["version"])["counter"] == 0
+    command = one(conn, request(28))
+    assert isinstance(command, QueryNodeCounters)
+    rates = {"parked_per_second_10s": 2.5, "due_per_second_10s": 0.5}
+    totals = {"put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
+    conn.answer(NodeCounters(command.ticket, 1_699_999_999_000, {**rates, **totals}), 1)
+    table = json.loads(reply(conn).body)["table"]
+    assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
+    assert table["putTps"] == "0.00 1.50 0.00"
+    assert (table["timerEnqueueTps"], table["timerDequeueTps"]) == ("2.50", "0.50")
+    assert (table["commitLogDiskRatio"], table["consumeQueueDiskRatio"]) == ("0.2500", "0.2500")
+    assert (table["commitLogMinOffset"], table["commitLogMaxOffset"]) == ("600", "900")
+    assert all(isinstance(value, str) for value in table.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=1\nb:2\nc 3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("#a=1\n!b=2\n\n  c = 3  \r\n", {"c": "3"}),
+        ("long=one,\\\n    two\n", {"long": "one,two"}),
+        ("k\\=x=y\\:z\nu=\\u0041\n", {"k=x": "y:z", "u": "A"}),
+        ("empty=\nalone\n=nothing\n", {"empty": "", "alone": ""}),
+        ("list=a=b:c", {"list": "a=b:c"}),
+    ],
+)
+def test_properties_are_those_of_java(text: str, found: dict[str, str]) -> None:
+    assert properties(text.encode()) == found
