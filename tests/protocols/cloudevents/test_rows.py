@@ -12,10 +12,10 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parents[3]
 CE: Final = "protocols/cloudevents"
 HTTP: Final = "protocols/http"
-EVENTS: Final = "protocols/http/test_events.py"
-FORMATS: Final = "protocols/http/test_event_formats.py"
-READER: Final = "protocols/http/test_reader.py"
-WEBHOOK: Final = "protocols/http/test_webhook.py"
+EVENTS: Final = "protocols/http/handlers/test_events.py"
+FORMATS: Final = "protocols/http/handlers/test_event_formats.py"
+READER: Final = "protocols/http/http1/test_reader.py"
+WEBHOOK: Final = "protocols/http/handlers/test_webhook.py"
 SDKS: Final = "interop/cloudevents/test_sdks.py"
 DELIVERY: Final = "interop/webhooks/test_delivery.py"
 
@@ -69,16 +69,16 @@ MAPPING: Final = (
     Row("topic", "is in the path, or chosen by rules over source and type", (
         f"{EVENTS}: test_sub_levels_are_the_path",
         f"{EVENTS}: test_bad_paths",
-        f"{HTTP}/test_event_routes.py: test_the_first_rule_that_fits_chooses",
-        f"{HTTP}/test_event_routes.py: test_an_event_that_no_rule_fits_is_404",
-        f"{HTTP}/test_event_routes.py: test_a_rule_that_cannot_be_meant_is_an_error_of_the_configuration",
+        f"{HTTP}/handlers/test_event_routes.py: test_the_first_rule_that_fits_chooses",
+        f"{HTTP}/handlers/test_event_routes.py: test_an_event_that_no_rule_fits_is_404",
+        f"{HTTP}/handlers/test_event_routes.py: test_a_rule_that_cannot_be_meant_is_an_error_of_the_configuration",
         "interop/cloudevents/test_receiving.py: test_events_are_routed_by_source_and_type",
     )),
     Row("batch", "is stored event by event, and answered by index", (
         f"{EVENTS}: test_a_batch_is_answered_event_by_event",
         f"{EVENTS}: test_one_refused_event_is_named_and_the_others_are_stored",
         f"{EVENTS}: test_a_part_that_the_store_refuses_fails_alone",
-        f"{HTTP}/test_event_routes.py: test_each_event_of_a_batch_goes_to_its_own_topic",
+        f"{HTTP}/handlers/test_event_routes.py: test_each_event_of_a_batch_goes_to_its_own_topic",
     )),
     Row("modes", "three in and three out, in each format", (
         f"{EVENTS}: test_binary_mode_is_stored_and_answered_204",
@@ -205,7 +205,7 @@ POINTS: Final = (
     Row("callback as sender", "a URL with a secret, for GET and POST; consent there holds for a day", (
         "gateway/webhooks/test_consenting.py: test_a_sink_is_told_where_it_may_consent_and_is_waited_for",
         "gateway/webhooks/test_consenting.py: test_consent_that_came_by_callback_holds_for_a_day",
-        "protocols/http/test_webhook.py: test_a_sink_consents_with_the_key_of_its_url",
+        "protocols/http/handlers/test_webhook.py: test_a_sink_consents_with_the_key_of_its_url",
         "simulation/test_consents.py: test_messages_wait_for_a_sink_that_consents_later",
         "simulation/test_consents.py: test_consent_outlives_its_owner_and_the_node",
         "simulation/test_consents.py: test_after_the_end_of_a_sink_its_consent_is_asked_for_anew",
