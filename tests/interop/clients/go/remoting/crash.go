@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
@@ -78,6 +79,18 @@ func (p *patient) CheckLocalTransaction(message *primitive.MessageExt) primitive
 	return p.decider.CheckLocalTransaction(message)
 }
 
+// half sends a half message. A name server may not know yet the topic that was just made: nothing was sent then.
+func half(made rocketmq.TransactionProducer, message *primitive.Message) error {
+	end := time.Now().Add(frame.Lateness)
+	for {
+		_, err := made.SendMessageInTransaction(context.Background(), message)
+		if err == nil || !strings.Contains(err.Error(), "route info not found") || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
 // transactions are decided before the kill, or asked about after it. The producer has an instance of its own: producers that
 // share one share a connection, and of these the client lets only the group of the first one answer questions.
 func transactions(of string, arrived func()) error {
@@ -96,7 +109,7 @@ func transactions(of string, arrived func()) error {
 	for number := 0; number < 4; number++ {
 		for _, kind := range []string{"commit", "rollback", "open"} {
 			body := fmt.Sprint(kind, number)
-			if _, err = made.SendMessageInTransaction(context.Background(), primitive.NewMessage(of, []byte(body))); err != nil {
+			if err = half(made, primitive.NewMessage(of, []byte(body))); err != nil {
 				return err
 			}
 			if kind == "commit" || kind == "open" && number%2 == 0 {
