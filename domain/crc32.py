@@ -2,7 +2,8 @@
 
     crc32(data, value=0) -> int
 
-data is bytes-like; value is the CRC-32 of what is before it. Workers of Spark may have no zlib-ng, and need it for no message.
+data is bytes-like; value is the CRC-32 of what is before it. A worker of Spark may have no
+zlib-ng: zlib takes the sum there.
 """
 
 from __future__ import annotations

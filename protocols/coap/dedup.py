@@ -195,7 +195,7 @@ class RecentRequests:
         return handled == EXPIRED_PAGES_MAX or aged == EXPIRED_ANSWERS_MAX
 
     def _age_answers(self, most: int) -> int:
-        """Forget the responses of older requests than PROTECTED_S, at most `most`. Returns the number of those."""
+        """Forget at most `most` responses, those to requests older than PROTECTED_S. Returns how many were forgotten."""
         last = self._second - PROTECTED_S
         for done in range(most):
             if not self._reducible:

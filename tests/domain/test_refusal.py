@@ -56,14 +56,13 @@ def test_every_refusal_of_an_adapters_own_is_known() -> None:
     assert all(reason is not None and is_refusal(reason) for reason in reasons)
 
 
-FOLDERS = ("messages", "nameserver", "tools", "wire")
+FOLDERS = (".", "messages", "nameserver", "tools", "wire")
 """Of remoting, those whose requests come to the port of a broker; a controller has codes of its own."""
 
 
 def test_every_code_that_a_request_is_refused_with_by_remoting_and_grpc_is_counted() -> None:
     raised, refused = set(), set()
-    remoting_folder = ROOT / "protocols" / "remoting"
-    for path in (*remoting_folder.glob("*.py"), *(each for name in FOLDERS for each in (remoting_folder / name).glob("*.py"))):
+    for path in (each for name in FOLDERS for each in (ROOT / "protocols" / "remoting" / name).glob("*.py")):
         raised |= {getattr(codes, name) for name in re.findall(r"RequestError\(codes\.([A-Z_]+)", path.read_text())}
     for path in (ROOT / "protocols" / "grpc").glob("*.py"):
         refused |= set(re.findall(r"(?:Refusal\(|refuse\(call, )pb\.([A-Z_]+)", path.read_text()))

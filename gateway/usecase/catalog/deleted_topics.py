@@ -28,9 +28,9 @@ class DeletedTopics:
         return name.encode() in self._space.values
 
     def remember(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """A topic was deleted: `done` when all deliveries are told so. A crash before that leaves a name that never was one.
+        """Remember that a topic was deleted. `done` is called when every later delivery to its name is refused.
 
-        Failure: as `State.put`; the name is as one that never was a topic's then.
+        After a crash before that, or a Failure (as `State.put`), the name counts as one that never had a topic.
         """
         known = self._space.values
         changes: dict[bytes, bytes | None] = {}

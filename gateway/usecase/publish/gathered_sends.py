@@ -17,9 +17,9 @@ from gateway.connection.client_connection import ClientConnection
 RECORD_BYTES: Final = 256
 """What a message counts for beside its body and its properties."""
 GATHERED_BODY_BYTES_MAX: Final = 16 * 1024
-"""Messages with larger bodies are appended alone: what an append costs beside is little there."""
+"""Messages with larger bodies are appended alone: beside such a body an append costs little."""
 GATHERED_BYTES_MAX: Final = 128 * 1024
-"""With more than that they are appended before the end of the turn."""
+"""When more is gathered, it is appended before the end of the turn."""
 
 
 @final
@@ -42,7 +42,7 @@ class GatheredSends:
         self.bytes = 0
 
     def add(self, connection: ClientConnection | None, ticket: object, message: Message) -> None:
-        """Append an accepted message at the end of the turn; Sent or Refused answers it. Without `connection` nobody waits."""
+        """Append an accepted message at the end of the turn. Sent or Refused answers `connection`; None: nobody is answered."""
         if not self._messages:
             self._call_soon(self.append)
         elif self._messages[0].topic != message.topic:

@@ -98,7 +98,7 @@ class Sending:
             self.submit(command.messages, None, queues=command.queues, user=user, once=once)
 
     def _gather(self, connection: ClientConnection, command: Send) -> bool:
-        """Accept a message that comes alone: it is appended with others of this turn, of any connection, at the turn's end.
+        """Accept a message that is alone in its command. It is appended at the end of the turn, with others of any connection.
 
         False: it needs more than that, such as a topic, a state change, a key or a delay.
         """
