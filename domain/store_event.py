@@ -28,6 +28,8 @@ class StoreEventKind(enum.Enum):
     """Damage was made good from an older copy, or from the log."""
     CUT = "cut"
     """What a crash left unfinished at the end of the log was cut off: it had not been flushed."""
+    SET_ASIDE = "set_aside"
+    """A replica's log had records that the log of its leader lacks: they are kept in a folder of their own."""
     PRESSED = "pressed"
     """Messages were deleted before their time, to make room."""
     LEFT = "left"

@@ -16,6 +16,7 @@ from domain.controller.change import (
     ApplyId,
     CleanReplicas,
     ElectLeader,
+    FoundGroup,
     GroupChange,
     RecoverGroup,
     RegisterReplica,
@@ -104,6 +105,8 @@ def _rule(group: StoreGroup, change: GroupChange) -> Ruling:
         return registration.apply_id(group, change)
     if isinstance(change, RecoverGroup):
         return recovery.recover(group, change)
+    if isinstance(change, FoundGroup):
+        return recovery.found(group, change)
     if isinstance(change, CleanReplicas):
         return registration.clean(group, change)
     assert isinstance(change, SetMinInSync)

@@ -33,6 +33,8 @@ class HeartbeatKept(NamedTuple):
     connection   by which it came; None after its end
     since_ms     since when the replica is heard over this connection, without a pause of half its timeout
     ended_ms     when its last connection ended, this one or the one before; NEVER: none has
+    run          random text of the process that said it; "": it did not say
+    refuses      as in HearReplica
     """
 
     at_ms: int
@@ -41,6 +43,8 @@ class HeartbeatKept(NamedTuple):
     connection: object
     since_ms: int
     ended_ms: int = NEVER
+    run: str = ""
+    refuses: str = ""
 
 
 @final
@@ -50,7 +54,8 @@ class Heartbeats:
     A replica that was never heard counts as dead only TIMEOUT_MS after the start: a controller that has just started knows
     nothing of leaders that are alive and must not depose them.
 
-    dropped   heartbeats that were not kept: of unknown replicas, or because REPLICAS_HEARD_MAX were
+    dropped   heartbeats that were not kept: of unknown replicas, of a second process of a replica that is alive, or because
+              REPLICAS_HEARD_MAX were
     """
 
     __slots__ = ("_heard", "_since_ms", "dropped")
@@ -60,8 +65,14 @@ class Heartbeats:
         self._heard: dict[tuple[str, int], HeartbeatKept] = {}
         self.dropped = 0
 
-    def heard(self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int) -> None:
+    def heard(
+        self, group: str, report: ReplicaReport, timeout_ms: int, connection: object, now_ms: int, run: str = "",
+        refuses: str = "",
+    ) -> None:  # fmt: skip
         """A heartbeat has come. A timeout of 0 or less means TIMEOUT_MS."""
+        if self.runs_elsewhere(group, report.id, run, now_ms):
+            self.dropped += 1
+            return
         timeout_ms = max(TIMEOUT_MS_MIN, min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS, TIMEOUT_MS_MAX))
         key = (group, report.id)
         if key not in self._heard and len(self._heard) >= REPLICAS_HEARD_MAX:
@@ -76,7 +87,12 @@ class Heartbeats:
             if is_same and now_ms - before.at_ms <= timeout_ms // 2:
                 since_ms = before.since_ms
             ended_ms = before.ended_ms if is_same or before.connection is None else now_ms
-        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms)
+        self._heard[key] = HeartbeatKept(now_ms, timeout_ms, report, connection, since_ms, ended_ms, run, refuses)
+
+    def runs_elsewhere(self, group: str, replica_id: int, run: str, now_ms: int) -> bool:
+        """True while another process of a replica is alive than that of `run`; "" is any."""
+        heard = self._heard.get((group, replica_id))
+        return heard is not None and heard.run not in ("", run) and bool(run) and not _is_over(heard, now_ms)
 
     def closed(self, connection: object, now_ms: int) -> None:
         """A connection has ended: the replica behind it counts as dead until it is heard again."""
@@ -132,8 +148,7 @@ class Heartbeats:
         """What was last heard of the replicas of a group, of those that were heard at all."""
         found = [self._heard[group.name, each.id] for each in group.replicas if (group.name, each.id) in self._heard]
         return tuple(
-            ReplicaHeard(each.report, now_ms - each.at_ms if each.at_ms != NEVER else UNKNOWN, not _is_over(each, now_ms))
-            for each in found
+            ReplicaHeard(each.report, _age_ms(each, now_ms), not _is_over(each, now_ms), refuses=each.refuses) for each in found
         )
 
     def dead(self, group: StoreGroup, now_ms: int) -> tuple[int, ...]:
@@ -158,6 +173,11 @@ class Heartbeats:
 def _lost_ms(heard: HeartbeatKept) -> int:
     """When a replica that is not alive was lost."""
     return heard.ended_ms if heard.at_ms == NEVER else heard.at_ms + heard.timeout_ms
+
+
+def _age_ms(heard: HeartbeatKept, now_ms: int) -> int:
+    """How long ago a replica was heard; UNKNOWN after the end of its connection."""
+    return now_ms - heard.at_ms if heard.at_ms != NEVER else UNKNOWN
 
 
 def _is_over(heard: HeartbeatKept, now_ms: int) -> bool:

@@ -1,11 +1,20 @@
-"""What the controller that leads adds to a change before it is replicated: who is alive."""
+"""What the controller that leads adds to a change before it is replicated, and refuses then: it knows who is alive."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from controller.groups.heartbeats import Heartbeats
-from domain.controller.change import AlterSet, CleanReplicas, ElectLeader, GroupChange, RecoverGroup
+from domain.controller.answer import GroupRefusal
+from domain.controller.change import (
+    AlterSet,
+    CleanReplicas,
+    ElectLeader,
+    FoundGroup,
+    GroupChange,
+    RecoverGroup,
+    RegisterReplica,
+)
 from domain.controller.group import StoreGroup
 
 
@@ -13,10 +22,24 @@ def informed(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbea
     """The change with what is known of the replicas of its group; what a client said of that does not count."""
     if group is None:
         return change
-    if isinstance(change, ElectLeader | RecoverGroup):
+    if isinstance(change, ElectLeader | RecoverGroup | FoundGroup):
         return replace(change, live=heartbeats.live(group, now_ms))
     if isinstance(change, AlterSet):
         return replace(change, dead=heartbeats.dead(group, now_ms))
     if isinstance(change, CleanReplicas):
         return replace(change, live=tuple(each.id for each in heartbeats.live(group, now_ms)))
     return change
+
+
+def refused(change: GroupChange, group: StoreGroup | None, heartbeats: Heartbeats, now_ms: int) -> GroupRefusal | None:
+    """Why a change is not replicated at all; None: the rules of the group decide.
+
+    A first election makes a log the group's. So it is not held while a replica has a log that was in an election before.
+    """
+    if group is None:
+        return None
+    if isinstance(change, ElectLeader) and group.is_forgotten:
+        return GroupRefusal.FORGOTTEN
+    if isinstance(change, RegisterReplica) and heartbeats.runs_elsewhere(group.name, change.id, change.run, now_ms):
+        return GroupRefusal.RUNS_ELSEWHERE
+    return None

@@ -41,6 +41,11 @@ def numbers(values: Iterable[int]) -> bytes:
     return _listed([number(each) for each in values])
 
 
+def texts(values: Iterable[str]) -> bytes:
+    """A list of texts."""
+    return _listed([text(each) for each in values])
+
+
 def reports(values: Iterable[ReplicaReport]) -> bytes:
     """What replicas said of themselves."""
     return _listed(
@@ -107,6 +112,10 @@ class OctetReader:
     def numbers(self) -> tuple[int, ...]:
         """A list of numbers."""
         return self.list_of(self.number)
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        return self.list_of(self.text)
 
     def reports(self) -> tuple[ReplicaReport, ...]:
         """What replicas said of themselves."""

@@ -1,14 +1,15 @@
-"""The election that loses records: an operator has decided that no member of the SyncStateSet comes back."""
+"""What an operator decides about a store group: that no member of the SyncStateSet comes back, or with whose log it begins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from controller.groups.election import electorate
 from controller.groups.ruling import Ruling
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import RecoverGroup
-from domain.controller.group import StoreGroup
+from domain.controller.change import FoundGroup, RecoverGroup
+from domain.controller.group import EPOCH_SAID_MAX, ReplicaReport, StoreGroup
 
 
 def recover(group: StoreGroup, change: RecoverGroup) -> Ruling:
@@ -16,17 +17,22 @@ def recover(group: StoreGroup, change: RecoverGroup) -> Ruling:
     refusal = _refused(group, change)
     if refusal is not None:
         return Ruling(group, refusal)
-    winner = group.replica(change.replica)
+    return _alone(group, change.replica, change.live)
+
+
+def found(group: StoreGroup, change: FoundGroup) -> Ruling:
+    """Let a group begin with the log of one replica. Refused once an election is known."""
+    refusal = GroupRefusal.HAS_MEMBERS if group.members else _unfit(group, change)
+    return Ruling(group, refusal) if refusal is not None else _alone(group, change.replica, change.live)
+
+
+def _alone(group: StoreGroup, replica: int, live: Iterable[ReplicaReport]) -> Ruling:
+    """The group with a replica as its leader and its only member, in an epoch that no log has yet."""
+    winner = group.replica(replica)
     assert winner is not None
-    return Ruling(
-        replace(
-            group,
-            leader=winner.id,
-            leader_epoch=group.leader_epoch + 1,
-            members=(winner.member,),
-            set_epoch=group.set_epoch + 1,
-        )
-    )
+    said = [each.epoch for each in group.replicas] + [each.epoch for each in live]
+    epoch = max(group.leader_epoch, *(each for each in said if each <= EPOCH_SAID_MAX)) + 1
+    return Ruling(replace(group, leader=winner.id, leader_epoch=epoch, members=(winner.member,), set_epoch=group.set_epoch + 1))
 
 
 def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:
@@ -36,6 +42,11 @@ def _refused(group: StoreGroup, change: RecoverGroup) -> GroupRefusal | None:
         return GroupRefusal.OLD_SET_EPOCH
     if not group.members or electorate(group, change.live):
         return GroupRefusal.MEMBER_COMES_BACK
+    return _unfit(group, change)
+
+
+def _unfit(group: StoreGroup, change: RecoverGroup | FoundGroup) -> GroupRefusal | None:
+    """Why the replica that is named cannot lead."""
     replica = group.replica(change.replica)
     if replica is None or replica.learner or not replica.incarnation:
         return GroupRefusal.NOT_A_REPLICA

@@ -28,10 +28,15 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
 
     The SyncStateSet keeps the log that the replica had before: only the leader, or an election, leaves it out. So the last
     SyncStateSet is known when all its members have lost their logs.
+
+    A data directory notes each process that has begun in it. Of a directory and its copies one goes on: the one whose process
+    registers first, since the others do not have that process in their notes.
     """
     known = group.replica(change.id)
     if known is None or change.cluster != group.cluster:
         return Ruling(group, GroupRefusal.NOT_REGISTERED)
+    if known.run and change.run not in ("", known.run) and known.run not in change.runs_before:
+        return Ruling(group, GroupRefusal.COPIED)
     same_log = known.incarnation == change.incarnation
     if change.learner and same_log and known.member in group.members:
         rest = tuple(each for each in group.members if each != known.member)
@@ -47,6 +52,7 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
         epoch=change.epoch if said else known.epoch,
         position=change.position if said else known.position,
         heir_of=known.heir_of if same_log else _inherited(group, known, change.continues),
+        run=change.run,
     )
     group = replace(group, replicas=tuple(now if each.id == now.id else each for each in group.replicas))
     return Ruling(without_leader(group) if group.leader == now.id else group)

@@ -20,13 +20,14 @@ class Founding:
     identity   of this controller
     """
 
-    __slots__ = ("_addresses", "_heard", "identity")
+    __slots__ = ("_addresses", "_heard", "_levels", "identity")
 
     def __init__(self, identity: MemberIdentity, addresses: Sequence[str]) -> None:
         """`addresses`: of all controllers, this one's too, in the same order everywhere."""
         self.identity = identity
         self._addresses = tuple(addresses)
         self._heard: dict[str, MemberIdentity] = {}
+        self._levels: dict[int, int] = {}
 
     def heard(self, address: str, greeting: MemberIdentity) -> frozenset[int]:
         """Somebody has answered at `address`. Returns the founders when the group has just become known, else nobody."""
@@ -35,6 +36,7 @@ class Founding:
 
     def told(self, greeting: MemberIdentity) -> frozenset[int]:
         """As `heard`, of somebody who came by himself: where he is reached is not known."""
+        self._levels[greeting.node] = greeting.level
         if self.identity.founders:
             return frozenset()
         founders = greeting.founders or self._first()
@@ -42,6 +44,10 @@ class Founding:
             return frozenset()
         self.identity = self.identity._replace(founders=founders)
         return founders
+
+    def all_read(self, level: int) -> bool:
+        """True when no controller that was heard is of a version which cannot read what `level` says."""
+        return all(each >= level for each in self._levels.values())
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Final, NamedTuple
 
+from controller.raft.disk_storage import FOLDER as RAFT
+from domain.controller.peer import LEVEL
 from domain.errors import StoreError
 from domain.ports import Disk, Entropy
 
@@ -17,10 +20,12 @@ class MemberIdentity(NamedTuple):
 
     node       identity of its log, 1 to 2**63 - 1, by lot; a directory that begins anew has another one
     founders   identities of the first voters of the group; empty as long as this controller knows of no group
+    level      what its version reads in the log (domain/controller/peer.py); it is in no file
     """
 
     node: int
     founders: frozenset[int] = frozenset()
+    level: int = LEVEL
 
 
 def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
@@ -40,11 +45,22 @@ def load(disk: Disk, entropy: Entropy) -> MemberIdentity:
             raise ValueError("numbers above 0 are wanted")
     except (ValueError, KeyError, TypeError) as error:
         text = (
-            f"{NAME}: is damaged ({error}). Move the folder controller/ away: this controller then comes back as a new member, "
-            "and the others take it in place of the one that is gone"
+            f"{NAME}: is damaged ({error}). While a majority of the other controllers works, headgate cluster "
+            "renew-controller DIR lets this one come back as a new member; else see docs/controllers.md"
         )
         raise StoreError(text) from error
     return MemberIdentity(node, founders)
+
+
+def set_aside(disk: Disk) -> str:
+    """Move all files of a controller -> their folder. The next start makes a new identity. Raises OSError."""
+    folders = [NAME.partition("/")[0], RAFT]
+    asides = (f"set-aside/controller-{number}" for number in itertools.count(1))
+    aside = next(each for each in asides if not any(disk.names(f"{each}/{folder}") for folder in folders))
+    for folder in folders:  # the identity goes first: with it and without its log a controller would vote twice
+        for name in disk.names(folder):
+            disk.rename(f"{folder}/{name}", f"{aside}/{folder}/{name}")
+    return aside
 
 
 def store(disk: Disk, identity: MemberIdentity) -> None:

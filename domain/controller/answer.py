@@ -32,6 +32,17 @@ class GroupRefusal(Enum):
     MEMBER_COMES_BACK = "a member of the SyncStateSet is there: an election loses nothing, ask for that"
     OLD_BOOK = "the controllers have changed in between"
     LAST_MEMBER = "no replica would remain that has all records"
+    FORGOTTEN = (
+        "these controllers know of no election of the store group, and a replica has a log that was in one: they have lost "
+        "their folders, or are those of another cluster. An operator says with whose log the group goes on: headgate cluster "
+        "found"
+    )
+    HAS_MEMBERS = "the store group has had an election: use move, or recover"
+    COPIED = (
+        "another process has registered with a copy of this data directory, and may have acknowledged what this copy lacks: "
+        "start that one, or remove the replica (headgate cluster remove): this copy then comes back as a new one"
+    )
+    RUNS_ELSEWHERE = "another process with a copy of this data directory is alive: one of them has to stop"
 
 
 @dataclass(frozen=True, slots=True)

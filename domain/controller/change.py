@@ -55,8 +55,12 @@ class RegisterReplica(GroupChange):
     epoch         leader epoch of the newest record; UNKNOWN: not said
     position      end of its log in bytes; UNKNOWN: not said
     continues     incarnation all of whose flushed records are in this log, as after a power failure; "" after any other loss
+    run           random text of the process that has started; "": it does not say
+    runs_before   runs of this data directory before it, as far as one of them may have registered last
 
-    Refusals: NOT_REGISTERED; LAST_MEMBER, when the only member of the SyncStateSet wants to be a learner.
+    Refusals: NOT_REGISTERED; LAST_MEMBER, when the only member of the SyncStateSet wants to be a learner; COPIED, when a
+    process has registered last that did not run in this data directory; RUNS_ELSEWHERE, while another process of the replica
+    is alive.
     """
 
     cluster: str
@@ -67,6 +71,8 @@ class RegisterReplica(GroupChange):
     epoch: int = UNKNOWN
     position: int = UNKNOWN
     continues: str = ""
+    run: str = ""
+    runs_before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ class ElectLeader(GroupChange):
     leader_epoch   refuse when this is not the leader epoch; ANY_EPOCH: do not look
 
     Refusals: NOT_REGISTERED, OLD_LEADER_EPOCH, LEADER_VALID; NO_CANDIDATE, after which nobody leads when neither a replica
-    nor an operator had asked; ELECTION_FAILED when one had.
+    nor an operator had asked; ELECTION_FAILED when one had; FORGOTTEN, when it were the first election, and a replica has
+    registered a log that was in one before.
     """
 
     live: tuple[ReplicaReport, ...] = ()
@@ -143,6 +150,22 @@ class RecoverGroup(GroupChange):
     replica: int
     set_epoch: int
     typed: str
+    live: tuple[ReplicaReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroup(GroupChange):
+    """An operator says with whose log a store group begins of which the controllers know no election.
+
+    Its epoch is above those of all logs that have been registered.
+
+    replica   the first leader, and the only member of the SyncStateSet: registered, alive, and no learner
+    live      what the replicas that were alive when the change was proposed said of themselves
+
+    Refusals: UNKNOWN_GROUP; HAS_MEMBERS, after an election; NOT_A_REPLICA; NOT_ALIVE.
+    """
+
+    replica: int
     live: tuple[ReplicaReport, ...] = ()
 
 

@@ -19,6 +19,8 @@ REPLICAS_MAX: Final = 64
 TEXT_BYTES_MAX: Final = 255
 """Bytes of a name, an address or an incarnation."""
 NUMBER_MAX: Final = (1 << 63) - 1
+EPOCH_SAID_MAX: Final = 1 << 62
+"""An epoch of a log above this one is not believed: those of later leaders have to be higher than it."""
 
 
 class SetMember(NamedTuple):
@@ -63,6 +65,7 @@ class StoreReplica:
     position      end of its log in bytes, as last said; UNKNOWN: not said
     heir_of       a log of this replica that was in the SyncStateSet, and all of whose flushed records are in the present one;
                   "": there is none
+    run           random text of the process that has registered last; "": it did not say
     """
 
     id: int
@@ -73,6 +76,7 @@ class StoreReplica:
     epoch: int = UNKNOWN
     position: int = UNKNOWN
     heir_of: str = ""
+    run: str = ""
 
     @property
     def member(self) -> SetMember:
@@ -127,6 +131,11 @@ class StoreGroup:
     def min_in_sync(self) -> int:
         """Members that a send above `flushed` needs: 1 of two replicas, 2 of three and more, unless set otherwise."""
         return self.least or (1 if sum(not each.learner for each in self.replicas) <= 2 else 2)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """True when no election of the group is known, and a replica has registered a log that was in one."""
+        return not self.members and any(each.epoch > 0 for each in self.replicas)
 
     @property
     def lacking(self) -> tuple[int, ...]:

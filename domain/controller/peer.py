@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from domain.command import Command
 from domain.controller.group import StoreGroup
 from domain.event import Event
+
+LEVEL: Final = 1
+"""What this version of a controller reads in the log of the controllers. 0: versions that say nothing; 1: runs of replicas."""
 
 
 @dataclass(slots=True)
@@ -16,12 +20,14 @@ class GreetController(Command):
     node       identity of its log
     founders   identities of the first voters of its group, ascending; empty: it knows of no group
     book       addresses of all controllers, when their number has been changed (domain/controller/book.py); empty: unknown
+    level      LEVEL of its version
     """
 
     ticket: object
     node: int
     founders: tuple[int, ...]
     book: tuple[str, ...] = ()
+    level: int = 0
 
 
 @dataclass(slots=True)
@@ -32,6 +38,7 @@ class ControllerGreeted(Event):
     node: int
     founders: tuple[int, ...]
     book: tuple[str, ...] = ()
+    level: int = 0
 
 
 @dataclass(slots=True)

@@ -74,6 +74,7 @@ class ReplicaHeard:
     alive      True: it counts as alive
     standing   whether it should lead, as far as the controller judges
     figures    what it measured, as last said; None: it does not measure
+    refuses    why it does not follow the leader, for people; "": it does, or tries to
     """
 
     report: ReplicaReport
@@ -81,6 +82,7 @@ class ReplicaHeard:
     alive: bool
     standing: Standing = FIT
     figures: ReplicaFigures | None = None
+    refuses: str = ""
 
 
 @dataclass(slots=True)
@@ -178,7 +180,9 @@ class HearReplica(Command):
     group        store group
     report       what the replica says of itself
     timeout_ms   for how long it counts as alive; 0: as long as usual
-    figures    what it has measured since its last heartbeat; None: it does not measure
+    figures      what it has measured since its last heartbeat; None: it does not measure
+    run          random text of its process; "": it does not say
+    refuses      why it does not follow the leader, for people; "": it does, or tries to
     """
 
     ticket: object
@@ -186,6 +190,8 @@ class HearReplica(Command):
     report: ReplicaReport
     timeout_ms: int
     figures: ReplicaFigures | None = None
+    run: str = ""
+    refuses: str = ""
 
 
 @dataclass(slots=True)

@@ -45,6 +45,7 @@ class FollowRefusal(Enum):
     OTHER_EPOCH = "this replica leads in another epoch"
     UNKNOWN_REPLICA = "the controllers do not know this replica, or know it with another log"
     TOO_MANY = "as many replicas follow as can"
+    OTHER_PROCESS = "another process of this replica has registered, with a copy of its data directory"
 
 
 @dataclass(slots=True)
@@ -59,6 +60,7 @@ class Follow(Command):
     first         position of the first byte that it has
     end           position behind its last whole batch
     serves        `host:port` at which it serves readers while it follows; "": nowhere
+    run           random text of its process; "": it does not say
     """
 
     ticket: object
@@ -70,6 +72,7 @@ class Follow(Command):
     first: int
     end: int
     serves: str = ""
+    run: str = ""
 
 
 @dataclass(slots=True)
@@ -80,12 +83,15 @@ class FollowAccepted(Event):
     cut     position behind the last batch that both logs have: the follower cuts its log there. Below `first`, or -1: the
             logs have nothing in common that could be continued, and the follower begins anew at `first`
     first   position of the first byte that the leader has
+    common  of logs that cannot be continued: up to where the leader had the same log, before retention deleted it; -1: nowhere,
+            or the leader does not say
     """
 
     ticket: object
     epoch: int
     cut: int
     first: int
+    common: int = -1
 
 
 @dataclass(slots=True)

@@ -195,7 +195,8 @@ class ReceivedLog(ReplicaLog, Protocol):
         """All members of the SyncStateSet have the log up to `position`: apply it, as far as it is there, in short turns."""
 
     def cut(self, position: int, done: Callable[[], None]) -> None:
-        """Cut the log off at the end of a batch, durably; then call `done`. Raises ReplicaDataError below `applied`."""
+        """Cut the log off at the end of a batch, durably; then call `done`. The batches behind it are set aside: while there is
+        no room for that, it waits. Raises ReplicaDataError below `applied`."""
 
     def drop_before(self, first: int) -> None:
         """The leader keeps nothing before `first`: delete such segments, as soon as no checkpoint needs them."""
@@ -219,8 +220,14 @@ class FollowerLog(ReceivedLog, Protocol):
     def registered(self) -> None:
         """The controllers know this log: a later one continues it, and not one before it. Raises OSError."""
 
-    def begin_anew(self, first: int, incarnation: int) -> None:
-        """Throw everything away, and begin an empty log at `first` under a new identity. Raises OSError."""
+    @property
+    def writer(self) -> int:
+        """Incarnation of the log that wrote its last batch; 0: it has none, or one that does not say."""
+
+    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
+        """Set the log aside, and begin an empty one at `first` under a new identity; then call `done`, with the OSError or
+        StoreError when that failed. `behind`: the leader had all of the log, and has deleted it by retention. Such a log is
+        kept while there is room, and any other one until a person deletes it."""
 
     def promote(self, epoch: int) -> LeaderStore:
         """Apply the rest of the log, all of which is durable, and lead in `epoch`. This object is not used any more. Raises

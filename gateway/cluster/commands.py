@@ -38,7 +38,7 @@ HERE = "127.0.0.1:9878"
 
 
 @contextmanager
-def _controllers(at: str, key_file: str, ca: str) -> Iterator[ClusterControllers]:
+def asked_controllers(at: str, key_file: str, ca: str) -> Iterator[ClusterControllers]:
     from gateway.client.security import KeyPlace, Tls
     from gateway.cluster.controllers import ClusterControllers
 
@@ -63,7 +63,7 @@ def status(
     """
     from gateway.cluster import status as page
 
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         seen = controllers.seen()
         groups = controllers.groups()
     if as_json:
@@ -82,7 +82,7 @@ def move(group: GROUP, replica: REPLICA, at: AT = HERE, key_file: KEY = "", ca: 
     """
     from gateway.cluster import orders
 
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         raise typer.Exit(orders.move(controllers, group, replica, typer.echo))
 
 
@@ -108,7 +108,7 @@ def add(
 
     if bool(group) == bool(controller_address) or bool(group) != bool(address):
         raise ConfigError("name a store group and --address of its new replica, or --controller-address of a new controller")
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         if group:
             raise typer.Exit(membership.add_replica(controllers, group, address, learner, typer.echo))
         raise typer.Exit(membership.add_controller(controllers, controller_address, seconds, typer.echo))
@@ -136,11 +136,11 @@ def remove(
     if controller_address:
         if group or replicas or whole:
             raise ConfigError("name replicas of a store group to remove, or --controller-address of a controller, not both")
-        with _controllers(at, key_file, ca) as controllers:
+        with asked_controllers(at, key_file, ca) as controllers:
             raise typer.Exit(membership.remove_controller(controllers, controller_address, seconds, typer.echo))
     if not group or bool(replicas) == whole:
         raise ConfigError("name the replicas to remove, or give --all for the whole store group")
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         raise typer.Exit(orders.remove(controllers, group, replicas or (), even_living, typer.echo))
 
 
@@ -158,7 +158,7 @@ def set_group(
     """
     from gateway.cluster import orders
 
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         raise typer.Exit(orders.set_least(controllers, group, min_in_sync, typer.echo))
 
 
@@ -176,8 +176,33 @@ def repair(
     """
     from gateway.cluster import orders
 
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
         raise typer.Exit(orders.await_strength(controllers, groups or (), seconds, typer.echo))
+
+
+@cluster.command()
+def found(
+    group: GROUP,
+    replica: Annotated[int, typer.Argument(metavar="[REPLICA]", min=0, help="Whose log it is; none: only show the logs.")] = 0,
+    at: AT = HERE, key_file: KEY = "", ca: CA = "",
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Take a log that is not the longest: what it lacks is set aside elsewhere.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Say with whose log a store group begins, of which the controllers know no election though replicas have records of one.
+
+    So it is when the controllers have lost their folders, and when a node that went on alone is to begin a group. Without
+    REPLICA the logs of all replicas that have registered are shown. Start all replicas before: the longest log may be that of
+    one that is still away. What a replica has and the one that leads has not, it sets aside.
+
+    Examples: headgate cluster found broker-a
+
+              headgate cluster found broker-a 2
+    """
+    from gateway.cluster import orders
+
+    with asked_controllers(at, key_file, ca) as controllers:
+        raise typer.Exit(orders.found(controllers, group, replica, accept_loss, typer.echo))
 
 
 @cluster.command()
@@ -194,7 +219,7 @@ def recover(
     """
     from gateway.cluster import orders
 
-    with _controllers(at, key_file, ca) as controllers:
+    with asked_controllers(at, key_file, ca) as controllers:
 
         def ask() -> str:
             return name or str(typer.prompt(f"Type the name of the store group to lose these records ({group})"))

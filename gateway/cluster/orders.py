@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
+from domain.controller.change import CleanReplicas, ElectLeader, FoundGroup, RecoverGroup, SetMinInSync
 from domain.controller.group import UNKNOWN, StoreGroup
 from domain.controller.request import ReplicaHeard
 from domain.errors import ConfigError
 from gateway.cluster.controllers import ClusterControllers
-from gateway.cluster.status import end_of_leader, headline, replica_rows
+from gateway.cluster.status import REPLICA_TITLES, end_of_leader, headline, replica_rows, table
 
 DONE: Final = 0
 NOT_YET: Final = 1
@@ -98,13 +98,48 @@ def recover(
     return DONE
 
 
-def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
-    """What is lost when `replica` leads though it is not in the SyncStateSet, as far as it is known."""
+def found(controllers: ClusterControllers, name: str, replica: int, accept_loss: bool, say: Say) -> int:
+    """Show the logs of the replicas of a group of which no election is known, and let it begin with that of `replica`, 0: show
+    only. Raises ConfigError when it is refused."""
+    group, heard = controllers.group(name)
+    say(headline(group))
+    for line in table([REPLICA_TITLES, *replica_rows(group, heard)]):
+        say(line)
+    if group.members:
+        raise ConfigError(f"nothing was changed: {GroupRefusal.HAS_MEMBERS.value}")
+    ends = _ends(group, heard)
+    longest = max((each.id for each in group.replicas if not each.learner), key=lambda each: ends[each], default=0)
+    if longest:
+        say(f"the longest log is that of replica {longest}: epoch {_said(ends[longest][0])}, end {_said(ends[longest][1])}")
+    if not replica:
+        say(f"nothing was changed: headgate cluster found {name} REPLICA lets the group begin with the log of that replica")
+        return DONE
+    _replica_of(group, replica)
+    if ends[replica] < ends[longest] and not accept_loss:
+        raise ConfigError(
+            f"nothing was changed: the log of replica {replica} lacks what replica {longest} has. Name {longest}, or give "
+            "--accept-loss; what the others have besides is set aside at each of them"
+        )
+    answer = controllers.change(FoundGroup(name, replica))
+    members = () if answer.group is None else answer.group.in_sync
+    after = _made(None if members == (replica,) else answer.refusal, answer.group)
+    say(f"replica {after.leader} leads {name} from epoch {after.leader_epoch} on; the others follow it from here")
+    return DONE
+
+
+def _ends(group: StoreGroup, heard: Sequence[ReplicaHeard]) -> dict[int, tuple[int, int]]:
+    """Replica -> (epoch of its newest record, end of its log), as last said."""
     ends = {each.id: (each.epoch, each.position) for each in group.replicas}
     for word in heard:
         known = group.replica(word.report.id)
         if word.report.position != UNKNOWN and known is not None and known.incarnation == word.report.incarnation:
             ends[word.report.id] = max(ends[word.report.id], (word.report.epoch, word.report.position))
+    return ends
+
+
+def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list[str]:
+    """What is lost when `replica` leads though it is not in the SyncStateSet, as far as it is known."""
+    ends = _ends(group, heard)
     own = ends[replica]
     out = [f"  replica {replica} has records up to epoch {_said(own[0])}, end of log {_said(own[1])}"]
     for member in group.members:
@@ -115,7 +150,10 @@ def loss(group: StoreGroup, heard: Sequence[ReplicaHeard], replica: int) -> list
         epoch, end = ends[member.id]
         more = f"{end - own[1]:,} bytes more" if UNKNOWN not in (end, own[1]) and end > own[1] else "how many more is not known"
         out.append(f"  replica {member.id} of the set had records up to epoch {_said(epoch)}, end of log {_said(end)}: {more}")
-    out.append("  what only the set had is lost, acknowledged or not; if one of its replicas can come back, let it come back")
+    out.append(
+        "  what only the set had is lost, acknowledged or not: a replica that comes back later sets it aside. If one of its "
+        "replicas can come back, let it come back first"
+    )
     return out
 
 

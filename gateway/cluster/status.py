@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from domain.controller.answer import GroupRefusal
 from domain.controller.group import UNKNOWN, StoreGroup, StoreReplica
 from domain.controller.health import Fitness
 from domain.controller.request import ReplicaHeard
@@ -17,7 +18,7 @@ SOMETHING_LACKS: Final = 1
 INCARNATION_SHOWN: Final = 12
 """Characters of an incarnation in the table."""
 _CONTROLLERS: Final = ("controller", "life", "role", "term", "")
-_REPLICAS: Final = (
+REPLICA_TITLES: Final = (
     "replica",
     "address",
     "life",
@@ -57,13 +58,17 @@ def faults(controllers: Iterable[ControllerSeen], groups: Iterable[Heard]) -> li
             for each in heard if each.standing.fitness is not Fitness.FIT
         ]  # fmt: skip
         slow = {each.report.id for each in heard if each.standing.fitness is Fitness.SLOW}
+        refuses = {each.report.id: each.refuses for each in heard if each.alive and each.refuses}
         for replica in group.replicas:
-            if not replica.learner and not group.is_in_sync(replica):
-                found.append(f"store group {group.name}: replica {replica.id} is not in sync: {_why_out(replica, alive, slow)}")
+            if not replica.learner and not group.is_in_sync(replica) and not group.is_forgotten:
+                why = refuses.get(replica.id) or _why_out(replica, alive, slow)
+                found.append(f"store group {group.name}: replica {replica.id} is not in sync: {why}")
     return found
 
 
 def _why_nobody(group: StoreGroup, alive: set[int]) -> str:
+    if group.is_forgotten:
+        return f": {GroupRefusal.FORGOTTEN.value} {group.name}"
     if not group.members:
         return " yet: no replica has asked for the first election"
     gone = [str(each.id) for each in group.members if each.id not in alive]
@@ -89,7 +94,7 @@ def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> lis
     out = table([_CONTROLLERS, *(_controller(each) for each in controllers)])
     for group, heard in groups:
         out += ["", headline(group)]
-        out += table([_REPLICAS, *replica_rows(group, heard)])
+        out += table([REPLICA_TITLES, *replica_rows(group, heard)])
     if not groups:
         out += ["", "no store group has registered"]
     found = faults(controllers, groups)

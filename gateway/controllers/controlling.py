@@ -11,7 +11,7 @@ from typing import Final, final
 from controller.grey.detector import GreyDetector
 from controller.grey.record import FiguresRecord
 from controller.groups.heartbeats import Heartbeats
-from controller.groups.knowledge import informed
+from controller.groups.knowledge import informed, refused
 from controller.member.elections import LOOK_MS, Elections
 from controller.member.founding import Founding
 from controller.member.grey_moves import GreyMoves
@@ -21,9 +21,9 @@ from domain.address import endpoint_text
 from domain.command import Command
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.book import ChangeControllers, ControllersChanged
-from domain.controller.change import ElectLeader, GroupChange, RecoverGroup
+from domain.controller.change import ElectLeader, FoundGroup, GroupChange, RecoverGroup, RegisterReplica
 from domain.controller.group import StoreGroup
-from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -115,7 +115,14 @@ class Controlling:
         if member is None:
             self._changed(connection, command, GroupAnswer(GroupRefusal.NOT_LEADING, None))
             return
-        change = informed(command.change, member.groups.group(command.change.group), self.heartbeats, self._now_ms())
+        group, now_ms = member.groups.group(command.change.group), self._now_ms()
+        refusal = refused(command.change, group, self.heartbeats, now_ms) if member.leads else None
+        if refusal is not None:
+            self._changed(connection, command, GroupAnswer(refusal, group))
+            return
+        change = informed(command.change, group, self.heartbeats, now_ms)
+        if isinstance(change, RegisterReplica) and not self._founding.all_read(LEVEL):
+            change = replace(change, run="", runs_before=())  # a controller of a version before could not read them
         if self.grey is not None and isinstance(change, ElectLeader):
             change = self.grey.preferring(change)
         member.change(change, partial(self._changed, connection, command))
@@ -230,7 +237,9 @@ class Controlling:
             now_ms = self._now_ms()
             if self.elections is not None and not self.heartbeats.is_alive(command.group, command.report.id, now_ms):
                 self.elections.hurry()
-            self.heartbeats.heard(command.group, command.report, command.timeout_ms, connection, now_ms)
+            self.heartbeats.heard(
+                command.group, command.report, command.timeout_ms, connection, now_ms, command.run, command.refuses
+            )
         if self.grey is not None and command.figures is not None:
             self.grey.heard(command.group, command.report.id, command.figures)
         connection.answer(Done(command.ticket))
@@ -254,9 +263,14 @@ class Controlling:
                 "store group %s: an operator has given up its SyncStateSet; replica %s leads in epoch %s with log %s, and what "
                 "it lacks is lost", group.name, change.replica, group.leader_epoch, group.members[0].incarnation,
             )  # fmt: skip
+        if isinstance(change, FoundGroup):
+            log.warning(
+                "store group %s: an operator has said that it begins with the log of replica %s, in epoch %s", group.name,
+                change.replica, group.leader_epoch,
+            )  # fmt: skip
         if not group.leader and self.elections is not None:
             self.elections.hurry()
-        if not isinstance(change, ElectLeader | RecoverGroup):
+        if not isinstance(change, ElectLeader | RecoverGroup | FoundGroup):
             return
         if self.member is None or not self.member.leads or self._settings["notify_role_changed"] != "true":
             return
@@ -282,10 +296,10 @@ class Controlling:
         connection.answer(Done(command.ticket))
 
     def _greet(self, connection: ClientConnection, command: GreetController) -> None:
-        self.greeted(MemberIdentity(command.node, frozenset(command.founders)), command.book)
+        self.greeted(MemberIdentity(command.node, frozenset(command.founders), command.level), command.book)
         own, member = self._founding.identity, self.member
         book = () if member is None else member.groups.book.addresses
-        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book))
+        connection.answer(ControllerGreeted(command.ticket, own.node, tuple(sorted(own.founders)), book, own.level))
 
     def _tell(self, _connection: ClientConnection, command: TellController) -> None:
         if self.member is not None:

@@ -106,7 +106,9 @@ class ControllerLinks:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + GREET_MS * MILLISECOND_NS, self._greet)
         own = self.founding.identity
         for address, link in list(self._links.items()):
-            request = BrokerRequest(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book))
+            request = BrokerRequest(
+                codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book, own.level)
+            )
             link.ask(request, partial(self._answered, address), ANSWER_MS)
         self.greeted()
 
@@ -115,11 +117,11 @@ class ControllerLinks:
             self.founding.silent(address)
             return
         try:
-            node, founders, book = peer.read(answer.fields() or {})
+            node, founders, book, level = peer.read(answer.fields() or {})
         except RequestError:
             self.founding.silent(address)
             return
-        greeting = MemberIdentity(node, frozenset(founders))
+        greeting = MemberIdentity(node, frozenset(founders), level)
         self._hear(greeting, book)
         if address in self._links:
             self._tell(self.founding.heard(address, greeting))

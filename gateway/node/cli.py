@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from domain.errors import ConfigError, GatewayError
-from gateway.cluster.commands import cluster
+from gateway.cluster.commands import AT, CA, HERE, KEY, asked_controllers, cluster
 
 if TYPE_CHECKING:
     from gateway.node.config import Config
@@ -188,6 +188,24 @@ def repair(folder: DATA, as_json: JSON = False) -> None:
     from gateway.node import offline
 
     raise typer.Exit(_io(lambda: offline.repair(folder, as_json, typer.echo)))
+
+
+@cluster.command("renew-controller")
+def renew_controller(folder: DATA, at: AT = HERE, key_file: KEY = "", ca: CA = "") -> None:
+    """Let a controller whose log is damaged come back as a new member, while a majority of the others works.
+
+    Its node is stopped. The log of the controller is set aside, messages in the same folder stay. Start the node afterwards.
+
+    Example: headgate cluster renew-controller ./headgate-data --controller 10.0.0.5:9878
+
+    Exit status: 0 done, 2 not done.
+    """
+    from gateway.node import offline
+
+    with asked_controllers(at, key_file, ca) as controllers:
+        # The one that leads answers with a majority. Without one this log may be all that is known of the store groups.
+        controllers.groups()
+    raise typer.Exit(_io(lambda: offline.renew_controller(folder, typer.echo)))
 
 
 @app.command()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from controller.member.identity import set_aside
 from domain.errors import ConfigError
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
@@ -53,6 +54,16 @@ def repair(folder: str, as_json: bool, say: Callable[[str], None]) -> int:
         say(f"{folder}: repaired; at most {done.records:,} records are lost, and what is left of them is in {done.folder}")
     else:
         say(f"{folder}: repaired; no record is lost")
+    return CLEAN
+
+
+def renew_controller(folder: str, say: Callable[[str], None]) -> int:
+    """Set the log of a controller aside; the exit status: 0. Raises ConfigError when there is none, or it is in use;
+    OSError."""
+    if not (Path(folder) / "controller").is_dir():
+        raise ConfigError(f"nothing was changed: {folder} has no folder controller/")
+    aside = opened(folder, set_aside, any_folder=True)
+    say(f"the log of the controller is set aside in {folder}/{aside}: start the node, and it comes back as a new member")
     return CLEAN
 
 

@@ -17,6 +17,7 @@ _LEVELS: Final = {
     StoreEventKind.DAMAGED: logging.CRITICAL,
     StoreEventKind.REBUILT: logging.ERROR,
     StoreEventKind.CUT: logging.WARNING,
+    StoreEventKind.SET_ASIDE: logging.WARNING,
     StoreEventKind.PRESSED: logging.WARNING,
     StoreEventKind.LEFT: logging.WARNING,
     StoreEventKind.UNREADABLE: logging.ERROR,

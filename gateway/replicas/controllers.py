@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, final
 
@@ -21,6 +21,7 @@ from gateway.rocketmq.dialer import Dialer
 from gateway.rocketmq.link import AnswerBack, RemotingLink
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
+from protocols.remoting.controller.change_form import process_fields
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.frame import Frame
 
@@ -49,16 +50,20 @@ class GroupControllers:
     heard     called with the store group, whenever a controller has told how it is
     slow      called with the ids of the replicas of the group that are slow, as often as the controller that leads says so
     measure   what this replica has measured since it was last called, for its heartbeats
+    refuses   why this replica does not follow the leader, for its heartbeats; "": it does, or tries to
     """
 
     def __init__(
         self, cluster: str, group: str, endpoints: Sequence[tuple[str, int]], dialer: Dialer, clock: Clock, entropy: Entropy,
-        sign: Sign | None, kept: KnownControllers | None = None,
+        sign: Sign | None, kept: KnownControllers | None = None, run: str = "",
     ) -> None:  # fmt: skip
-        """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told."""
+        """`endpoints`: controllers of the settings. `kept` has those that were told before, and gets those that are told.
+        `run`: random text of this process."""
         self.heard: Heard = _ignored
         self.slow: Callable[[frozenset[int]], None] = _untold
         self.measure: Callable[[], ReplicaFigures | None] = _unmeasured
+        self.refuses = ""
+        self._run = run
         self._cluster = cluster
         self._group = group
         self._clock = clock
@@ -118,7 +123,7 @@ class GroupControllers:
             except RequestError:
                 done(None)
 
-        self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered)
+        self._led(codes.CHANGE_STORE_GROUP, asking.changing(change), answered, process_fields(change))
 
     def _learn(self) -> None:
         """Ask the controller that leads who the controllers are. One that was removed does not know that it was."""
@@ -150,13 +155,17 @@ class GroupControllers:
             except OSError as error:
                 log.warning("store group %s: where the controllers are cannot be written: %s", self._group, error)
 
-    def _led(self, code: int, body: bytes, done: Callable[[Frame | None], None]) -> None:
+    def _led(
+        self, code: int, body: bytes, done: Callable[[Frame | None], None], fields: Mapping[str, str] | None = None
+    ) -> None:
         """Ask the controller that leads, as far as this replica knows, and the next one while it says that it does not."""
         left = _ROUNDS * len(self._links)
 
         def ask() -> None:
             at = self._leads
-            self._links[at].ask(BrokerRequest(code, {"group": self._group}, body), partial(answered, at), ANSWER_MS)
+            self._links[at].ask(
+                BrokerRequest(code, {"group": self._group, **(fields or {})}, body), partial(answered, at), ANSWER_MS
+            )
 
         def answered(at: int, answer: Frame | Failure) -> None:
             nonlocal left
@@ -184,7 +193,9 @@ class GroupControllers:
         if self._closed or self._report is None:
             return
         self._beats = self._after(BEAT_MS, self._beat)
-        fields = asking.heartbeat(self._cluster, self._group, self._address, self._report(), ALIVE_MS, self.measure())
+        fields = asking.heartbeat(
+            self._cluster, self._group, self._address, self._report(), ALIVE_MS, self.measure(), self._run, self.refuses
+        )
         for link in self._links:
             if not link.in_flight:
                 link.ask(BrokerRequest(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)

@@ -141,9 +141,15 @@ class Enrolment:
 
     def _register(self, own: int) -> None:
         place, facts = self._place, self._facts()
+        identity = place.identity
+        try:
+            identity.note_run()
+        except OSError as error:
+            self._again(f"the data directory cannot be written: {error}")
+            return
         change = RegisterReplica(
             place.group, place.cluster, own, place.address, incarnation_text(facts.incarnation), place.learner, facts.epoch,
-            facts.position, incarnation_text(facts.continues),
+            facts.position, incarnation_text(facts.continues), identity.run, identity.runs_before,
         )  # fmt: skip
         self._controllers.change(change, lambda answer: self._registered(own, answer))
 
@@ -154,4 +160,8 @@ class Enrolment:
             self._again("no controller answers" if answer is None else str(answer.refusal and answer.refusal.value))
         else:
             self.why = ""
+            try:
+                self._place.identity.note_registered()
+            except OSError as error:  # the notes of before are still true
+                log.warning("store group %s: the data directory cannot be written: %s", self._place.group, error)
             self._done(own, answer.group)

@@ -64,7 +64,7 @@ class FollowedLeader:
         """True while no cut of the log is under way: another leader may be followed, or this replica lead."""
         return self.following is None or self.following.settled
 
-    def follow(self, follower: FollowerLog, own: int, group: StoreGroup, anew: Callable[[int], None]) -> bool:
+    def follow(self, follower: FollowerLog, own: int, group: StoreGroup, anew: Callable[[int, bool], None]) -> bool:
         """Follow the leader of `group` with the log of replica `own`, instead of any other one. `anew` as in Following.
 
         False: it is followed already in its epoch, it has no address, or a cut of the log has to end first; the controllers say
@@ -77,7 +77,7 @@ class FollowedLeader:
         self._epoch = group.leader_epoch
         self.replica, self.address = group.leader, group.address(group.leader)
         following = self.following = Following(
-            follower, own, self._place.group, self._epoch, self._clock, anew, self._place.serves
+            follower, own, self._place.group, self._epoch, self._clock, anew, self._place.serves, self._place.identity.run
         )
         self._link = LeaderLink(
             address[0], address[1], self._dialer, self._clock, self._entropy, self._sign, following, self._broke

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from domain.admin.replica import ReplicaState
 from domain.command import Command
-from domain.controller.answer import GroupAnswer
+from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet, ElectLeader
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import UNMEASURED, ReplicaFigures
@@ -25,6 +25,7 @@ from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarn
 from gateway.replicas.followed_leader import FollowedLeader
 from gateway.replicas.follower_commands import FollowerCommands
 from gateway.replicas.follower_figures import follower_figures
+from gateway.replicas.history import refusal_of
 from gateway.replicas.log_repairs import LogRepairs
 from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
@@ -99,6 +100,8 @@ class ReplicaLife:
         self._promoting: StoreGroup | None = None
         self._promotion = Promotion(clock)
         self._asking = False
+        self._is_beginning = False
+        self._runs = (place.identity.run, *place.identity.runs_before)
         self._looking = False
         self._closed = False
         self._group: StoreGroup | None = None
@@ -186,6 +189,8 @@ class ReplicaLife:
             return f"this replica leads {group} in epoch {self._epoch}, and waits until the SyncStateSet has all of its log"
         if self._enrolment.why:
             return f"this replica of {group} is not registered at the controllers: {self._enrolment.why}"
+        if self._controllers.refuses:
+            return f"this replica of {group} waits for an operator: {self._controllers.refuses}"
         if self._promoting is not None:
             return f"this replica was elected to lead {group}, and makes its log durable"
         followed = self._followed
@@ -277,24 +282,37 @@ class ReplicaLife:
     def _heard(self, group: StoreGroup) -> None:
         """A controller has told how the group is."""
         self._group = group
-        if self.ended or not self._own or self._enrolment.why or self._promoting is not None:
+        if self.ended or not self._own or self._enrolment.why or self._promoting is not None or self._is_beginning:
+            return
+        registered = group.replica(self._own)
+        if registered is not None and registered.run not in ("", *self._runs):
+            self._end(f"{GroupRefusal.COPIED.value} (the other one is at {registered.address})")
             return
         if self.leading is not None:
             self.leading.group_heard(group)
             self._strength.heard(group)
             return
-        own = group.replica(self._own)
-        if own is None or own.incarnation != incarnation_text(self._follower.incarnation):
+        self._look_at_history(group)
+        if registered is None or registered.incarnation != incarnation_text(self._follower.incarnation):
             self._enrolment.why = "the controllers do not know this log"
             self._followed.end()
             self._enrolment.start()
         elif group.leader == self._own:
-            if group.leader_epoch > self._epoch and own.member in group.members:
+            if group.leader_epoch > self._epoch and registered.member in group.members:
                 self._promote(group)
+        elif self._controllers.refuses:
+            self._followed.end()
         elif group.leader and group.leader_epoch >= self._epoch:
             self._follow(group)
         elif not group.members and not self._place.learner:
             self._ask_election(group)
+
+    def _look_at_history(self, group: StoreGroup) -> None:
+        """Say why this replica waits for an operator, when it does."""
+        why = refusal_of(group, self._own, self._follower, self._place.learner) if group.leader_epoch >= self._epoch else ""
+        if why and why != self._controllers.refuses:
+            log.warning("store group %s: %s", group.name, why)
+        self._controllers.refuses = why
 
     def _ask_election(self, group: StoreGroup) -> None:
         """The first election of a group is asked for by a replica: by that with the longest log, as far as is known."""
@@ -317,15 +335,15 @@ class ReplicaLife:
             self._epoch = group.leader_epoch
             self.followed(self._epoch)
 
-    def _anew(self, first: int) -> None:
-        """The leader has nothing that this log could be continued with."""
+    def _anew(self, first: int, behind: bool) -> None:
+        """The leader has nothing that this log could be continued with. `behind`: as in Following."""
         follower = self._follower
         self._followed.end()
         self._log_repairs.rest()
         if follower.foreign and follower.written > follower.first:
             self._end(
                 f"the data directory has {follower.written - follower.first:,} bytes of a log that was never replicated, and "
-                "the store group has another log. Move the directory away if this replica may take the group's log",
+                "the store group has another log. Give this replica an empty directory (--data) if it may take the group's log",
                 needs_a_person=True,
             )
             return
@@ -333,13 +351,18 @@ class ReplicaLife:
             "store group %s: this log, which ends at %s, cannot be continued by its leader: it begins anew at %s",
             self._place.group, follower.written, first,
         )  # fmt: skip
-        try:
-            self.meter.other_log()
-            follower.begin_anew(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1)
-        except (OSError, StoreError) as error:
+        self._is_beginning = True
+        self.meter.other_log()
+        follower.begin_anew(first, int.from_bytes(self._entropy.token(8), "big") >> 1 | 1, behind, self._begun_anew)
+
+    def _begun_anew(self, error: Exception | None) -> None:
+        self._is_beginning = False
+        if self.ended:
+            return
+        if error is not None:
             self._end(f"a new log cannot be begun: {error}")
             return
-        self._log_repairs.begin(follower.parts)
+        self._log_repairs.begin(self._follower.parts)
         self.renewed()
         self._enrolment.why = "a new log is registered"
         self._enrolment.start()

@@ -233,17 +233,19 @@ class Segments:
 
         step(None)
 
-    def cut(self, end: int) -> None:
+    def cut(self, end: int, aside: str = "") -> None:
         """Cut the log off at position `end`, or at its first byte if that is later. Raises OSError.
 
-        Files behind `end` are renamed before they are deleted: none comes back after a power failure.
+        Files behind `end` go to the folder `aside`. With "" they are deleted, and renamed before: none comes back after a power
+        failure. The end of the file that remains is gone: whoever wants it has copied it.
         """
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
             name = file_name(self._folder, self.all[-1].base)
             self._forget(len(self.all) - 1)
-            self._disk.rename(name, name + _CUT)
-            self._disk.remove(name + _CUT)
+            self._disk.rename(name, f"{aside}/{name}" if aside else name + _CUT)
+            if not aside:
+                self._disk.remove(name + _CUT)
         last = self.all[-1]
         last.end = min(last.end, end)
         if last.file.size() > last.end - last.base:

@@ -1,5 +1,5 @@
-"""A new beginning: everything in the data directory goes, and an empty log begins where the leader says. It survives a crash at
-any moment: a marker says what is under way, and the next start ends it.
+"""A new beginning: the log is set aside, what is derived from it goes, and an empty log begins where the leader says. It
+survives a crash at any moment: a marker says what is under way, and the next start ends it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ OURS: Final = "replicated"
 GONE: Final = "begin-anew-gone"
 """File that a new beginning has moved out of its folder."""
 MARKER: Final = "begin-anew"
-"""File that exists while a new beginning is under way; it holds the first position and the new identity."""
+"""File that exists while a new beginning is under way; it holds the first position, the new identity, and the folder in which
+the log is set aside. Earlier versions deleted the log, and wrote no folder."""
+_UNNAMED: Final = f"{derived.ASIDE}/log-begin-anew"
 
 
-def begin_anew(disk: Disk, first: int, incarnation: int) -> None:
-    """Delete everything, and begin at `first`. No file is open. Raises OSError: a later call, or start, goes on with it."""
-    disk.replace(MARKER, b"%d %d\n" % (first, incarnation))
+def begin_anew(disk: Disk, first: int, incarnation: int, aside: str) -> None:
+    """Set the log aside in the folder `aside`, in place of what that has, delete the rest, and begin at `first`. No file is
+    open. Raises OSError: a later start goes on with it."""
+    for name in disk.names(f"{aside}/{LOG}"):
+        disk.remove(f"{aside}/{LOG}/{name}")
+    disk.replace(MARKER, b"%d %d %s\n" % (first, incarnation, aside.encode()))
     finish_beginning(disk)
 
 
@@ -38,17 +43,24 @@ def finish_beginning(disk: Disk) -> None:
     if not noted:
         disk.remove(MARKER)
         return
-    first, incarnation = map(int, noted.split())
-    for folder in (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER, LOG):
+    first, incarnation, *named = noted.split()
+    aside = named[0].decode() if named else _UNNAMED
+    for folder in (checkpoints.FOLDER, checkpoints.SNAPSHOT_FOLDER, INDEX, key_run.FOLDER):
         names = [f"{folder}/{name}" for name in disk.names(folder)]
         for name in names[1:]:
             disk.remove(name)
         if names:
             disk.rename(names[0], GONE)  # and the folder is flushed: none of its files comes back into the log that begins
     disk.remove(GONE)
+    for name in disk.names(LOG):
+        if disk.size(f"{LOG}/{name}"):
+            disk.rename(f"{LOG}/{name}", f"{aside}/{LOG}/{name}")
+        else:
+            disk.rename(f"{LOG}/{name}", GONE)
+    disk.remove(GONE)
     for name in (derived.REBUILD, ABORT, HEIR):
         disk.remove(name)
-    promises.write(disk, Promise(first, 0, incarnation, first))
+    promises.write(disk, Promise(int(first), 0, int(incarnation), int(first)))
     disk.replace(OURS, b"")
     # Emptied before it is removed: a power failure may bring a removed file back, and the log that has begun must not go again.
     disk.replace(MARKER, b"")

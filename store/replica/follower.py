@@ -28,6 +28,7 @@ from store.log.full_disk import FullDisk
 from store.log.promise import PromiseMark
 from store.opening import StoreOpening
 from store.replica.applied import AppliedLog
+from store.replica.aside import LostLog, SetAside
 from store.replica.beginning import HEIR, OURS, begin_anew, finish_beginning
 from store.replica.leader_log import StoredLeaderLog
 from store.replica.mendable import MendableSegments
@@ -97,6 +98,7 @@ class Follower:
         self._dropping = False
         self._spills = Turns(self._clock)
         self._scrub = Turns(self._clock)
+        self._aside = SetAside(disk, self._clock, self._events, segments, raw)
         self._scrubs = opening.scrubber(lambda: raw.synced)
         self.parts = MendableSegments(
             segments,
@@ -150,6 +152,7 @@ class Follower:
     def _write_again(self) -> None:
         probe(self._disk)
         self._raw.write_again()
+        self._aside.write_again()
 
     @property
     def work(self) -> LogWork:
@@ -191,20 +194,38 @@ class Follower:
         self._confirmed = min(self._confirmed, position)
         if position == self.written:
             self._clock.call_soon(done)
+        elif position >= self.behind:
+            self._raw.cut(position, done)  # a filler
         else:
-            self._raw.cut(position, done)
+            self._aside.cut(position, done)
 
     @property
     def reads(self) -> FollowerReads:
         """FollowerLog.reads."""
         return self._view
 
-    def begin_anew(self, first: int, incarnation: int) -> None:
+    @property
+    def writer(self) -> int:
+        """FollowerLog.writer."""
+        return self._raw.writer
+
+    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
         """FollowerLog.begin_anew."""
-        self.close()  # for good, when the disk fails below: no file is closed twice
-        begin_anew(self._disk, first, incarnation)
-        self._open(incarnation)
-        self._closed = False
+
+        def counted(lost: LostLog) -> None:
+            self.close()  # for good, when the disk fails below: no file is closed twice
+            try:
+                begin_anew(self._disk, first, incarnation, lost.folder)
+                self._open(incarnation)
+            except (OSError, StoreError) as error:
+                done(error)
+                return
+            self._closed = False
+            if lost.end > lost.begin:
+                lost.tell(self._events)
+            done(None)
+
+        self._aside.whole(behind, counted)
 
     def drop_before(self, first: int) -> None:
         """FollowerLog.drop_before."""
@@ -269,6 +290,7 @@ class Follower:
         self._timer = self._apply_timer = None
         self._spills.stop()
         self._scrub.stop()
+        self._aside.stop()
 
     def _apply(self) -> None:
         self._apply_timer = None
@@ -333,6 +355,8 @@ class Follower:
     def _look_for_room(self) -> None:
         """Whether messages would be taken, if this replica led. What nothing was written to may have no room in spite of free
         bytes, by a quota: that is tried until it has."""
+        if self._disk.free_ratio() < self._config.pressure_ratio:
+            self._aside.make_room()
         free = self.full is None and self._disk.free_ratio() >= self._config.free_ratio_min
         if free and not self.has_room:
             try:

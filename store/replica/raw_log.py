@@ -93,6 +93,11 @@ class RawLog:
         return self._eras.epoch
 
     @property
+    def writer(self) -> int:
+        """Incarnation of the log that wrote its last batch; 0: there is none, or it does not say."""
+        return self._eras.writer
+
+    @property
     def idle(self) -> bool:
         """True while no sync and no cut is under way."""
         return not self.syncs.since_ns and not self._cutting
@@ -121,7 +126,7 @@ class RawLog:
                     self._unrolled = False
                 else:
                     last = batches[-1][0]
-                    self._eras.note(last.epoch)
+                    self._eras.note(last.epoch, last.incarnation)
                     self._eras.behind = last.position + last.size
                     self.store_ms = max(self.store_ms, last.written_ms)
                     self._segments.active.newest_ms = self.store_ms
@@ -196,10 +201,10 @@ class RawLog:
 
         self._segments.sync(synced)
 
-    def cut(self, position: int, done: Callable[[], None]) -> None:
+    def cut(self, position: int, done: Callable[[], None], aside: str = "") -> None:
         """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
         then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
-        not be closed while it is synced."""
+        not be closed while it is synced. `aside`: as in Segments.cut."""
 
         def held() -> None:
             self._cutting = True
@@ -210,7 +215,7 @@ class RawLog:
             if self.broken is not None or self._closed:
                 return
             try:
-                self._segments.cut(position)
+                self._segments.cut(position, aside)
             except OSError as error:
                 self.stop("a cut of the log", error)
                 return

@@ -38,11 +38,13 @@ class Following:
         group: str,
         epoch: int,
         clock: Clock,
-        anew: Callable[[int], None],
+        anew: Callable[[int, bool], None],
         serves: str = "",
+        run: str = "",
     ) -> None:
-        """`epoch`: that of the leader. `anew(first)` is called when the log has nothing that the leader could continue: this
-        object is closed then, and the log has to begin anew at `first`. `serves`: where readers are served, as in Follow."""
+        """`epoch`: that of the leader. `anew(first, behind)` is called when the log has nothing that the leader could continue:
+        this object is closed then, and the log has to begin anew at `first`. `behind`: the leader had all of the log, and has
+        deleted it by retention. `serves`, `run`: as in Follow."""
         self.follows = False
         self.refuses = ""
         self.confirmed = 0
@@ -52,6 +54,7 @@ class Following:
         self._epoch = epoch
         self._clock = clock
         self._serves = serves
+        self._run = run
         self._anew = anew
         self._connection: LeaderConnection | None = None
         self._cutting = False
@@ -97,7 +100,7 @@ class Following:
             self._connection.send(
                 Follow(
                     None, self._group, self._own, log.incarnation, self._epoch, tuple(log.eras()[-ERAS_MAX:]), log.first,
-                    log.behind, self._serves,
+                    log.behind, self._serves, self._run,
                 )
             )  # fmt: skip
 
@@ -130,7 +133,7 @@ class Following:
         elif cut < max(log.applied, log.first):
             self._end("the log begins anew")
             self.close()
-            self._anew(event.first)
+            self._anew(event.first, event.common >= log.behind > log.first)
         else:
             self._cutting = True
             try:

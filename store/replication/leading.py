@@ -132,7 +132,7 @@ class Leading:
         if command.end == command.first and cut == NOTHING and command.end == self._log.first:
             cut = command.end  # an empty log that begins where this one does
         if cut < max(self._log.first, command.first):
-            connection.send(FollowAccepted(command.ticket, self._log.epoch, NOTHING, self._log.first))
+            connection.send(FollowAccepted(command.ticket, self._log.epoch, NOTHING, self._log.first, cut))
             return
         now = self._clock.monotonic_ns()
         follower = self.followers.get(command.replica)
@@ -157,6 +157,9 @@ class Leading:
         if known is None or known.incarnation != str(command.incarnation) or command.replica == self._own.id:
             self._keeper.look()
             return FollowRefusal.UNKNOWN_REPLICA
+        if "" not in (known.run, command.run) and known.run != command.run:
+            self._keeper.look()
+            return FollowRefusal.OTHER_PROCESS
         if command.replica not in self.followers and len(self.followers) >= REPLICAS_MAX:
             return FollowRefusal.TOO_MANY
         return None

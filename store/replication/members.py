@@ -88,10 +88,12 @@ class SyncStateSet:
 
     def heard(self, group: StoreGroup) -> None:
         """A controller has said how the group is. An older word changes nothing."""
-        if self._ended or group.leader_epoch < self._epoch or group.set_epoch < self.group.set_epoch:
+        if self._ended or group.leader_epoch < self._epoch:
             return
         if group.leader_epoch > self._epoch or group.leader != self._own:
             self._step_down(f"replica {group.leader or 'none'} leads in epoch {group.leader_epoch}")
+        elif group.set_epoch < self.group.set_epoch:
+            return
         elif group.set_epoch > self.group.set_epoch:
             self._settle(group)
         else:

@@ -83,7 +83,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ),
     ),
     ("gateway.node.cli", ("gateway", "domain")),
-    ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline")),
+    ("gateway.node.offline", ("domain", "gateway.runtime", "store.offline", "controller.member.identity")),
     ("gateway.node.backup", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.plan_source", "store.offline")),
     ("gateway.node.plan_source", ("domain", "gateway.node.offline", "store.offline")),
     ("gateway.node.restore", ("domain", "gateway.runtime", "gateway.node.offline", "gateway.node.backup", "store.offline")),

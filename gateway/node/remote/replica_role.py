@@ -102,6 +102,7 @@ class ReplicaRole(AloneRole):
         self._settings = config.part(ReplicationSettings, "replication")
         self._dialer, self._sign = dialer_of(self._settings), sign_of(self._settings, clock)
         self._address = ""
+        self._run = SystemEntropy().token(8).hex()
 
     def made(self, place: AlonePlace) -> AloneSide:
         """The port, and users in a store of its own. Raises ConfigError and StoreError."""
@@ -212,12 +213,12 @@ class ReplicaRole(AloneRole):
         if follow is None:
             raise ConfigError("replication.controllers: the storage engine has no replicas, see store.engine")
         try:
-            identity = ReplicaIdentity(local.disk, entropy)
+            identity = ReplicaIdentity(local.disk, entropy, self._run)
         except OSError as error:
             raise StoreError(f"the data directory cannot be used: {error}") from error
         controllers = GroupControllers(
             config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign,
-            KnownControllers(local.disk),
+            KnownControllers(local.disk), identity.run,
         )  # fmt: skip
         follower = await self._opened(
             lambda: follow(local.disk, clock, settings, local.report), config, local, identity.id, controllers

@@ -87,9 +87,11 @@ def controllers_changed(frame: Frame) -> GroupRefusal | str | None:
 
 
 def heartbeat(
-    cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None
-) -> Mapping[str, str]:
-    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each."""
+    cluster: str, group: str, address: str, report: ReplicaReport, timeout_ms: int, figures: ReplicaFigures | None = None,
+    run: str = "", refuses: str = "",
+) -> Mapping[str, str]:  # fmt: skip
+    """Ext fields of 904, the heartbeat of a replica. It goes to every controller, over one connection each. `run` and `refuses`
+    as in HearReplica."""
     measured: dict[str, str] = {}
     if figures is not None:
         measured = dict(zip(FIGURES, map(str, figures[: len(FIGURES)]), strict=True))
@@ -97,6 +99,8 @@ def heartbeat(
             measured[PATHS] = paths_text(figures.paths)
     return {
         **measured,
+        **({"run": run} if run else {}),
+        **({"refuses": refuses} if refuses else {}),
         "clusterName": cluster,
         "brokerName": group,
         "brokerAddr": address,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from domain.controller.change import (
@@ -10,6 +10,7 @@ from domain.controller.change import (
     ApplyId,
     CleanReplicas,
     ElectLeader,
+    FoundGroup,
     GroupChange,
     RecoverGroup,
     RegisterReplica,
@@ -17,18 +18,38 @@ from domain.controller.change import (
 )
 from domain.controller.group import REPLICAS_MAX, SetMember
 from protocols.remoting import codes
-from protocols.remoting.ticket import RequestError
+from protocols.remoting.ticket import Arguments, RequestError
 from protocols.remoting.wire.bean import Bean
 
 CHANGES: Final[dict[str, type[GroupChange]]] = {
-    each.__name__: each for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup)
+    each.__name__: each
+    for each in (ApplyId, RegisterReplica, AlterSet, ElectLeader, CleanReplicas, SetMinInSync, RecoverGroup, FoundGroup)
 }
-UNSAID: Final = frozenset({"live", "dead"})
-"""Fields that the controller fills in by what it has heard: what a client says of them does not count."""
+APART: Final = frozenset({"run", "runs_before"})
+"""Fields that are ext fields of the request (`process_fields`): versions before refuse an object that has them."""
+UNSAID: Final = frozenset({"live", "dead"}) | APART
+"""Fields that an object does not have. `live` and `dead` are filled in by the controller, by what it has heard."""
+
+
+def process_fields(change: GroupChange) -> dict[str, str]:
+    """The ext fields of a change that say which process asks for it."""
+    if not isinstance(change, RegisterReplica) or not change.run:
+        return {}
+    return {"run": change.run, "runsBefore": ",".join(change.runs_before)}
+
+
+def with_process(change: GroupChange, args: Arguments) -> GroupChange:
+    """The change with these fields. Raises RequestError."""
+    if not isinstance(change, RegisterReplica):
+        return change
+    before = tuple(each for each in args.text("runsBefore", "").split(",") if each)
+    if len(before) > REPLICAS_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"{len(before)} runs before this one, at most {REPLICAS_MAX} are possible")
+    return replace(change, run=args.text("run", ""), runs_before=before)
 
 
 def write(change: GroupChange) -> dict[str, object]:
-    """The change as an object. `live` and `dead` are left out."""
+    """The change as an object, without the fields that are UNSAID."""
     found: dict[str, object] = {"change": type(change).__name__}
     for each in fields(change):
         if each.name not in UNSAID:

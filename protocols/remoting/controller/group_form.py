@@ -55,6 +55,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
         "epoch": replica.epoch,
         "position": replica.position,
         "heirOf": replica.heir_of,
+        "run": replica.run,
     }
     if heard is not None:
         said = heard.report
@@ -67,6 +68,7 @@ def _replica(replica: StoreReplica, heard: ReplicaHeard | None) -> dict[str, obj
             "alive": heard.alive,
             "fitness": heard.standing.fitness.name,
             "why": heard.standing.why,
+            "refuses": heard.refuses,
         }
         if heard.figures is not None:
             words["figures"] = list(heard.figures[:_FIGURES])
@@ -114,6 +116,7 @@ def _read_replica(found: Bean) -> StoreReplica:
         bean.number(found, "epoch", UNKNOWN),
         bean.number(found, "position", UNKNOWN),
         bean.text(found, "heirOf"),
+        bean.text(found, "run"),
     )
 
 
@@ -128,7 +131,7 @@ def _read_heard(found: Bean) -> ReplicaHeard:
     )
     return ReplicaHeard(
         report, bean.number(said, "ageMs", UNKNOWN), bean.flag(said, "alive"), _read_standing(said),
-        _read_figures(said.get("figures")),
+        _read_figures(said.get("figures")), bean.text(said, "refuses"),
     )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ PATHS: Final = "pathMicros"
 """Ext field of the paths, which only a leader says: `replica:microseconds`, separated by commas."""
 
 _PATH_CHARS_MAX: Final = 40
+REFUSES_CHARS_MAX: Final = 1_024
+"""Characters of the ext field `refuses` that are kept."""
 
 
 def beat(_client: Client, frame: Frame) -> Outcome:
@@ -43,7 +45,13 @@ def beat(_client: Client, frame: Frame) -> Outcome:
     )
     timeout_ms = _within(args, "heartbeatTimeoutMills", 0)
     figures = _figures(args) if any(args.has(name) for name in FIGURES) else None
-    return (HearReplica(Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures),)
+    run, refuses = args.text("run", ""), args.text("refuses", "")
+    if len(run.encode()) > TEXT_BYTES_MAX:
+        raise RequestError(codes.CONTROLLER_INVALID_REQUEST, f"a run of more than {TEXT_BYTES_MAX} bytes")
+    heard = HearReplica(
+        Ticket(frame, _heard), args.text("brokerName"), report, timeout_ms, figures, run, refuses[:REFUSES_CHARS_MAX]
+    )
+    return (heard,)
 
 
 def _figures(args: Arguments) -> ReplicaFigures:

@@ -37,7 +37,8 @@ def _listed(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def change_group(_client: Client, frame: Frame) -> Outcome:
     """Request code 30023 -> ChangeGroup."""
-    return (ChangeGroup(Ticket(frame, _changed), change_form.read(bean.read(frame.body))),)
+    change = change_form.with_process(change_form.read(bean.read(frame.body)), Arguments(frame))
+    return (ChangeGroup(Ticket(frame, _changed), change),)
 
 
 def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:

@@ -17,13 +17,13 @@ from protocols.remoting.wire.frame import Frame
 FOUNDERS_MAX: Final = 64
 
 
-def fields(node: int, founders: tuple[int, ...], book: Sequence[str] = ()) -> dict[str, str]:
+def fields(node: int, founders: tuple[int, ...], book: Sequence[str], level: int) -> dict[str, str]:
     """The fields of a greeting and of its answer."""
-    return {"node": str(node), "founders": ",".join(map(str, founders)), "book": ",".join(book)}
+    return {"node": str(node), "founders": ",".join(map(str, founders)), "book": ",".join(book), "level": str(level)}
 
 
-def read(found: Mapping[str, str]) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
-    """(node, founders, book) of these fields. Raises RequestError."""
+def read(found: Mapping[str, str]) -> tuple[int, tuple[int, ...], tuple[str, ...], int]:
+    """(node, founders, book, level) of these fields. Raises RequestError."""
     node = int64("node", found.get("node", ""))
     named = [each for each in found.get("founders", "").split(",") if each]
     if len(named) > FOUNDERS_MAX:
@@ -34,19 +34,22 @@ def read(found: Mapping[str, str]) -> tuple[int, tuple[int, ...], tuple[str, ...
     book = tuple(each for each in found.get("book", "").split(",") if each)
     if len(book) > CONTROLLERS_MAX or any(endpoint_of(each) is None for each in book):
         raise RequestError(codes.INVALID_PARAMETER, "the book has addresses of controllers, HOST:PORT")
-    return node, founders, book
+    return node, founders, book, max(int64("level", found.get("level", "0")), 0)
 
 
 def greet(_client: Client, frame: Frame) -> Outcome:
     """Request code 30020 -> GreetController."""
     args = Arguments(frame)
-    given = {"node": args.text("node"), "founders": args.text("founders", ""), "book": args.text("book", "")}
+    given = {
+        "node": args.text("node"), "founders": args.text("founders", ""), "book": args.text("book", ""),
+        "level": args.text("level", "0"),
+    }  # fmt: skip
     return (GreetController(Ticket(frame, _greeted), *read(given)),)
 
 
 def _greeted(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, ControllerGreeted)
-    return ticket.reply(codes.SUCCESS, fields(event.node, event.founders, event.book))
+    return ticket.reply(codes.SUCCESS, fields(event.node, event.founders, event.book, event.level))
 
 
 def tell(_client: Client, frame: Frame) -> Outcome:

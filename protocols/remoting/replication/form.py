@@ -77,6 +77,7 @@ def follow_fields(follow: Follow) -> dict[str, str]:
         "version": str(VERSION),
         "least": str(VERSION),
         **({"serves": follow.serves} if follow.serves else {}),
+        **({"run": follow.run} if follow.run else {}),
     }
 
 
@@ -97,12 +98,18 @@ def follow_of(ticket: object, frame: Frame) -> Follow:
     serves = args.text("serves", "")
     if serves and (len(serves) > TEXT_BYTES_MAX or endpoint_of(serves) is None):
         raise malformed("who serves readers says at which HOST:PORT")
-    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves)
+    run = args.text("run", "")
+    if len(run) > TEXT_BYTES_MAX:
+        raise malformed(f"a run of more than {TEXT_BYTES_MAX} characters")
+    return Follow(ticket, args.text("group"), replica, incarnation, epoch, eras, first, end, serves, run)
 
 
 def accepted_fields(event: FollowAccepted) -> dict[str, str]:
     """Ext fields of the reply to FOLLOW."""
-    return {"epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first), "version": str(VERSION)}
+    return {
+        "epoch": str(event.epoch), "cut": str(event.cut), "first": str(event.first), "version": str(VERSION),
+        **({} if event.common == _NOTHING else {"common": str(event.common)}),
+    }  # fmt: skip
 
 
 def refused_fields(event: FollowRefused) -> dict[str, str]:
@@ -123,7 +130,7 @@ def answer_of(frame: Frame) -> FollowAccepted | FollowRefused:
         cut, first = args.number("cut"), args.number("first")
         if min(epoch, first) < 0 or cut < _NOTHING:
             raise malformed("epochs and positions are not below 0")
-        return FollowAccepted(None, epoch, cut, first)
+        return FollowAccepted(None, epoch, cut, first, max(args.number("common", _NOTHING), _NOTHING))
     name = args.text("refusal")
     if name not in FollowRefusal.__members__:
         raise RequestError(frame.code, frame.remark or f"refusal {name[:40]!r}, which is not known here")

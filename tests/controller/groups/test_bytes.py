@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -17,6 +17,7 @@ from domain.controller.change import (
     ApplyId,
     CleanReplicas,
     ElectLeader,
+    FoundGroup,
     GroupChange,
     RecoverGroup,
     RegisterReplica,
@@ -33,6 +34,7 @@ CHANGES = [
     CleanReplicas(NAME, (1, 2), (3,), True),
     SetMinInSync(NAME, 2),
     RecoverGroup(NAME, 2, 5, NAME, (says(2),)),
+    FoundGroup(NAME, 2, (says(2),)),
 ]
 
 
@@ -47,7 +49,7 @@ def test_every_change_has_a_number_of_its_own() -> None:
     assert {type(each) for each in CHANGES} | {SetControllers} == set(command.KINDS.values())
     named = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
     assert named - {GroupChange} == set(command.KINDS.values()) - {SetControllers}
-    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert list(command.KINDS) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_the_bytes_of_a_command_do_not_change() -> None:
@@ -56,6 +58,19 @@ def test_the_bytes_of_a_command_do_not_change() -> None:
         "0103" "000167" "0000000000000001" "0000000000000002" "0000000000000003"
         "0001" "0000000000000004" "0002c3a9" "0001" "0000000000000005"
     )  # fmt: skip
+
+
+def test_versions_before_read_a_registration_that_names_no_process() -> None:
+    """Controllers of 44998bdc know version 1 alone: it is written as they wrote it."""
+    plain = RegisterReplica("g", "c", 1, "h:1", "log")
+    data = command.encode(plain)
+    assert data.hex() == (
+        "0102" "000167" "000163" "0000000000000001" "0003683a31" "00036c6f67" "00" "ffffffffffffffff" "ffffffffffffffff" "0000"
+    )  # fmt: skip
+    named = replace(plain, run="b", runs_before=("a", "z"))
+    whole = command.encode(named)
+    assert whole == b"\2" + data[1:] + bytes.fromhex("000162000200016100017a")
+    assert command.decode(whole) == named
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: type(each).__name__)
@@ -79,8 +94,21 @@ def some_groups() -> StoreGroups:
     return groups
 
 
-def test_a_snapshot_holds_the_whole_state() -> None:
+def some_groups_with_runs() -> StoreGroups:
     groups = some_groups()
+    groups.apply(RegisterReplica(NAME, CLUSTER, 2, "h:1", incarnation(2, 2), run="run"))
+    return groups
+
+
+def test_versions_before_read_a_snapshot_without_runs() -> None:
+    groups = some_groups()
+    assert snapshot.snapshot(groups)[0] == 1
+    assert list(snapshot.restore(snapshot.snapshot(groups))) == list(groups)
+    assert snapshot.snapshot(some_groups_with_runs())[0] == 3
+
+
+def test_a_snapshot_holds_the_whole_state() -> None:
+    groups = some_groups_with_runs()
     again = snapshot.restore(snapshot.snapshot(groups))
     assert list(again) == list(groups)
     assert again.floor == groups.floor == 1
@@ -99,7 +127,7 @@ def test_a_new_raft_group_begins_without_groups() -> None:
 
 
 def test_other_bytes_are_no_snapshot() -> None:
-    data = snapshot.snapshot(some_groups())
+    data = snapshot.snapshot(some_groups_with_runs())
     for wrong in (b"\2" + data[1:], data + b"\0", *(data[:end] for end in range(1, len(data)))):
         with pytest.raises(ValueError, match=r"of version|within a value|follow|truth value"):
             snapshot.restore(wrong)

@@ -141,3 +141,30 @@ def test_who_was_not_heard_while_this_controller_stood_still_may_live() -> None:
     now = START + 60_000
     beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], now)
     assert beats.lost_all(NAME, 1, 1_000, now)
+
+
+def test_a_second_process_of_a_replica_is_not_heard_while_the_first_is_alive() -> None:
+    groups = led((1, 2))
+    beats = Heartbeats(START)
+    beats.heard(NAME, says(1), 3_000, CONNECTIONS[1], START, "a")
+    beats.heard(NAME, says(1, position=999), 3_000, CONNECTIONS[2], START + 10, "b")
+    assert beats.live(group_of(groups), START + 20) == (says(1),)
+    assert beats.dropped == 1
+    assert beats.runs_elsewhere(NAME, 1, "b", START + 20)
+    assert not beats.runs_elsewhere(NAME, 1, "a", START + 20)
+    assert not beats.runs_elsewhere(NAME, 1, "", START + 20), "a version before does not say which process it is"
+    beats.closed(CONNECTIONS[2], START + 30)
+    assert beats.runs_elsewhere(NAME, 1, "b", START + 30), "the end of the second one's connection is not that of the first"
+    beats.closed(CONNECTIONS[1], START + 40)
+    assert not beats.runs_elsewhere(NAME, 1, "b", START + 40)
+    beats.heard(NAME, says(1, position=999), 3_000, CONNECTIONS[2], START + 50, "b")
+    assert beats.live(group_of(groups), START + 60) == (says(1, position=999),)
+    assert beats.runs_elsewhere(NAME, 1, "a", START + 60)
+    assert not beats.runs_elsewhere(NAME, 1, "a", START + 3_051), "it has not been heard for its time"
+
+
+def test_why_a_replica_does_not_follow_is_told() -> None:
+    groups = led((1, 2))
+    beats = Heartbeats(START)
+    beats.heard(NAME, says(2), 3_000, CONNECTIONS[2], START, "a", "another history")
+    assert [each.refuses for each in beats.words(group_of(groups), START)] == ["another history"]

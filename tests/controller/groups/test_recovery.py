@@ -8,8 +8,9 @@ import pytest
 
 from controller.groups.groups import StoreGroups
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import ElectLeader, RecoverGroup
-from tests.controller.groups.sample import NAME, group_of, led, member, says, start
+from domain.controller.change import ElectLeader, FoundGroup, RecoverGroup, RegisterReplica
+from domain.controller.group import EPOCH_SAID_MAX, NUMBER_MAX
+from tests.controller.groups.sample import CLUSTER, NAME, group_of, incarnation, led, member, registered, says, start
 
 
 def lost() -> StoreGroups:
@@ -86,3 +87,63 @@ def test_before_the_first_election_there_is_nothing_to_give_up() -> None:
     found = replace(group_of(groups), members=(), leader=0)
     groups = StoreGroups(iter((found,)))
     assert groups.apply(recovery(groups)).refusal is GroupRefusal.MEMBER_COMES_BACK
+
+
+def forgotten() -> StoreGroups:
+    """Controllers that came back empty: three replicas have registered the logs that they had under the ones before."""
+    groups = registered()
+    for number, epoch, position in ((1, 7, 2_000), (2, 7, 900), (3, 0, 0)):
+        groups.apply(
+            RegisterReplica(NAME, CLUSTER, number, f"h{number}:1", incarnation(number), epoch=epoch, position=position)
+        )
+    return groups
+
+
+def test_an_operator_says_with_whose_log_a_forgotten_group_goes_on_and_its_epoch_is_new() -> None:
+    groups = forgotten()
+    assert group_of(groups).is_forgotten
+    assert groups.apply(FoundGroup(NAME, 1, (says(1), says(2, epoch=9)))).refusal is None
+    group = group_of(groups)
+    assert (group.leader, group.members, group.leader_epoch) == (1, (member(1),), 10), "above every log's epoch"
+    assert not group.is_forgotten
+    assert groups.apply(FoundGroup(NAME, 2, (says(2),))).refusal is GroupRefusal.HAS_MEMBERS
+    assert group_of(groups) == group
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (FoundGroup(NAME, 9, (says(1),)), GroupRefusal.NOT_A_REPLICA),
+        (FoundGroup(NAME, 2, (says(1),)), GroupRefusal.NOT_ALIVE),
+        (FoundGroup(NAME, 2, (says(2, life=2),)), GroupRefusal.NOT_ALIVE),
+        (FoundGroup("other", 1, (says(1),)), GroupRefusal.UNKNOWN_GROUP),
+    ],
+)
+def test_who_cannot_lead_does_not_begin_a_group(change: FoundGroup, refusal: GroupRefusal) -> None:
+    groups = forgotten()
+    before = group_of(groups)
+    assert groups.apply(change).refusal is refusal
+    assert group_of(groups) == before
+
+
+def test_a_learner_does_not_begin_a_group() -> None:
+    groups = forgotten()
+    start(groups, 2, learner=True)
+    assert groups.apply(FoundGroup(NAME, 2, (says(2),))).refusal is GroupRefusal.NOT_A_REPLICA
+
+
+def test_an_epoch_that_nobody_can_have_is_not_believed() -> None:
+    """Epochs are 64 bits: after the largest one no leader could be elected."""
+    groups = forgotten()
+    assert groups.apply(FoundGroup(NAME, 1, (says(1), says(2, epoch=NUMBER_MAX)))).refusal is None
+    assert group_of(groups).leader_epoch == 8 < EPOCH_SAID_MAX
+
+
+def test_who_recovers_with_a_later_log_leads_above_its_epoch() -> None:
+    """A replica without records has founded the group anew, in an epoch below those of the others' logs."""
+    groups = forgotten()
+    groups.apply(ElectLeader(NAME, (says(3, 0, 0),), asker=3))
+    assert (group_of(groups).leader, group_of(groups).leader_epoch) == (3, 1)
+    change = RecoverGroup(NAME, 1, group_of(groups).set_epoch, NAME, (says(1, epoch=7),))
+    assert groups.apply(change).refusal is None
+    assert (group_of(groups).leader, group_of(groups).leader_epoch) == (1, 8)

@@ -190,3 +190,30 @@ def test_min_in_sync_follows_the_replicas_unless_it_is_set(replicas: int, least:
     groups.apply(SetMinInSync(NAME, 0))
     assert group_of(groups).least == 0
     assert member(1) not in group_of(groups).members
+
+
+def process(run: str, *before: str, incarnation_of: int = 1) -> RegisterReplica:
+    """A process of replica 1 registers."""
+    return RegisterReplica(NAME, CLUSTER, 1, f"{run}:1", incarnation(incarnation_of), run=run, runs_before=before)
+
+
+def test_of_a_directory_and_its_copy_the_one_that_registers_first_goes_on() -> None:
+    groups = led((1, 2))
+    assert groups.apply(process("a")).refusal is None
+    assert groups.apply(process("b", "a")).refusal is None, "the next start of the same directory"
+    before = group_of(groups)
+    assert groups.apply(process("c", "a")).refusal is GroupRefusal.COPIED, "a copy that was made before b ran"
+    assert group_of(groups) == before
+    assert groups.apply(process("b", "a")).refusal is None, "a registration whose answer was lost"
+    assert groups.apply(process("e", "b", "c", "d")).refusal is None, "c and d died before they had registered"
+    assert groups.apply(process("x")).refusal is GroupRefusal.COPIED
+    found = group_of(groups).replica(1)
+    assert found is not None
+    assert (found.run, found.address) == ("e", "e:1")
+
+
+def test_a_process_of_a_version_before_names_no_run_and_registers() -> None:
+    groups = led((1, 2))
+    assert groups.apply(process("a")).refusal is None
+    assert groups.apply(process("")).refusal is None
+    assert groups.apply(process("z")).refusal is None, "it was upgraded again"

@@ -95,7 +95,7 @@ def test_an_identity_is_kept_and_a_new_directory_has_another() -> None:
     first = load(disk, chance)
     store(disk, first._replace(founders=frozenset({first.node, 5})))
     again = load(disk.killed(clock), chance)
-    assert again == (first.node, frozenset({first.node, 5}))
+    assert again == MemberIdentity(first.node, frozenset({first.node, 5}))
     assert load(MemoryDisk(clock), chance).node != first.node
 
 
@@ -105,8 +105,19 @@ def test_an_identity_is_kept_and_a_new_directory_has_another() -> None:
 def test_an_identity_that_cannot_be_read_is_told_with_what_to_do(data: bytes) -> None:
     disk = MemoryDisk(VirtualClock())
     disk.replace("controller/identity", data)
-    with pytest.raises(StoreError, match=r"controller/identity: is damaged .* comes back as a new member"):
+    with pytest.raises(StoreError, match=r"controller/identity: is damaged .* come back as a new member"):
         load(disk, Chance(1))
+
+
+def test_what_a_version_before_cannot_read_is_not_written_while_one_is_there() -> None:
+    one = Founding(MemberIdentity(1), ADDRESSES)
+    assert one.all_read(1)
+    one.heard("b:1", MemberIdentity(2))
+    assert one.all_read(1)
+    one.told(MemberIdentity(3, level=0))
+    assert not one.all_read(1)
+    one.told(MemberIdentity(3, level=1))
+    assert one.all_read(1), "it was upgraded"
 
 
 THREE = Configuration(frozenset({1, 2, 3}))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
-from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, SetMinInSync
+from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.errors import GatewayError
 from gateway.cluster import controllers as asked
-from gateway.cluster.commands import cluster
-from tests.controller.groups.sample import NAME, group_of, led, member, says, start
-from tests.gateway.cluster.scripted_controllers import ScriptedControllers
+from gateway.node.cli import app
+from tests.controller.groups.sample import CLUSTER, NAME, group_of, led, member, registered, says, start
+from tests.gateway.cluster.scripted_controllers import NOW_MS, ScriptedControllers
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def here() -> Iterator[ScriptedControllers]:
 
 def headgate(here: ScriptedControllers, *words: str, typed: str = "") -> tuple[int, str]:
     """(exit status, output) of a command; a refusal has status 2 and its text."""
-    result = CliRunner().invoke(cluster, [*words, "--controller", here.addresses[0]], input=typed)
+    result = CliRunner().invoke(app, ["cluster", *words, "--controller", here.addresses[0]], input=typed)
     if isinstance(result.exception, GatewayError):
         return 2, f"{result.output}{result.exception}"
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -174,3 +175,82 @@ def test_repair_waits_until_all_are_in_sync(here: ScriptedControllers) -> None:
     here.groups = led((1, 2, 3))
     code, out = headgate(here, "repair", NAME)
     assert (code, out) == (0, "all replicas are in sync\n")
+
+
+def forget(here: ScriptedControllers) -> None:
+    """The controllers came back empty, and the replicas have registered with what they have."""
+    here.groups = registered()
+    for number, epoch, position in ((1, 4, 900), (2, 4, 5_000), (3, 0, 0)):
+        report = says(number, epoch, position)
+        here.groups.apply(
+            RegisterReplica(NAME, CLUSTER, number, f"h{number}:10911", report.incarnation, epoch=epoch, position=position)
+        )
+        here.hear(report)
+
+
+def test_of_a_forgotten_group_status_says_what_to_do_and_found_shows_all_logs(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1].endswith(f"headgate cluster found {NAME}")
+    code, out = headgate(here, "found", NAME)
+    assert code == 0
+    rows = {line.split()[0]: line for line in out.splitlines() if line[:1].isdigit()}
+    assert list(rows) == ["1", "2", "3"]
+    assert "5,000" in rows["2"]
+    assert "the longest log is that of replica 2: epoch 4, end 5,000" in out
+    assert here.changes == []
+
+
+def test_found_takes_the_longest_log_and_another_one_only_when_told_to(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "found", NAME, "1")
+    assert code == 2
+    assert "the log of replica 1 lacks what replica 2 has" in out
+    assert here.changes == []
+    code, out = headgate(here, "found", NAME, "2")
+    assert code == 0
+    assert out.splitlines()[-1] == f"replica 2 leads {NAME} from epoch 5 on; the others follow it from here"
+    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    assert code == 2
+    assert "has had an election" in out
+
+
+def test_found_with_another_log_when_told_to(here: ScriptedControllers) -> None:
+    forget(here)
+    code, out = headgate(here, "found", NAME, "1", "--accept-loss")
+    assert code == 0, out
+    assert group_of(here.groups).leader == 1
+
+
+def test_status_says_why_a_replica_that_is_alive_does_not_follow(here: ScriptedControllers) -> None:
+    here.heartbeats.heard(NAME, says(3, 9), 3_000, 3, NOW_MS, refuses="its own log is of epoch 9")
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1] == f"! store group {NAME}: replica 3 is not in sync: its own log is of epoch 9"
+
+
+def test_a_controller_is_renewed_only_while_a_majority_of_the_others_works(
+    here: ScriptedControllers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "controller" / "raft").mkdir(parents=True)
+    (tmp_path / "controller" / "identity").write_text("?")
+    (tmp_path / "controller" / "raft" / "1").write_text("entries")
+    monkeypatch.setattr(asked, "PATIENCE_S", 0.1)
+    here.leading = 9
+    words = ("renew-controller", str(tmp_path))
+    code, out = headgate(here, *words)
+    assert code == 2
+    assert "no controller that leads answers" in out
+    assert (tmp_path / "controller" / "identity").read_text() == "?"
+    here.leading = 1
+    code, out = headgate(here, *words)
+    assert code == 0, out
+    assert list((tmp_path / "controller" / "raft").iterdir()) == []
+    assert not (tmp_path / "controller" / "identity").exists()
+    aside = tmp_path / "set-aside" / "controller-1" / "controller"
+    assert (aside / "identity").read_text() == "?"
+    assert (aside / "raft" / "1").read_text() == "entries"
+    code, out = headgate(here, "renew-controller", str(tmp_path / "nowhere"))
+    assert code == 2
+    assert "has no folder controller/" in out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,10 @@ from controller.member.identity import MemberIdentity
 from controller.member.member import ANSWER_MS
 from domain.command import Command
 from domain.controller.answer import GroupRefusal
-from domain.controller.change import AlterSet, ApplyId, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.change import AlterSet, ApplyId, ElectLeader, FoundGroup, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures
-from domain.controller.peer import ControllerGreeted, GreetController, LeaderChanged, TellController
+from domain.controller.peer import LEVEL, ControllerGreeted, GreetController, LeaderChanged, TellController
 from domain.controller.request import (
     GROUPS_LISTED_MAX,
     ChangeControllerSettings,
@@ -38,6 +39,7 @@ from domain.controller.request import (
 )
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
+from domain.limits import MILLISECOND_NS
 from gateway.connection.client_connection import ClientConnection
 from gateway.controllers.controlling import Controlling
 from tests.connection_driver import StrictDriver
@@ -46,6 +48,7 @@ from tests.controller.member.stage import Stage
 from tests.store.disk import MemoryDisk
 
 ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
+GROUP = "broker-b"
 
 
 class Broker(StrictDriver):
@@ -80,7 +83,7 @@ class World(Stage):
         node = self.leader()
         assert node.member is not None
         node.elections.stop()
-        founding = Founding(MemberIdentity(node.number, frozenset(self.numbers)), ["a:1", "b:1", "c:1"])
+        founding = self.founding = Founding(MemberIdentity(node.number, frozenset(self.numbers)), ["a:1", "b:1", "c:1"])
         for number, address in zip(self.numbers, ("a:1", "b:1", "c:1"), strict=True):
             founding.heard(address, MemberIdentity(number, frozenset(self.numbers)))
         self.led_by = node.number
@@ -326,13 +329,73 @@ def test_settings_that_make_no_sense_are_refused_and_none_is_changed(world: Worl
     assert broker.take().values["notify_role_changed"] == "true"
 
 
+def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: World) -> None:
+    """Controllers that came back empty: whoever asked first would lead, however little it has."""
+    broker = world.broker()
+    for number, epoch in ((1, 0), (2, 5)):
+        broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, number, f"node-{number}", f"h{number}:1")))
+        world.clock.run_for(50)
+        broker.take()
+        broker.ask(
+            ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, number, f"h{number}:1", f"log-{number}-1", epoch=epoch, position=9))
+        )
+        world.clock.run_for(50)
+        assert broker.take().answer.refusal is None
+        broker.ask(HearReplica(3, GROUP, says(number, epoch), 0))
+        broker.take()
+    for asked in (ElectLeader(GROUP, asker=1), ElectLeader(GROUP, asker=2), ElectLeader(GROUP, designated=1)):
+        broker.ask(ChangeGroup(4, asked))
+        world.clock.run_for(50)
+        answer = broker.take().answer
+        assert answer.refusal is GroupRefusal.FORGOTTEN
+        assert answer.group is not None
+        assert (answer.group.leader, answer.group.members) == (0, ())
+    broker.ask(ChangeGroup(5, FoundGroup(GROUP, 2)))
+    world.clock.run_for(50)
+    events, broker.events = broker.events, []
+    assert [each.group.leader for each in events if isinstance(each, LeaderChanged)] == [2], "replicas hear of it at once"
+    (changed,) = (each for each in events if isinstance(each, GroupChanged))
+    assert changed.answer.group is not None
+    assert (changed.answer.group.leader, changed.answer.group.leader_epoch) == (2, 6)
+
+
+def test_a_second_process_of_a_replica_does_not_register_while_the_first_is_alive(world: World) -> None:
+    first, second = world.broker(), world.broker()
+    register = RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run="a")
+    copy = replace(register, address="h9:1", run="b", runs_before=("a",))
+    first.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    first.ask(ChangeGroup(2, register))
+    world.clock.run_for(50)
+    first.ask(HearReplica(3, GROUP, says(1), 0, run="a"))
+    second.ask(ChangeGroup(4, copy))
+    world.clock.run_for(50)
+    assert second.take().answer.refusal is GroupRefusal.RUNS_ELSEWHERE
+    world.controlling.heartbeats.closed(first.connection, world.clock.monotonic_ns() // MILLISECOND_NS)
+    second.ask(ChangeGroup(5, copy))
+    world.clock.run_for(50)
+    group = second.take().answer.group
+    assert (group.replica(1).address, group.replica(1).run) == ("h9:1", "b")
+
+
+def test_no_run_is_written_while_a_controller_of_a_version_before_is_heard(world: World) -> None:
+    broker = world.broker()
+    world.founding.told(MemberIdentity(world.led_by, frozenset(world.numbers), 0))
+    broker.ask(ChangeGroup(1, ApplyId(GROUP, CLUSTER, 1, "node-1", "h1:1")))
+    world.clock.run_for(50)
+    broker.take()
+    broker.ask(ChangeGroup(2, RegisterReplica(GROUP, CLUSTER, 1, "h1:1", "log-1-1", run="a")))
+    world.clock.run_for(50)
+    assert broker.take().answer.group.replica(1).run == ""
+
+
 def test_a_greeting_is_answered_with_who_this_one_is(world: World) -> None:
     heard: list[MemberIdentity] = []
     world.controlling.greeted = lambda identity, _book: heard.append(identity)
     broker = world.broker()
     broker.ask(GreetController(1, 9, (1, 2)))
-    assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3))
-    assert heard == [MemberIdentity(9, frozenset({1, 2}))]
+    assert broker.take() == ControllerGreeted(1, world.led_by, (1, 2, 3), level=LEVEL)
+    assert heard == [MemberIdentity(9, frozenset({1, 2}), 0)]
 
 
 def test_leadership_leaves_a_leader_that_is_slow_and_it_is_not_preferred_until_it_is_well(world: World) -> None:

@@ -107,6 +107,7 @@ class SimControllers:
         self.heard: Callable[[StoreGroup], None] = lambda group: None
         self.slow: Callable[[frozenset[int]], None] = lambda slow: None
         self.measure: Callable[[], ReplicaFigures | None] = lambda: None
+        self.refuses = ""
         self._world = world
         self._clock = clock
         self._number = number

@@ -28,6 +28,15 @@ def opened(disk: MemoryDisk, clock: VirtualClock, config: StoreConfig = CONFIG) 
     return open_follower(disk, clock, config)
 
 
+def anew(follower: Follower, first: int, incarnation: int, behind: bool = False) -> None:
+    """Let the log of a follower begin anew. Raises what that failed with."""
+    failed: list[Exception | None] = []
+    follower.begin_anew(first, incarnation, behind, failed.append)
+    assert failed, "a small log takes one turn"
+    if failed[0] is not None:
+        raise failed[0]
+
+
 class Leading:
     """A store that leads, driven by calls."""
 

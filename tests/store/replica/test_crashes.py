@@ -11,7 +11,7 @@ import pytest
 from store.replica.follower import Follower
 from tests.store.clock import VirtualClock
 from tests.store.disk import Crash, MemoryDisk, Operation
-from tests.store.replica.pair import CONFIG, Leading, apply_all, durable, log_bytes, opened, ship, wait
+from tests.store.replica.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
 
 SOAK = bool(os.environ.get("SOAK"))
 
@@ -108,7 +108,7 @@ def test_a_new_beginning_is_whole_wherever_the_machine_dies(seed: int) -> None:
         seen = dies_at(life.disk, at)
         held = 0
         try:
-            life.follower.begin_anew(life.leader.replica.first, 99)
+            anew(life.follower, life.leader.replica.first, 99)
             ship(life.leader.replica, life.follower)
             wait(life.clock, life.follower.sync)
             held = life.follower.synced
@@ -129,7 +129,7 @@ def ship_again(life: Life, follower: Follower, disk: MemoryDisk) -> None:
     """What the follower has is the leader's, and the rest can follow."""
     end = life.leader.replica.written
     if follower.written < life.leader.replica.first or follower.written > end:
-        follower.begin_anew(life.leader.replica.first, 5_000)
+        anew(follower, life.leader.replica.first, 5_000)
     ship(life.leader.replica, follower)
     assert log_bytes(disk, follower.first, end) == log_bytes(life.leader_disk, follower.first, end)
     follower.close()

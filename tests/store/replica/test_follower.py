@@ -15,7 +15,7 @@ from store.replica.follower import Follower
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
-from tests.store.replica.pair import CONFIG, Leading, apply_all, durable, log_bytes, opened, ship, wait
+from tests.store.replica.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
 
 
 class Two:
@@ -141,7 +141,7 @@ def test_a_new_beginning_throws_everything_away_and_survives_a_crash() -> None:
     two.send(30)
     ship(two.leader.replica, two.follower)
     apply_all(two.follower, two.clock, two.follower.written)
-    two.follower.begin_anew(8_192, 99)
+    anew(two.follower, 8_192, 99)
     assert (two.follower.first, two.follower.written, two.follower.applied, two.follower.incarnation) == (
         8_192,
         8_192,

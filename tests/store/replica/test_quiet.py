@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
-from tests.store.replica.pair import CONFIG, Leading, log_bytes, opened, ship
+from tests.store.replica.pair import CONFIG, Leading, anew, log_bytes, opened, ship
 
 QUIET = replace(CONFIG, retention_ms=60_000, retention_check_ms=1_000)
 
@@ -27,7 +27,7 @@ def test_the_oldest_segment_of_a_quiet_log_goes_once_a_batch_follows() -> None:
     clock.run_for(5_000)
     assert leader.replica.first > 0
     assert leader.driver.bodies("orders") == [b"a batch"]
-    follower.begin_anew(leader.replica.first, 77)
+    anew(follower, leader.replica.first, 77)
     ship(leader.replica, follower)
     clock.run_for(1_000)
     end = leader.replica.written

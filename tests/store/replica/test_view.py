@@ -7,7 +7,7 @@ from domain.record import Record
 from domain.replication.reads import FollowerReads
 from domain.store_ports import ReadResult, StateChange
 from domain.store_request import ReadRequest
-from tests.store.replica.pair import Leading, apply_all, durable, ship
+from tests.store.replica.pair import Leading, anew, apply_all, durable, ship
 from tests.store.replica.test_follower import Two
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_served_once_the_replica_is_promoted_or_begins_anew() -> None
     assert isinstance(read(before), Failure), "what a promotion applies is not confirmed yet"
     other = Two()
     old = other.follower.reads
-    other.follower.begin_anew(0, 77)
+    anew(other.follower, 0, 77)
     assert isinstance(read(old), Failure)
     assert isinstance(read(other.follower.reads), ReadResult)
 

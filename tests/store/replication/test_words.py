@@ -73,7 +73,7 @@ class MemoryLog:
     def cut(self, position: int, done: Callable[[], None]) -> None:
         done()
 
-    def begin_anew(self, first: int, incarnation: int) -> None:
+    def begin_anew(self, first: int, incarnation: int, behind: bool, done: Callable[[Exception | None], None]) -> None:
         raise AssertionError
 
     def drop_before(self, first: int) -> None:
@@ -106,7 +106,7 @@ class Leader:
 def follows() -> tuple[VirtualClock, MemoryLog, Leader, Following]:
     clock = VirtualClock()
     log, leader = MemoryLog(clock), Leader()
-    following = Following(log, 2, "broker-a", 1, clock, lambda first: pytest.fail(f"begins anew at {first}"))
+    following = Following(log, 2, "broker-a", 1, clock, lambda first, behind: pytest.fail(f"begins anew at {first}"))
     following.connected(leader)
     following.accepted(FollowAccepted(None, 1, 0, 0))
     clock.run_for(1)

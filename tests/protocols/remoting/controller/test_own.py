@@ -15,6 +15,7 @@ from domain.controller.change import (
     ApplyId,
     CleanReplicas,
     ElectLeader,
+    FoundGroup,
     GroupChange,
     RecoverGroup,
     RegisterReplica,
@@ -51,7 +52,7 @@ GROUP = StoreGroup(
     1, 5, (SetMember(1, "log-1"), SetMember(2, "log-2")), 9, 2,
 )  # fmt: skip
 HEARD = (
-    ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True),
+    ReplicaHeard(ReplicaReport(1, "log-1", 5, 800, 3), 120, True, refuses="another history"),
     ReplicaHeard(
         ReplicaReport(3, "log-3"), -1, False, Standing(Fitness.SLOW, "sync_us 400,000"), ReplicaFigures(1, 2, -1, 4, 5, 500)
     ),
@@ -64,6 +65,7 @@ CHANGES: list[GroupChange] = [
     CleanReplicas(NAME, (1, 2), even_living=True),
     SetMinInSync(NAME, 2),
     RecoverGroup(NAME, 2, 9, NAME),
+    FoundGroup(NAME, 2),
 ]
 
 
@@ -88,6 +90,18 @@ def test_a_change_arrives_as_it_was_asked_for(change: GroupChange) -> None:
 def test_every_change_has_a_form() -> None:
     known = {each for each in vars(changes).values() if isinstance(each, type) and issubclass(each, GroupChange)}
     assert set(change_form.CHANGES.values()) == known - {GroupChange}
+
+
+def test_which_process_registers_is_said_beside_the_change() -> None:
+    """Controllers of 44998bdc refuse a change with a field that they do not know, and do not look at ext fields."""
+    change = RegisterReplica(NAME, "main", 1, "h1:10912", "log", run="new", runs_before=("old", "older"))
+    body = asking.changing(change)
+    assert b"run" not in body
+    found = command_of(java(codes.CHANGE_STORE_GROUP, change_form.process_fields(change), body))
+    assert isinstance(found, ChangeGroup)
+    assert found.change == change
+    many = {"run": "new", "runsBefore": ",".join(["a"] * 65)}
+    assert refusal_of(java(codes.CHANGE_STORE_GROUP, many, body))[0] == codes.INVALID_PARAMETER
 
 
 def test_who_is_alive_is_not_taken_from_a_client() -> None:
@@ -209,7 +223,7 @@ def test_a_controller_is_added_and_removed() -> None:
 
 
 def test_a_greeting_tells_the_book() -> None:
-    assert peer.read(peer.fields(7, (1, 2), ("h1:9878", "h2:9878"))) == (7, (1, 2), ("h1:9878", "h2:9878"))
-    assert peer.read({"node": "7"}) == (7, (), ()), "as a controller of an earlier version says it"
+    assert peer.read(peer.fields(7, (1, 2), ("h1:9878", "h2:9878"), 1)) == (7, (1, 2), ("h1:9878", "h2:9878"), 1)
+    assert peer.read({"node": "7"}) == (7, (), (), 0), "as a controller of an earlier version says it"
     with pytest.raises(RequestError):
         peer.read({"node": "7", "book": "nowhere"})
