@@ -7,6 +7,7 @@ from typing import Final
 
 from domain import attribute
 from domain import property as properties
+from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.once import KEY_BYTES_MAX, OnceKey, digest
@@ -19,6 +20,7 @@ Item = tuple[Message, OnceKey | None, StateChange | None]
 
 _SOURCE: Final = properties.start_of(properties.CE_SOURCE)
 _ID: Final = properties.start_of(properties.CE_ID)
+_OF_DEAD_LETTER: Final = properties.start_of(properties.HG_DLQ_GROUP)
 
 
 def client_key(user: str, topic: str, key: bytes, of: bytes) -> OnceKey:
@@ -29,10 +31,11 @@ def client_key(user: str, topic: str, key: bytes, of: bytes) -> OnceKey:
 def key_of(topic: Topic, message: Message, user: str) -> OnceKey | None:
     """The key under which `message` is stored once, None for a message that is stored whenever it comes.
 
-    A property `idempotency-key` goes before the topic's attribute. Half messages have none: their transaction decides.
+    A property `idempotency-key` goes before the topic's attribute. Half messages have none: their transaction decides. Copies
+    have none: the same message is given back, or becomes a dead letter, as often as it has to, and others with it have its key.
     """
     stored = message.properties
-    if message.sys_flag & SYS_PREPARED:
+    if message.sys_flag & SYS_PREPARED or is_derived_topic(topic.name) or properties.has(stored, _OF_DEAD_LETTER):
         return None
     if properties.has(stored, properties.IDEMPOTENCY_KEY_START):
         key = properties.find(stored, properties.IDEMPOTENCY_KEY_START)
