@@ -89,15 +89,35 @@ def retry_topic(group: str) -> str:
 
 
 def pop_retry_topic(group: str, topic: str) -> str:
-    """The topic of messages moved out of `topic` because they would hold the lease floor of `group` too far back."""
+    """The topic of messages moved out of `topic` because they would hold the lease floor of `group` too far back.
+
+    RocketMQ's name of version 2 (KeyBuilder.buildPopRetryTopicV2): no name of a group or topic has a `+`, so it is of one pair.
+    """
+    return f"{RETRY_PREFIX}{group}+{topic}"
+
+
+def pop_retry_topic_v1(group: str, topic: str) -> str:
+    """The same in version 1, where earlier versions of Headgate put such messages. Other pairs and a group may have it too."""
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 
+def is_pop_retry_topic(name: str) -> bool:
+    """True for a name that `pop_retry_topic` makes of legal names. Only the node makes such a topic and puts messages there."""
+    group, plus, topic = name[len(RETRY_PREFIX) :].partition("+")
+    return plus != "" and name.startswith(RETRY_PREFIX) and is_group(group) and is_topic(topic)
+
+
 def retried_by_pop(retry_topic: str) -> list[tuple[str, str]]:
-    """The (group, topic) pairs whose `pop_retry_topic` has this name. There may be several: both names may contain `_`."""
+    """The (group, topic) pairs whose POP retry topic of either version has this name.
+
+    There may be several in version 1: both names may contain `_`.
+    """
     if not retry_topic.startswith(RETRY_PREFIX):
         return []
     name = retry_topic[len(RETRY_PREFIX) :]
+    group, plus, topic = name.partition("+")
+    if plus:
+        return [(group, topic)] if group and topic else []
     return [(name[:at], name[at + 1 :]) for at, letter in enumerate(name) if letter == "_" and 0 < at < len(name) - 1]
 
 
@@ -115,6 +135,8 @@ def in_namespace(space: str, name: str) -> str:
     if not _NAMESPACE.match(space):
         return ""
     prefix, bare = _derived(name)
+    if "+" in bare:  # a POP retry topic: group and topic are in the namespace each
+        return prefix + "+".join([in_namespace(space, each) for each in bare.split("+")])
     if not bare or bare.startswith(f"{space}%") or is_system_topic(name) or is_system_group(name):
         return name
     return f"{prefix}{space}%{bare}"
@@ -123,6 +145,8 @@ def in_namespace(space: str, name: str) -> str:
 def out_of_namespace(space: str, name: str) -> str:
     """The name that a client in `space` knows for the stored `name`; unchanged when `name` is not in that namespace."""
     prefix, bare = _derived(name)
+    if "+" in bare:
+        return prefix + "+".join([out_of_namespace(space, each) for each in bare.split("+")])
     own = f"{space}%"
     return prefix + bare[len(own) :] if bare.startswith(own) else name
 

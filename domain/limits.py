@@ -8,6 +8,14 @@ BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 """Body of one message."""
 PROPERTIES_BYTES_MAX: Final = 32_767
 """Properties of one message in stored form: their length has 16 bits, signed (RocketMQ's MessageDecoder)."""
+NODE_MARKS_BYTES_MAX: Final = 1_024
+"""What of them is for the marks of the node, so that each copy that it makes of a message can be stored."""
+CLIENT_PROPERTIES_BYTES_MAX: Final = PROPERTIES_BYTES_MAX - NODE_MARKS_BYTES_MAX
+"""Properties of one message that a client may send, with those that an adapter makes of the client's own words."""
+PARKED_MARKS_BYTES_MAX: Final = 320
+"""Marks of a delayed message that waits: its topic, of at most 255 characters, its queue and its time."""
+MARKED_ID_BYTES_MAX: Final = 64
+"""An id of a message that is written into a mark of the node."""
 ENVELOPE_BYTES_MAX: Final = 6 * 1024 * 1024
 """One CloudEvent or message in JSON, where a body is base64."""
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from domain import limits
+
 NAME_END: Final = b"\x01"
 """What follows the name of an entry."""
 ENTRY_END: Final = b"\x02"
@@ -37,6 +39,7 @@ TRANSACTION_ID: Final = "__transactionId__"
 CHECK_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+RECONSUME_TIME: Final = "RECONSUME_TIME"
 # RocketMQ: ordering key, priority, lite topics, receipts, dead letters, replies, origin.
 SHARDING_KEY: Final = "__SHARDINGKEY"
 PRIORITY: Final = "_SYS_MSG_PRIORITY_"
@@ -98,7 +101,7 @@ RESERVED: Final[frozenset[str]] = frozenset(
         # What RocketMQ 5.5 refuses as the name of a user property (MessageConst.STRING_HASH_SET).
         TRACE_ON, MSG_REGION, KEYS, TAGS, WAIT, DELAY, RETRY_TOPIC, "ORIGIN_GROUP", REAL_TOPIC, REAL_QID, TRAN_MSG, PGROUP,
         "MIN_OFFSET", "MAX_OFFSET", "BUYER_ID", ORIGIN_MESSAGE_ID, "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG",
-        "RECONSUME_TIME", UNIQ_KEY, "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", POP_CK, "POP_CK_OFFSET", FIRST_POP_TIME,
+        RECONSUME_TIME, UNIQ_KEY, "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", POP_CK, "POP_CK_OFFSET", FIRST_POP_TIME,
         "TRAN_PREPARED_QUEUE_OFFSET", "DUP_INFO", "EXTEND_UNIQ_INFO", "INSTANCE_ID", "CORRELATION_ID", REPLY_TO_CLIENT, "TTL",
         "ARRIVE_TIME", "PUSH_REPLY_TIME", CLUSTER, "MSG_TYPE", INNER_MULTI_QUEUE_OFFSET, TIMER_DELAY_MS, TIMER_DELAY_SEC,
         TIMER_DELIVER_MS, "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_ROLL_TIMES", TIMER_OUT_MS, "TIMER_DEL_UNIQKEY",
@@ -152,6 +155,7 @@ EXT_DATA_START: Final = start_of(EXT_DATA)
 QOS_LEVEL_START: Final = start_of(QOS_LEVEL)
 HG_PROTOCOL_START: Final = start_of(HG_PROTOCOL)
 HG_CLIENT_START: Final = start_of(HG_CLIENT)
+HG_PRINCIPAL_START: Final = start_of(HG_PRINCIPAL)
 HG_CONTENT_TYPE_START: Final = start_of(HG_CONTENT_TYPE)
 HG_EXPIRE_MS_START: Final = start_of(HG_EXPIRE_MS)
 HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
@@ -256,6 +260,52 @@ def without(properties: bytes, keys: Iterable[str]) -> bytes:
 def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
     """The properties with `values` set; each replaces the entry of the same name."""
     return terminated(without(properties, values.keys())) + encode(values.items())
+
+
+def with_room(properties: bytes, values: Mapping[str, str]) -> bytes:
+    """The properties of a copy that the node makes: those of the message, with `values` set as far as there is room.
+
+    With what a client may send (limits.CLIENT_PROPERTIES_BYTES_MAX) there is room for all. A message of an earlier version may
+    leave less: the first of `values` that does not fit is left out, with those behind it. At most
+    limits.PROPERTIES_BYTES_MAX bytes, so that the copy can be stored whatever the message has.
+    """
+    out = without(properties, values.keys())
+    for key, value in values.items():
+        mark = entry(key, value)
+        if len(out) + len(mark) > limits.PROPERTIES_BYTES_MAX:
+            break
+        out += mark
+    # The end that `without` puts behind the last entry may be one byte too many, and need not be there.
+    return out if len(out) <= limits.PROPERTIES_BYTES_MAX else out[:-1]
+
+
+def cut(properties: bytes, most: int) -> bytes:
+    """The properties in at most `most` bytes, for a client that reads no more: without marks of retries, or the last entries.
+
+    Only messages of earlier versions are cut: others have room for what the node adds.
+    """
+    out = terminated(properties)
+    if len(out) > most:
+        out = without(out, (FIRST_POP_TIME, RETRY_TOPIC, ORIGIN_MESSAGE_ID))
+    while len(out) > most:
+        out = out[: out.rfind(ENTRY_END, 0, len(out) - 1) + 1]
+    return out
+
+
+def id_mark(message_id: str) -> str:
+    """The id of a message as the value of a mark: "-" when there is none, or when it is too long to be written twice."""
+    return message_id if message_id and len(message_id.encode()) <= limits.MARKED_ID_BYTES_MAX else "-"
+
+
+def client_bytes(properties: bytes) -> int:
+    """How many bytes of stored properties count as the client's: all but the marks of the node that adapters and access control
+    have set beside them."""
+    own = 0
+    for start in (HG_PROTOCOL_START, HG_PRINCIPAL_START, MSG_REGION_START):
+        value = find(properties, start)
+        # A client can set a region itself, of any length.
+        own += len(start) + len(value) + 1 if value and (start != MSG_REGION_START or len(value) <= 64) else 0
+    return len(properties) - own
 
 
 def terminated(properties: bytes) -> bytes:

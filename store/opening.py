@@ -251,7 +251,7 @@ class StoreOpening:
             self.files.disk, clock, parts.segments, parts.commit, parts.checkpointer, index, parts.keys, events
         )
         hidden_ms = REPAIRED_MS if self.repairs.active else UNREADABLE_MS
-        source = LeaseSource(parts.reader, parts.appender, ledger, metadata, clock, config.durability, hidden_ms)
+        source = LeaseSource(parts.reader, writer, ledger, metadata, clock, config.durability, hidden_ms)
         positions = StoredPositions(ledger, parts.group_removal)
         key_search = KeySearch(parts.keys, self._reading, index, parts.segments, events)
         store = LogStore(

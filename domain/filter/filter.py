@@ -7,6 +7,7 @@ from typing import Final, Protocol
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 PATH: Final = "PATH"
+RETRY: Final = "RETRY"
 """Types of filters, the first of `Filter.expression`; clients name the first two."""
 
 

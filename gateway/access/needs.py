@@ -53,15 +53,17 @@ Needs = Callable[[Any], Iterable[Need | PathNeed]]
 def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
     """The need for a topic; for the retry topic of a group, the need for that group.
 
-    `group`: whose right is needed besides. Its name and `_` may begin the name of another group, too, whose retry topic cannot
-    be told from its own for a topic: that of `a` for `b_c` is that of `a_b` for `c`, and that of group `a_b_c`. So the right to
-    the topic behind the name is needed, which who receives from it has.
+    `group`: whose right is needed besides. In its retry topic for a topic, `%RETRY%group+topic`, the right to that topic is
+    needed, which who receives from it has; so it is in one of version 1, `%RETRY%group_topic`, whose name begins that of
+    another group's, too. Others need the right to `%RETRY%group+topic` by its own name.
     """
     if topic.startswith(lite.PREFIX):
         topic = lite.topic_of(topic)
     if not topic.startswith(RETRY_PREFIX):
         return Need(TOPIC, topic, actions)
     name = topic.removeprefix(RETRY_PREFIX)
+    if "+" in name:
+        return Need(TOPIC, name[len(group) + 1 :] if group and name.startswith(f"{group}+") else topic, actions)
     if group and name.startswith(f"{group}_"):
         return Need(TOPIC, name[len(group) + 1 :], actions)
     return Need(GROUP, name, SUBSCRIBE if actions == PUBLISH else actions)

@@ -86,7 +86,7 @@ class Dispatcher:
         latest = LatestChanges(policy, clock)
         store.timers.accompany(latest.at_delivery)
         self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy)
-        self.dead_letters = DeadLetters(log, leases, positions, self.sending, store.dead_letters)
+        self.dead_letters = DeadLetters(log, leases, positions, self.sending, metadata.group, store.dead_letters)
         self.reads = ReadTurns(clock)
         receive_context = ReceiveContext(
             leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy, self.reads
@@ -99,7 +99,7 @@ class Dispatcher:
         pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters, self.reads)
         self.pulling = Pulling(pull_context, self.topics)
         log.listen(self.pulling)
-        self.following = TopicFollowing(log, self.topics, clock, self.reads)
+        self.following = TopicFollowing(log, self.topics, clock, self.reads, metadata.group)
         log.listen(self.following)
         self.lease_watches = LeaseWatches(clock)
         locks = Locks(clock)

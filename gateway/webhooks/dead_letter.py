@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain import limits
 from domain import property as properties
+from domain.delivery.retry_owner import origin_topic
 from domain.message import Message
 from domain.record import Record
 from domain.subscription.courier import SinkAnswer
@@ -22,27 +24,31 @@ def dead_letter(record: Record, topic: str, group: str, sink: str, answer: SinkA
     """A copy for queue 0 of the dead-letter topic, where a redrive of `group` finds it.
 
     Knative's attributes `knativeerrordest`, `-code` and `-data` say why: on a CloudEvent as its attributes, on another message
-    as user properties.
+    as user properties. Its origin and its group go before that, which is cut where there is no room for all of it.
     """
     stored = record.properties
     prefix = properties.CE_PREFIX if properties.find(stored, properties.CE_SPECVERSION_START) else ""
     reason = answer.text or answer.body.decode("utf-8", "replace")
     changes = {
-        properties.DLQ_ORIGIN_TOPIC: properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or record.topic,
-        properties.DLQ_ORIGIN_MESSAGE_ID: properties.text(stored, properties.UNIQ_KEY) or "-",
+        properties.DLQ_ORIGIN_TOPIC: properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or origin_topic(record.topic, stored),
         properties.HG_DLQ_GROUP: group,
-        f"{prefix}knativeerrordest": _printable(sink.partition("?")[0]),
+        properties.DLQ_ORIGIN_MESSAGE_ID: properties.id_mark(properties.text(stored, properties.UNIQ_KEY)),
         f"{prefix}knativeerrorcode": str(answer.status),
-        f"{prefix}knativeerrordata": _printable(reason),
     }
-    changes = {name: value for name, value in changes.items() if value}
     message = copy_of(record, topic, reconsume_times=record.reconsume_times, changes=changes)
     message.queue_id = 0
+    for name, text in (("knativeerrordest", sink.partition("?")[0]), ("knativeerrordata", reason)):
+        key = prefix + name
+        room = limits.PROPERTIES_BYTES_MAX - len(properties.without(message.properties, (key,))) - len(key) - 2
+        value = _printable(text).encode()[: max(room, 0)].decode("utf-8", "ignore")
+        if value:
+            message.properties = properties.with_room(message.properties, {key: value})
     return message
 
 
 def reply_of(answer: SinkAnswer, topic: str, asked: Record | None, wall_ms: int) -> Message | None:
-    """The event in an answer as a message for `topic`; None: the content is no CloudEvent.
+    """The event in an answer as a message for `topic`; None: the content is no CloudEvent, or a
+    larger one than a client may send.
 
     asked   the one message that was delivered: the reply has its correlation data (MQTT 5.0, 3.3.2.3.6), so that who has sent
             it knows what the reply is to; None: there were several
@@ -60,7 +66,7 @@ def reply_of(answer: SinkAnswer, topic: str, asked: Record | None, wall_ms: int)
     correlation = b"" if asked is None else properties.find(asked.properties, properties.HG_CORRELATION_START)
     if correlation:
         message.properties += properties.entry(properties.HG_CORRELATION, correlation.decode("ascii", "replace"))
-    return message
+    return message if properties.client_bytes(message.properties) <= limits.CLIENT_PROPERTIES_BYTES_MAX else None
 
 
 def _printable(text: str) -> str:

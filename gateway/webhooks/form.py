@@ -9,7 +9,7 @@ import orjson
 
 from domain import limits
 from domain import property as properties
-from domain.address import RETRY_PREFIX
+from domain.delivery.retry_owner import origin_topic
 from domain.filter.path import path_of
 from domain.record import Record
 from domain.subscription.subscription import EventFormat, Payload, WebhookSubscription
@@ -59,9 +59,7 @@ def event_of(record: Record) -> CloudEvent:
     found = mapping.decode(stored, data)
     if found is not None:
         return found
-    topic = record.topic
-    if topic.startswith(RETRY_PREFIX):  # a redelivery, or a dead letter that was given again
-        topic = properties.text(stored, properties.RETRY_TOPIC) or topic
+    topic = origin_topic(record.topic, stored)  # of a redelivery, or of a dead letter that was given again
     attributes = {
         b"specversion": b"1.0",
         b"id": message_id(record).encode(),
@@ -131,7 +129,7 @@ def _raw(record: Record, event: CloudEvent) -> list[tuple[str, str]]:
     return [
         ("content-type", kind or (_JSON if event.is_json else _OCTETS)),
         ("mq-message-id", message_id(record)),
-        ("mq-topic", properties.text(record.properties, properties.RETRY_TOPIC) or record.topic),
+        ("mq-topic", origin_topic(record.topic, record.properties)),
         ("mq-queue", str(record.queue_id)),
         ("mq-offset", str(record.queue_offset)),
     ]

@@ -37,8 +37,8 @@ _INSTANTS: Final = (
     (b"expirytime", properties.HG_EXPIRE_MS_START), (b"deliverytime", properties.TIMER_DELIVER_MS_START),
 )  # fmt: skip
 
-ATTRIBUTES_BYTES_MAX: Final = limits.PROPERTIES_BYTES_MAX - 1_024
-"""Attributes of one event as stored. The rest is for properties of the gateway: message id, principal."""
+ATTRIBUTES_BYTES_MAX: Final = limits.CLIENT_PROPERTIES_BYTES_MAX
+"""Attributes of one event as stored. The rest is for properties of the gateway: message id, principal, marks of copies."""
 
 
 def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: int = 0, wall_ms: int = 0) -> Message:

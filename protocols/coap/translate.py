@@ -131,7 +131,7 @@ def publication_at(path: str, options: Options) -> Publication | Fault:
                 return Fault(message.BAD_REQUEST, f"query {name!r} needs a value, without U+0001 and U+0002")
             pairs.append((key, value))
     stored = properties.encode(pairs)
-    if len(stored) > limits.PROPERTIES_BYTES_MAX:
+    if properties.client_bytes(stored) > limits.CLIENT_PROPERTIES_BYTES_MAX:
         return Fault(message.BAD_REQUEST, "queries are too long together")
     levels = [(option.LOCATION_PATH, level.encode()) for level in options.path]
     location = message.join([*levels, (option.LOCATION_PATH, bytes(ID_BYTES))])[:-ID_BYTES]

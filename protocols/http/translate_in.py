@@ -106,7 +106,8 @@ class Draft:
     def stored(self) -> bytes:
         """The properties in stored form."""
         out = b"".join(self._parts)
-        if len(out) > limits.PROPERTIES_BYTES_MAX:
-            detail = f"the properties have {len(out)} bytes as stored; {limits.PROPERTIES_BYTES_MAX} are allowed"
+        size, most = properties.client_bytes(out), limits.CLIENT_PROPERTIES_BYTES_MAX
+        if size > most:
+            detail = f"the properties have {size} bytes as stored; {most} are allowed"
             raise refuse(ErrorCode.PROPERTIES_TOO_LARGE, detail)
         return out

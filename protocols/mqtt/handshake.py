@@ -19,7 +19,7 @@ from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
 from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.translate import content, message, route
+from protocols.mqtt.translate import STORED_BYTES_MAX, content, is_too_large, message, route
 from protocols.mqtt.wire import V3, V5, PacketError
 
 RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x8A: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
@@ -149,6 +149,8 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
         kept.user = given.user
         kept.numbers = {name: value for name, value in given.numbers.items() if name == props.PAYLOAD_FORMAT}
     sent: Message = message(where, content(kept, will.body, terms.version, 0), will.qos, will.retain, born_host)
+    if is_too_large(sent):
+        raise PacketError(0x97, f"topic and properties of the will are above {STORED_BYTES_MAX:,} bytes when stored")
     return Will(sent, delay_s, expiry_s)
 
 

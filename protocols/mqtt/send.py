@@ -17,7 +17,7 @@ from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
-from protocols.mqtt.translate import STORED_BYTES_MAX, Route, content, message, plain_message, route
+from protocols.mqtt.translate import Route, content, is_too_large, message, plain_message, route
 from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
@@ -25,7 +25,7 @@ MESSAGE_BYTES: Final = 256
 """Approximate bytes of memory that a message takes besides its body."""
 REFUSALS: Final = {
     0x83: "deliverytime is RFC 3339 or epoch milliseconds, at most 366 days ahead",
-    0x97: "the properties are too many to be stored: 32,767 bytes in all",
+    0x97: "the properties are too many to be stored: 31,743 bytes in all",
     0x99: "the payload is not the UTF-8 that it claims to be",
 }
 """Reason code -> reason string of refusals that concern one message only: the connection stays open."""
@@ -135,7 +135,6 @@ class Inbound:
         if packet.properties is not NONE or (self._version != V5 and packet.body[:1] == b"{"):
             try:
                 brought = content(packet.properties, packet.body, self._version, self._wall_ms())
-                refusal = refusal or (0x97 if len(brought.stored) + len(topic) > STORED_BYTES_MAX else 0)
             except PacketError as fault:
                 if fault.code not in REFUSALS:
                     raise
@@ -143,15 +142,19 @@ class Inbound:
         if refusal:
             self._refuse(packet, refusal, commands)
             return
+        if brought is None:
+            sent = plain_message(where, packet.body, qos, packet.retain, self._born_host)
+        else:
+            sent = message(where, brought, qos, packet.retain, self._born_host)
+        if is_too_large(sent):
+            self._refuse(packet, 0x97, commands)
+            return
         kind = PUBREC if qos == 2 else PUBACK
         run = self._run
         if run is None or run.topic != where.topic or run.kind != kind:
             self.flush(commands)
             run = self._run = Run(where.topic, kind)
-        if brought is None:
-            run.messages.append(plain_message(where, packet.body, qos, packet.retain, self._born_host))
-        else:
-            run.messages.append(message(where, brought, qos, packet.retain, self._born_host))
+        run.messages.append(sent)
         run.packet_ids.append(packet.packet_id)
         run.size += MESSAGE_BYTES + len(packet.body)
 

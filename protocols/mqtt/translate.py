@@ -11,7 +11,7 @@ from typing import Final, final
 from domain import property as properties
 from domain.address import is_path, topic_of_path
 from domain.delivery.routed import RoutedRecord
-from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
+from domain.limits import BODY_BYTES_MAX, CLIENT_PROPERTIES_BYTES_MAX, DELAY_MS_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.event import CloudEvent
 from protocols.cloudevents.instant import INSTANT_MS_MAX, instant_ms, rfc3339
@@ -23,8 +23,8 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import publish_parts
 from protocols.mqtt.wire import V5, PacketError, put_varint, text
 
-STORED_BYTES_MAX: Final = 32_500
-"""Bytes of stored properties that a PUBLISH may bring: of the 32,767 of a message, the gateway needs the rest for its own."""
+STORED_BYTES_MAX: Final = CLIENT_PROPERTIES_BYTES_MAX
+"""Bytes of stored properties that a PUBLISH may bring, with its topic name and the client id."""
 MESSAGE_GROUP: Final = "messageGroup"
 DELIVERY_TIME: Final = "deliverytime"
 KEY: Final = "mq-key"
@@ -115,6 +115,12 @@ def message(where: Route, brought: Content, qos: int, retain: bool, born_host: b
     return Message(where.topic, brought.body, stored, born_host=born_host, retain=kind)
 
 
+def is_too_large(sent: Message) -> bool:
+    """True when what the client has said of a message, stored, is above STORED_BYTES_MAX."""
+    stored = sent.properties
+    return len(stored) > STORED_BYTES_MAX and properties.client_bytes(stored) > STORED_BYTES_MAX
+
+
 def content(given: Properties, payload: bytes, version: int, now_ms: int) -> Content:
     """Payload and properties of a PUBLISH or a will -> the content of its message. Raises PacketError as `stored_form`."""
     if given is NONE:
@@ -166,7 +172,7 @@ def stored_form(given: Properties, body: bytes, now_ms: int, event: CloudEvent |
         out.append(_user_form(given.user, event, now_ms))
     joined = b"".join(out)
     if len(joined) > STORED_BYTES_MAX:
-        raise PacketError(0x97, f"the properties have {len(joined)} bytes when stored, 32,767 are allowed in all")
+        raise PacketError(0x97, f"the properties have {len(joined)} bytes when stored, {STORED_BYTES_MAX:,} are allowed")
     return joined
 
 

@@ -132,7 +132,7 @@ class Namespaces:
 
 
 def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]:
-    """The ext fields with names renamed. In the topic `%RETRY%group_topic` of POP, group and topic are renamed each."""
+    """The ext fields with names renamed. In the topics `%RETRY%group+topic` and `%RETRY%group_topic` of POP both names are."""
     found = dict(fields)
     short = code in _SHORT
     group = fields.get("consumerGroup", "")
@@ -140,9 +140,10 @@ def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]
         value = found.get(name)
         if not value:
             continue
-        parked = f"{RETRY_PREFIX}{group}_"
-        if group and name == "topic" and value.startswith(parked):
-            found[name] = f"{RETRY_PREFIX}{rename(group)}_{rename(value[len(parked) :])}"
+        parked = f"{RETRY_PREFIX}{group}"
+        if group and name == "topic" and value.startswith((f"{parked}_", f"{parked}+")):
+            separator, origin = value[len(parked)], value[len(parked) + 1 :]
+            found[name] = f"{RETRY_PREFIX}{rename(group)}{separator}{rename(origin)}"
         else:
             found[name] = rename(value)
     stored = "i" if short else "properties"

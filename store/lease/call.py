@@ -57,8 +57,11 @@ class RecordSource(Protocol):
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows, b"" for one that was lost. Raises StoreError and OSError when one of them cannot be read."""
 
-    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
-        """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit."""
+    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> bool:
+        """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit.
+
+        False: the store takes nothing now, and the message stays where it is.
+        """
 
 
 class LeaseCall:
@@ -192,8 +195,8 @@ class LeaseCall:
             if not records or not (self._wants(records[0]) if attempt else records[0]):
                 table.skip(offset)
                 continue
-            if may_move and table.blocks_floor(offset, self.now):
-                self._source.move_to_retry_topic(table, offset, records[0])
+            moves = may_move and table.blocks_floor(offset, self.now)
+            if moves and self._source.move_to_retry_topic(table, offset, records[0]):
                 continue
             self._lease_again(table, queue, offset, records[0], attempt)
         return bool(offsets)

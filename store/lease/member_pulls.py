@@ -136,13 +136,15 @@ class StoredMemberPulls:
             return False
         found = late_returns.find(table, offset, LATE_RETURNS_PER_PULL_MAX)
         late = [at for at in found if table.leases[at].end_ms + LATE_RETURN_MS <= now]
+        moved = False
         for at in late:
             records = self._source.records(self._index.rows(queue, at, 1))
             if records and records[0]:
-                self._source.move_to_retry_topic(table, at, records[0], retry_topic)
+                moved = self._source.move_to_retry_topic(table, at, records[0], retry_topic) or moved
             else:
                 table.skip(at)
-        return bool(late)
+                moved = True
+        return moved
 
     def report(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None

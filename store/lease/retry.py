@@ -8,15 +8,20 @@ from domain.record import Record
 from store.delay import parking
 
 
-def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first_ms: int) -> Message:
+def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first_ms: int, sent_back: bool = False) -> Message:
     """A message for queue 0 of `retry_topic`, made from `record` of `topic` (RocketMQ's PopReviveService).
 
     `attempts` deliveries since `first_ms` (wall-clock ms) are added to its reconsume times. RETRY_TOPIC keeps the first topic.
+    `sent_back`: the topic is that of the group for what its consumers give back, and the copy is marked as these are.
     """
     view = Record(record)
-    values = {properties.FIRST_POP_TIME: str(first_ms)}
-    if not properties.find(view.properties, properties.RETRY_TOPIC_START):
-        values[properties.RETRY_TOPIC] = topic
-    copy = parking.message_of(view, retry_topic, 0, properties.with_values(view.properties, values))
+    stored = view.properties
+    values: dict[str, str] = {}
+    if sent_back:
+        found = properties.text(stored, properties.ORIGIN_MESSAGE_ID) or properties.text(stored, properties.UNIQ_KEY)
+        values[properties.ORIGIN_MESSAGE_ID] = properties.id_mark(found)
+    values[properties.RETRY_TOPIC] = properties.text(stored, properties.RETRY_TOPIC) or topic
+    values[properties.FIRST_POP_TIME] = str(first_ms)
+    copy = parking.message_of(view, retry_topic, 0, properties.with_room(stored, values))
     copy.reconsume_times = view.reconsume_times + attempts
     return copy

@@ -18,7 +18,7 @@ NAMES = st.builds(str.__add__, st.sampled_from(["", "%RETRY%", "%DLQ%"]), st.tex
         ("orders", "shop%orders"), ("%RETRY%g", "%RETRY%shop%g"), ("%DLQ%g", "%DLQ%shop%g"), ("shop%orders", "shop%orders"),
         ("%RETRY%shop%g", "%RETRY%shop%g"), ("yard%orders", "shop%yard%orders"), ("TBW102", "TBW102"), ("", ""),
         ("RMQ_SYS_TRACE_TOPIC", "RMQ_SYS_TRACE_TOPIC"), ("TOOLS_CONSUMER", "TOOLS_CONSUMER"),
-        ("CID_RMQ_SYS_TRANS", "CID_RMQ_SYS_TRANS"),
+        ("CID_RMQ_SYS_TRANS", "CID_RMQ_SYS_TRANS"), ("%RETRY%g+orders", "%RETRY%shop%g+shop%orders"),
     ],
 )  # fmt: skip
 def test_the_stored_form(name: str, stored: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain import limits
 from domain import property as properties
 
 words = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -96,3 +97,37 @@ def test_every_property_that_delays_is_looked_for(name: str) -> None:
     assert properties.has_delay(stored)
     assert not properties.has_delay(properties.encode([("KEYS", name)]))
     assert not properties.may_have_delay(properties.encode([("KEYS", "a"), ("TAGS", "b")]))
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(words, words, max_size=4), st.dictionaries(words, words, max_size=3), st.integers(0, 60), st.booleans())
+def test_marks_are_set_as_far_as_there_is_room(pairs: dict[str, str], marks: dict[str, str], room: int, ended: bool) -> None:
+    most = limits.PROPERTIES_BYTES_MAX
+    stored = properties.encode(pairs.items())
+    stored += properties.entry("filler", "x" * (most - len(stored) - 8 - room))
+    stored = stored if ended else stored[:-1]
+    out = properties.with_room(stored, marks)
+    found = properties.decode(out)
+    assert len(out) <= most
+    kept = {key: value for key, value in properties.decode(stored).items() if key not in marks}
+    assert {key: value for key, value in found.items() if key not in marks} == kept, "what the client has sent is kept"
+    there = [key for key in marks if found.get(key) == marks[key]]
+    assert there == list(marks)[: len(there)], "the first ones go before the others"
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(words, words, max_size=6), st.integers(0, 200))
+def test_what_a_client_cannot_read_is_cut_at_the_end_of_an_entry(pairs: dict[str, str], most: int) -> None:
+    stored = properties.encode([*pairs.items(), ("1ST_POP_TIME", "1")])
+    out = properties.cut(stored, most)
+    assert len(out) <= most
+    assert out == stored if len(stored) <= most else properties.encode(pairs.items()).startswith(out)
+    assert not out or out.endswith(b"\x02")
+
+
+def test_marks_of_adapters_and_of_access_control_are_not_the_clients() -> None:
+    own = properties.encode([("a", "b"), ("HG_CLIENT", "c"), ("originMqttTopic", "t/x")])
+    marks = properties.encode([("HG_PROTOCOL", "mqtt"), ("HG_PRINCIPAL", "alice"), ("MSG_REGION", "DefaultRegion")])
+    assert properties.client_bytes(own + marks) == properties.client_bytes(own) == len(own)
+    large = properties.encode([("MSG_REGION", "r" * 65)])
+    assert properties.client_bytes(large) == len(large)

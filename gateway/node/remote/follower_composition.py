@@ -52,7 +52,7 @@ def compose_follower(
     near_bytes = config.part(ReplicationSettings, "replication").offload_mib * MIB // 2
     reading = FollowerReading(
         reads.log, lambda: int(reads.figures()["log_end"]), topics, Rights(reads.metadata, reads.state, policy), clock,
-        lambda: replica.own, near_bytes,
+        lambda: replica.own, near_bytes, reads.metadata.group,
     )  # fmt: skip
 
     def figures() -> dict[str, float]:

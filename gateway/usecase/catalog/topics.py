@@ -13,6 +13,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Clock
+from domain.receipt import RETRY_V1, RETRY_V2
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
@@ -23,6 +24,8 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 Then = Callable[[Topic | Failure], None]
+RetryTopic = tuple[str, int, bool]
+"""A POP retry topic of a group for a topic: (name, version as in receipts, True: nobody else can have messages in it)."""
 
 
 MADE_PER_TURN: Final = 32
@@ -90,7 +93,8 @@ class Topics:
         if topic is not None:
             then(topic)
             return
-        if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
+        legal = address.is_topic(name) or address.is_pop_retry_topic(name)
+        if not legal or (address.is_system_topic(name) and not address.is_derived_topic(name)):
             then(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {name!r} is not a name that a topic can be given"))
             return
         if queues < 0 and self._deleted is not None and name in self._deleted:
@@ -219,18 +223,31 @@ class Topics:
 
         # Its POP retry topics are deleted too: a new topic of the same name must not deliver their messages.
         for group in self._metadata.groups():
-            retry_topic = address.pop_retry_topic(group.name, command.topic)
-            if self._metadata.topic(retry_topic) is not None and not self._is_of_others(retry_topic, command.topic):
-                self._metadata.delete_topic(retry_topic, _dropped)
+            for retry_topic, _, alone in retry_topics(self, group.name, command.topic):
+                if alone:
+                    self._metadata.delete_topic(retry_topic, _dropped)
         self._metadata.delete_topic(command.topic, deleted)
 
-    def _is_of_others(self, retry_topic: str, topic: str) -> bool:
-        """True when another group and topic have the same retry topic: its name does not tell where the group's name ends."""
+    def is_of_others(self, retry_topic: str, topic: str) -> bool:
+        """True when another group and topic have the same POP retry topic, of version 1: its name does not tell where the
+        group's name ends."""
         known = self._metadata
         if known.group(retry_topic.removeprefix(address.RETRY_PREFIX)) is not None:
             return True
         pairs = address.retried_by_pop(retry_topic)
         return any(name != topic and known.group(group) and known.topic(name) for group, name in pairs)
+
+
+def retry_topics(topics: Topics, group: str, topic: str) -> list[RetryTopic]:
+    """The POP retry topics that a group has for a topic, the one with the older messages last."""
+    found: list[RetryTopic] = []
+    name = address.pop_retry_topic(group, topic)
+    if topics.find(name) is not None:
+        found.append((name, RETRY_V2, True))
+    name = address.pop_retry_topic_v1(group, topic)
+    if topics.find(name) is not None:
+        found.append((name, RETRY_V1, not topics.is_of_others(name, topic)))
+    return found
 
 
 def queues_of_derived(metadata: Metadata, name: str) -> int:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from domain import address, limits, lite
 from domain import property as properties
 from domain.command import Command, DeadLetter
+from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
-from domain.receipt import RETRY_NONE, Receipt
+from domain.receipt import RETRY_NONE, RETRY_V2, Receipt
 from domain.record import Record
 from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MessageLog, ReadResult
 from domain.store_request import ReadRequest
+from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
@@ -25,12 +27,15 @@ _PARKED = (
 
 
 def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mapping[str, str]) -> Message:
-    """A message for `topic` with body and properties of `record`, without its delay and lite topic, with `changes` set."""
-    kept = properties.without(record.properties, _PARKED)
+    """A message for `topic` with body and properties of `record`, without its delay and lite topic, with `changes` set.
+
+    The most needed of `changes` come first: a message of an earlier version may have no room for all (properties.with_room).
+    """
+    stored = properties.without(record.properties, _PARKED)
     return Message(
         topic,
         record.body,
-        properties.with_values(kept, changes),
+        properties.with_room(stored, changes),
         sys_flag=record.sys_flag,
         flag=record.flag,
         born_ms=record.born_ms,
@@ -39,13 +44,19 @@ def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mappin
     )
 
 
+def delay_if_room(message: Message) -> None:
+    """Take the delay from a message that has no room for what a delayed one carries: it comes again at once."""
+    if len(message.properties) + limits.PARKED_MARKS_BYTES_MAX > limits.PROPERTIES_BYTES_MAX:
+        message.properties = properties.with_room(properties.without(message.properties, _PARKED), {})
+
+
 def make_dead_letter(group: str, message: Message) -> None:
     """Change a message for the retry topic of `group` into one for its dead-letter topic, queue 0."""
     stored = properties.without(message.properties, _PARKED)
     origin = properties.text(stored, properties.RETRY_TOPIC) or message.topic
     origin_id = properties.text(stored, properties.ORIGIN_MESSAGE_ID) or properties.text(stored, properties.UNIQ_KEY)
-    marks = {properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: origin_id or "-"}
-    message.properties = properties.with_values(stored, marks)
+    marks = {properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: properties.id_mark(origin_id)}
+    message.properties = properties.with_room(stored, marks)
     message.topic = address.dead_letter_topic(group)
     message.queue_id = 0
 
@@ -54,7 +65,8 @@ def leased_topic(group: str, topic: str, receipt: Receipt) -> str:
     """The topic whose queue a receipt names: the group's retry topic when the receipt's retry flag is set, else `topic`."""
     if receipt.retry == RETRY_NONE or topic.startswith(address.RETRY_PREFIX):
         return topic
-    return address.pop_retry_topic(group, topic)
+    name = address.pop_retry_topic if receipt.retry == RETRY_V2 else address.pop_retry_topic_v1
+    return name(group, topic)
 
 
 def _offset(queue: str, record: bytes) -> int:
@@ -72,14 +84,16 @@ class DeadLetters:
         leases: Leases,
         positions: GroupPositions,
         sending: Sending,
+        find_group: Callable[[str], Group | None],
         moves: DeadLetterMoves | None = None,
     ) -> None:
-        """`moves`: copies messages and settles their leases; None: they are appended by `sending`."""
+        """`find_group`: the group of a name. `moves` copies messages and settles their leases; None: `sending` appends them."""
         self._moves = moves
         self._log = log
         self._leases = leases
         self._positions = positions
         self._sending = sending
+        self._find_group = find_group
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """DeadLetter."""
@@ -108,7 +122,7 @@ class DeadLetters:
             view,
             address.dead_letter_topic(group),
             reconsume_times=view.reconsume_times,
-            changes={properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: message_id or "-"},
+            changes={properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: properties.id_mark(message_id)},
         )
 
         def stored_copy(result: list[Placed] | Failure) -> None:
@@ -140,10 +154,12 @@ class DeadLetters:
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
                 answer(result)
-            elif not result.records or _offset(leased, result.records[0]) != receipt.queue_offset:
+                return
+            own = kept(result.records, leased, group, self._find_group)
+            if not own or _offset(leased, own[0]) != receipt.queue_offset:
                 answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
             else:
-                self.move(group, topic, receipt, result.records[0], answer)
+                self.move(group, topic, receipt, own[0], answer)
 
         def position(result: int | Failure) -> None:
             if not isinstance(result, Failure) and result > receipt.queue_offset:

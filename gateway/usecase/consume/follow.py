@@ -13,7 +13,7 @@ from domain.event import Refused, TopicFollowed
 from domain.filter.path import is_filter
 from domain.ports import Clock
 from domain.store_ports import MessageLog
-from domain.topic import PERM_READ, Topic
+from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.follow_call import FollowCall, FollowContext
@@ -34,8 +34,10 @@ class TopicFollowing:
     _woken   commands that want to be served, in the order in which they were woken -> messages that have arrived for them
     """
 
-    def __init__(self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns) -> None:
-        self._context = FollowContext(log, clock, reads)
+    def __init__(
+        self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns, find_group: Callable[[str], Group | None]
+    ) -> None:
+        self._context = FollowContext(log, clock, reads, find_group)
         self._topics = topics
         self._clock = clock
         self._woken: dict[FollowCall, int] = {}

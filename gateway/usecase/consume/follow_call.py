@@ -9,6 +9,7 @@ from typing import Final, final
 from domain import limits
 from domain.command import FollowTopic
 from domain.delivery.expiry import unexpired
+from domain.delivery.retry_owner import retry_filter
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, TopicFollowed
 from domain.filter.filter import Filter
@@ -17,6 +18,7 @@ from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_ports import MessageLog, ReadResult
 from domain.store_request import ReadRequest
+from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.fan_in import FanIn
@@ -29,6 +31,7 @@ class FollowContext:
     """What all FollowTopic commands of a node work with.
 
     log      reads messages
+    find_group  the group of a name
     clock    tells which messages have expired
     reads    bounds the bytes that are read and answered in one turn
     parked   topic -> the commands that wait for its messages
@@ -38,8 +41,9 @@ class FollowContext:
     interest called with that topic and False when the command is answered
     """
 
-    def __init__(self, log: MessageLog, clock: Clock, reads: ReadTurns) -> None:
+    def __init__(self, log: MessageLog, clock: Clock, reads: ReadTurns, find_group: Callable[[str], Group | None]) -> None:
         self.log = log
+        self.find_group = find_group
         self.clock = clock
         self.reads = reads
         self.parked: dict[str, dict[FollowCall, None]] = {}
@@ -92,7 +96,8 @@ class FollowCall:
         self._timer: Timer | None = None
         by_path = path_filter(command.topic, (command.pattern,)) if command.pattern else None
         self._wanted: Filter | None = by_path if command.filter is not None else None
-        self._read_by: Filter | None = command.filter if command.filter is not None else by_path
+        read_by = command.filter if command.filter is not None else by_path
+        self._read_by = retry_filter(command.topic, "", context.find_group, inner=read_by)
 
     def begin(self, queues: Sequence[int]) -> None:
         """Find where to begin in queues that have no offset yet, and read."""

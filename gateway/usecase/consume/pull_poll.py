@@ -9,6 +9,7 @@ from typing import final
 from domain import limits, lite
 from domain.command import Pull
 from domain.delivery.expiry import unexpired
+from domain.delivery.retry_owner import kept
 from domain.errors import Failure
 from domain.event import Pulled, Refused
 from domain.message_store import MessageStore
@@ -17,6 +18,7 @@ from domain.record import Record
 from domain.replication.reads import PulledBy
 from domain.store_ports import Leases, ReadResult
 from domain.store_request import PullRequest, ReadRequest
+from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
@@ -115,14 +117,15 @@ class PullContext:
     counters        counts the messages that groups pull
     parked          the pulls that wait
     clock           tells which messages have expired
+    find_group      the group of a name
     reads           bounds the bytes that are read and answered in one turn
     expired         expired messages that were passed over
     offload         sends readers that are far behind to replicas that follow; None: it is not replicated
     """
 
     __slots__ = (
-        "attempt_limit", "clock", "counters", "expired", "leases", "log", "offload", "parked", "positions", "pulls", "reads",
-        "registry", "resets", "rights",
+        "attempt_limit", "clock", "counters", "expired", "find_group", "leases", "log", "offload", "parked", "positions",
+        "pulls", "reads", "registry", "resets", "rights",
     )  # fmt: skip
 
     def __init__(
@@ -141,6 +144,7 @@ class PullContext:
         self.parked = ParkedPulls(clock)
         self.reads = reads
         self.clock = clock
+        self.find_group: Callable[[str], Group | None] = store.metadata.group
         self.expired = 0
         self.offload: Offload | None = None
 
@@ -287,6 +291,8 @@ class PullPoll:
             if not self._is_answered:
                 self.answer(Refused(self.command.ticket, result))
             return
+        if result.records:
+            result = self._own(result)
         if result.records and not self.command.whole:
             result = self._unexpired(result)
         if result.pop_ms and not self._is_answered:
@@ -296,17 +302,27 @@ class PullPoll:
 
     def _unexpired(self, result: ReadResult) -> ReadResult:
         """`result` without its expired messages; of leased ones, the leases are settled."""
-        context, command = self._context, self.command
-        kept, marked = unexpired(result.records, context.clock.wall_ms())
+        context = self._context
+        left, marked = unexpired(result.records, context.clock.wall_ms())
         self._unmarked = not marked
-        if len(kept) == len(result.records):
+        context.expired += len(result.records) - len(left)
+        return self._with(result, left)
+
+    def _own(self, result: ReadResult) -> ReadResult:
+        """`result` without the messages of a retry topic that are for other groups."""
+        command = self.command
+        return self._with(result, kept(result.records, command.topic, command.group, self._context.find_group))
+
+    def _with(self, result: ReadResult, left: list[bytes]) -> ReadResult:
+        """`result` with those of its messages that are `left`; of leased ones, the leases of the others are settled."""
+        context, command = self._context, self.command
+        if len(left) == len(result.records):
             return result
-        gone = set(result.records).difference(kept)
-        context.expired += len(gone)
+        gone = set(result.records).difference(left)
         if result.pop_ms:
             receipts = [leased(command, result, Record(data)) for data in result.records if data in gone]
             context.leases.settle(command.group, command.topic, receipts, _settled)
-        return replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
+        return replace(result, records=left, status="FOUND" if left else "NO_MATCH")
 
     def _deliver(self, result: ReadResult) -> None:
         """Answer with `result`; at the end of the queue, park the pull instead."""

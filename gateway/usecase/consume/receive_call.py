@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import final
 
-from domain import address, limits
+from domain import limits
 from domain.command import Receive
 from domain.delivery.expiry import has_expired
+from domain.delivery.retry_owner import retry_filter
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.ports import Clock
-from domain.receipt import RETRY_V1, Receipt
+from domain.receipt import Receipt
 from domain.store_ports import LeaseResult, Leases
 from domain.store_request import LeaseRequest
 from domain.topic import Group
@@ -21,7 +22,7 @@ from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import PriorityReads
 from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.catalog.topics import RetryTopic, Topics, retry_topics
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls
@@ -85,15 +86,16 @@ class ReceiveCall:
     _poll        the long poll while the call is parked
     _place       the long poll under which an attempt began; it is used again when the attempt finds nothing
     _request     what is leased from the topic itself; its queue is chosen anew for each attempt
-    _first       what the topic had, while the group's retry topic is asked
+    _found       what the topic had, and those of the group's retry topics that have been asked
+    _retries     the group's retry topics that are still to be asked
     _wake_count  `LongPolls.wake_count` when the last attempt began
     _is_followed the connection calls `abandon` when it closes
     _is_answered the answer is given
     """
 
     __slots__ = (
-        "_context", "_due_ns", "_first", "_is_answered", "_is_followed", "_place", "_poll", "_request", "_wake_count",
-        "command", "connection", "group",
+        "_context", "_due_ns", "_found", "_is_answered", "_is_followed", "_place", "_poll", "_request", "_retries",
+        "_wake_count", "command", "connection", "group",
     )  # fmt: skip
 
     def __init__(self, context: ReceiveContext, connection: ClientConnection, command: Receive, group: Group) -> None:
@@ -106,7 +108,7 @@ class ReceiveCall:
             command.topic,
             command.limit,
             command.invisible_ms,
-            wanted=command.filter,
+            wanted=retry_filter(command.topic, command.group, context.groups.find, inner=command.filter),
             from_first=command.from_first,
             ordered=command.ordered,
             attempt_id=command.attempt_id,
@@ -119,7 +121,8 @@ class ReceiveCall:
         self._is_followed = False
         self._is_answered = False
         self._wake_count = 0
-        self._first: LeaseResult | None = None
+        self._found: LeaseResult | None = None
+        self._retries: list[RetryTopic] = []
 
     def begin(self) -> None:
         """`lease`, when this turn may read more messages; else in a later one."""
@@ -176,47 +179,50 @@ class ReceiveCall:
         return self._poll is not None
 
     def _leased(self, result: LeaseResult | Failure) -> None:
-        """Take what the topic had, and fill up from the group's retry topic."""
+        """Take what the topic had, and fill up from the group's retry topics."""
         if isinstance(result, Failure):
             self._answer(Refused(self.command.ticket, result))
             return
-        self._first = result
-        room = self.command.limit - len(result.messages)
-        # A repeated attempt gets back what it holds of the retry topic, even where new messages have filled the answer.
-        if (room <= 0 and not self.command.attempt_id) or not self._lease_retries(max(room, 0)):
-            self._complete(result)
+        command = self.command
+        self._retries = retry_topics(self._context.topics, command.group, command.topic) if command.queue_id < 0 else []
+        self._fill_up(result)
 
-    def _lease_retries(self, room: int) -> bool:
-        """Lease up to `room` messages of the group's retry topic. Returns False when the call may not, or there is none."""
+    def _fill_up(self, found: LeaseResult) -> None:
+        """Lease from the next retry topic what the answer has room for; without one, or without room, complete the call."""
         context, command = self._context, self.command
-        retry_topic = address.pop_retry_topic(command.group, command.topic)
-        if command.queue_id >= 0 or context.topics.find(retry_topic) is None:
-            return False
+        room = max(command.limit - len(found.messages), 0)
+        # A repeated attempt gets back what it holds of a retry topic, even where new messages have filled the answer.
+        if not self._retries or (room == 0 and not command.attempt_id):
+            self._complete(found)
+            return
+        self._found = found
+        name, version, rest = self._retries.pop()
         request = LeaseRequest(
             command.group,
-            retry_topic,
+            name,
             room,
             command.invisible_ms,
+            wanted=retry_filter(name, command.group, context.groups.find, rest),
             from_first=True,
             ordered=command.ordered,
             attempt_id=command.attempt_id,
             fleeting=command.fleeting,
         )
-        context.leases.lease(request, self._retries_leased)
-        return True
+        context.leases.lease(request, partial(self._retries_leased, version))
 
-    def _retries_leased(self, result: LeaseResult | Failure) -> None:
-        """Add what the group's retry topic had. When that lease failed, the topic's own messages are delivered alone."""
-        first = self._first
-        assert first is not None
+    def _retries_leased(self, version: int, result: LeaseResult | Failure) -> None:
+        """Add what a retry topic had. When that lease failed, the messages of the others are delivered alone."""
+        found = self._found
+        assert found is not None
         if isinstance(result, Failure):
-            self._complete(first)
+            self._fill_up(found)
             return
         for message in result.messages:
-            message.receipt.retry = RETRY_V1
-        pop_ms = first.pop_ms if first.messages else result.pop_ms
-        messages = first.messages + result.messages
-        self._complete(LeaseResult(messages, pop_ms, first.remaining + result.remaining, first.unfinished))
+            message.receipt.retry = version
+        pop_ms = found.pop_ms if found.messages else result.pop_ms
+        messages = found.messages + result.messages
+        unfinished = found.unfinished or result.unfinished
+        self._fill_up(LeaseResult(messages, pop_ms, found.remaining + result.remaining, unfinished))
 
     def _complete(self, result: LeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.

@@ -200,6 +200,7 @@ class _Walk:
 
     def _copy(self, record: Record, topic: str) -> Message:
         origin = properties.text(record.properties, properties.DLQ_ORIGIN_TOPIC)
-        message = copy_of(record, topic, reconsume_times=0, changes={properties.RETRY_TOPIC: origin or "-"})
-        message.properties = properties.without(message.properties, MARKS)
+        message = copy_of(record, topic, reconsume_times=0, changes={})
+        stored = properties.without(message.properties, MARKS)
+        message.properties = properties.with_room(stored, {properties.RETRY_TOPIC: origin or "-"})
         return message

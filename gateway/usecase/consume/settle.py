@@ -9,6 +9,7 @@ from domain import address, limits
 from domain import property as properties
 from domain.command import Acknowledge, Command, Extend, SendBack, SendRetry
 from domain.delivery.retry import DEFAULT
+from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
@@ -19,7 +20,7 @@ from domain.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.consume.dead_letters import copy_of, leased_topic, make_dead_letter
+from gateway.usecase.consume.dead_letters import copy_of, delay_if_room, leased_topic, make_dead_letter
 from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.fan_in import FanIn
@@ -129,6 +130,9 @@ class Settling:
             def found(record: bytes | Failure) -> None:
                 if isinstance(record, Failure):
                     connection.answer(Refused(command.ticket, record))
+                elif not kept([record], Record(record).topic, group.name, self._groups.find):
+                    text = f"the message there is not for group {group.name}"
+                    connection.answer(Refused(command.ticket, Failure(ErrorCode.MESSAGE_NOT_FOUND, text)))
                 else:
                     self._give_back(connection, command, group, Record(record))
 
@@ -142,8 +146,10 @@ class Settling:
         origin_topic = properties.text(record.properties, properties.RETRY_TOPIC) or record.topic
         origin_id = properties.text(record.properties, properties.ORIGIN_MESSAGE_ID)
         if not origin_id:
-            origin_id = command.origin_message_id or properties.text(record.properties, properties.UNIQ_KEY) or "-"
-        changes = {properties.RETRY_TOPIC: origin_topic, properties.ORIGIN_MESSAGE_ID: origin_id}
+            origin_id = command.origin_message_id or properties.text(record.properties, properties.UNIQ_KEY)
+        origin_id = properties.id_mark(origin_id)
+        # The id goes first: it tells a message that was given back from one that POP has moved (domain.delivery.retry_owner).
+        changes = {properties.ORIGIN_MESSAGE_ID: origin_id, properties.RETRY_TOPIC: origin_topic}
         if command.delay_level < 0 or times >= most:
             changes[properties.DLQ_ORIGIN_TOPIC] = origin_topic
             changes[properties.DLQ_ORIGIN_MESSAGE_ID] = origin_id
@@ -156,6 +162,7 @@ class Settling:
                 level = command.delay_level if command.delay_level > 0 else 3 + times
                 changes[properties.DELAY] = str(min(level, _LEVELS))
             message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
+            delay_if_room(message)
 
         def stored(result: list[Placed] | Failure) -> None:
             connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
@@ -176,6 +183,8 @@ class Settling:
             for message in command.messages:
                 if ordered or message.reconsume_times > most:
                     make_dead_letter(group.name, message)
+                else:
+                    delay_if_room(message)
             self._sending.submit(command.messages, stored if command.wait else None)
 
         self._groups.ensure(command.group, ready)

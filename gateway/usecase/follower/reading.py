@@ -15,6 +15,7 @@ from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import Command, Pull
 from domain.delivery.expiry import unexpired
+from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Offset, Refused
 from domain.ports import Clock
@@ -22,7 +23,7 @@ from domain.record import Record
 from domain.replication.reads import ELSEWHERE, LogReads, PulledBy
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
-from domain.topic import PERM_READ, Topic
+from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.bounds import answer_bounds
 from gateway.usecase.catalog.rights import Rights
@@ -60,12 +61,13 @@ class FollowerReading:
 
     def __init__(
         self, log: LogReads, end: Callable[[], int], topics: Topics, rights: Rights, clock: Clock, own: Callable[[], int],
-        near_bytes: int,
+        near_bytes: int, find_group: Callable[[str], Group | None],
     ) -> None:  # fmt: skip
         """A reader that is at most `near_bytes` before the end is sent to the leader.
 
         end   up to where the log is applied
         own   number of this replica
+        find_group  the group of a name
         """
         self.served = 0
         self.elsewhere = 0
@@ -75,6 +77,7 @@ class FollowerReading:
         self._rights = rights
         self._clock = clock
         self._own = own
+        self._find_group = find_group
         self._near_bytes = near_bytes
         self._reads = ReadTurns(clock)
         self._stays: dict[ClientConnection, dict[Place, int]] = {}
@@ -135,6 +138,7 @@ class FollowerReading:
         records, unmarked = result.records, False
         if records:
             self._reads.count(sum(map(len, records)))
+            records = kept(records, command.topic, command.group, self._find_group)
         reader = self._reader(connection, command, records)
         if records and not command.whole:
             records, marked = unexpired(records, self._clock.wall_ms())

@@ -12,6 +12,7 @@ from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Command
+from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.record import Record
@@ -269,7 +270,7 @@ class ProgressQueries:
             connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
         queues = [command.queue_id] if command.queue_id >= 0 else list(range(min(topic.read_queues, PEEK_QUEUES_MAX)))
-        _PeekCall(self._log, self._positions, connection, command, queues).start()
+        _PeekCall(self._log, self._positions, self._metadata, connection, command, queues).start()
 
 
 def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
@@ -285,13 +286,15 @@ def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
 class _PeekCall:
     """One Peek: reads queue by queue from the group's positions on, until it has as many messages as were asked for."""
 
-    __slots__ = ("_command", "_connection", "_log", "_positions", "_queues", "_records", "_rest")
+    __slots__ = ("_command", "_connection", "_log", "_metadata", "_positions", "_queues", "_records", "_rest")
 
     def __init__(
-        self, log: MessageLog, positions: GroupPositions, connection: ClientConnection, command: Peek, queues: list[int]
-    ) -> None:
+        self, log: MessageLog, positions: GroupPositions, metadata: Metadata, connection: ClientConnection, command: Peek,
+        queues: list[int],
+    ) -> None:  # fmt: skip
         self._log = log
         self._positions = positions
+        self._metadata = metadata
         self._connection = connection
         self._command = command
         self._queues = queues[::-1]
@@ -320,7 +323,7 @@ class _PeekCall:
 
         def taken(result: ReadResult | Failure) -> None:
             if not isinstance(result, Failure) and result.records:
-                self._records += result.records
+                self._records += kept(result.records, command.topic, command.group, self._metadata.group)
                 self._rest += result.max_offset - Record(result.records[-1]).queue_offset - 1
             self.start()
 

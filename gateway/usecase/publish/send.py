@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import address, limits
@@ -13,6 +13,7 @@ from domain.event import Refused, Sent
 from domain.message import RETAIN_NONE, Message, Placed
 from domain.once import OnceKey
 from domain.ports import Clock
+from domain.principal import GATEWAY
 from domain.store_ports import MessageLog, StateChange
 from domain.topic import PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
@@ -70,6 +71,11 @@ class Sending:
         return self.held.bytes + self.gathered.bytes
 
     def _send(self, connection: ClientConnection, command: Send) -> None:
+        failure = None if command.principal is GATEWAY else too_large(command.messages)
+        if failure is not None:
+            if command.wait:
+                connection.answer(Refused(command.ticket, failure))
+            return
         if command.typed:
             failure = self._conflict(command.messages)
             if failure is not None:
@@ -246,8 +252,7 @@ class Sending:
         if message.message_id == "":
             self._name(message)
         if len(message.properties) > limits.PROPERTIES_BYTES_MAX:
-            size = len(message.properties)
-            return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, 32,767 are allowed")
+            return _illegal(len(message.properties), limits.PROPERTIES_BYTES_MAX)
         if topic.type == "LITE":
             failure = accept_lite(topic, message)
             if failure is not None:
@@ -284,6 +289,23 @@ class Sending:
             stored = properties.terminated(stored)
         name = message.message_id = self._ids.mint()
         message.properties = b"".join((stored, properties.UNIQ_KEY_START, name.encode(), properties.ENTRY_END))
+
+
+def too_large(messages: Sequence[Message]) -> Failure | None:
+    """PROPERTIES_TOO_LARGE when a client's message leaves no room for the node's marks on copies of it; else None.
+
+    The use cases that take messages from clients ask; copies of the node may have limits.PROPERTIES_BYTES_MAX.
+    """
+    for message in messages:
+        if len(message.properties) > limits.CLIENT_PROPERTIES_BYTES_MAX:
+            size = properties.client_bytes(message.properties)
+            if size > limits.CLIENT_PROPERTIES_BYTES_MAX:
+                return _illegal(size, limits.CLIENT_PROPERTIES_BYTES_MAX)
+    return None
+
+
+def _illegal(size: int, most: int) -> Failure:
+    return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, {most:,} are allowed")
 
 
 def _says_more(stored: bytes) -> bool:

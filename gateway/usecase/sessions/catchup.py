@@ -7,8 +7,9 @@ from functools import partial
 from typing import Final, TypeVar
 
 from domain import property as properties
-from domain.address import is_derived_topic, path_in
+from domain.address import path_in
 from domain.delivery.expiry import has_expired
+from domain.delivery.retry_owner import origin_topic
 from domain.delivery.routed import Delivery, RoutedRecord
 from domain.errors import Failure
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
@@ -304,8 +305,7 @@ class CatchUp:
             else:
                 stored = Record(data).properties
                 # A member of a shared subscription may have got the message from the group's retry topic.
-                topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(queue[0]) else queue[0]
-                path = path_in(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+                path = path_in(origin_topic(queue[0], stored), properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
         self._resend_record(session, path, data)
 
     def _resend_record(self, session: MqttSession, path: str, data: bytes | None) -> None:

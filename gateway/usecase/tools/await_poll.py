@@ -74,8 +74,10 @@ class AwaitPoll:
             return True
         if command.queue_id >= 0:
             return False
-        retry_topic = address.pop_retry_topic(command.group, command.topic)
-        return self._outlook.can_lease(command.group, retry_topic, -1, ordered, "")
+        for name in (address.pop_retry_topic, address.pop_retry_topic_v1):
+            if self._outlook.can_lease(command.group, name(command.group, command.topic), -1, ordered, ""):
+                return True
+        return False
 
     def _answer(self, *, there: bool, full: bool = False) -> None:
         self._tell(MessagesWaiting(self.command.ticket, there, full))

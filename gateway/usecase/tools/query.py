@@ -11,6 +11,7 @@ from domain import limits
 from domain.admin.message import MessagesFound, QueryMessages
 from domain.admin.topic import ConsumersFound, QueryConsumers
 from domain.command import Command
+from domain.delivery.retry_owner import kept
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.store_ports import GroupPositions, MessageLog, Metadata
@@ -68,7 +69,7 @@ class Querying:
                 connection.answer(Refused(command.ticket, result))
             else:
                 self._reads.count(sum(map(len, result)))
-                connection.answer(MessagesFound(command.ticket, result))
+                connection.answer(MessagesFound(command.ticket, kept(result, command.topic, "", self._metadata.group)))
 
         limit = min(command.limit, limits.QUERY_MESSAGES_MAX)
         key, begin_ms, end_ms = command.key, command.begin_ms, command.end_ms

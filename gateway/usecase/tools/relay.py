@@ -35,7 +35,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Member, Registry
-from gateway.usecase.publish.send import Sending
+from gateway.usecase.publish.send import Sending, too_large
 
 ANSWER_NS: Final = 10 * limits.SECOND_NS
 """Time for a client to tell its running information, or to consume a message."""
@@ -192,8 +192,10 @@ class Relaying:
         message = command.message
         client_id = properties.text(message.properties, properties.REPLY_TO_CLIENT)
         client = self._registry.client(client_id)
-        failure: Failure | None = None
-        if not client_id:
+        failure = too_large((message,))
+        if failure is not None:
+            pass
+        elif not client_id:
             failure = Failure(ErrorCode.MESSAGE_ILLEGAL, "a reply names the client that it is for in REPLY_TO_CLIENT")
         elif self._topics.find(message.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {message.topic} does not exist")

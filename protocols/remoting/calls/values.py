@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from domain.delivery import retry_owner
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased
 from domain.filter.expression import Expressions
-from domain.filter.filter import PATH, Filter
+from domain.filter.filter import PATH, RETRY, Filter
 from domain.filter.path_filter import PathFilter
 from domain.message import Message, Placed
 from domain.once import OnceKey
@@ -175,6 +176,15 @@ def _put_filter(out: Out, value: Filter | None) -> None:
 
 def _get_filter(reader: Reader) -> Filter | None:
     kind, text = reader.text(), reader.text()
+    if kind != RETRY:
+        return _filter(kind, text)
+    try:
+        return retry_owner.parse(text, _filter)
+    except ValueError as error:
+        raise WireError(f"a filter cannot be read: {error}") from error
+
+
+def _filter(kind: str, text: str) -> Filter | None:
     if kind == PATH:
         topic, *patterns = text.split("\x00")
         return PathFilter(topic, patterns)

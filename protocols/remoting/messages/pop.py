@@ -5,13 +5,14 @@
     orderCountInfo    r queueId count; r qo<queueId>%<offset> count
     POP_CK            ckOffset popTime invisibleTime reviveQid r broker queueId offset
 
-r is 0 for the topic itself and 1 for the group's retry topic.
+r is 0 for the topic itself, 2 for `%RETRY%group+topic` and 1 for `%RETRY%group_topic`, the name of that in earlier versions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain import limits
 from domain import property as properties
 from domain.address import RETRY_PREFIX
 from domain.event import Leased
@@ -65,9 +66,8 @@ def with_receipt(record: bytes, receipt: Receipt, topic: str) -> bytes:
     stored = view.properties
     if properties.has(stored, properties.POP_CK_START):
         stored = properties.without(stored, (properties.POP_CK,))
-    if stored and not stored.endswith(b"\x02"):
-        stored += b"\x02"
-    stored += properties.entry(properties.POP_CK, text(receipt))
+    mark = properties.entry(properties.POP_CK, text(receipt))
+    stored = properties.cut(stored, limits.PROPERTIES_BYTES_MAX - len(mark)) + mark
     name = topic.encode()
     wide = len(name) > 127
     head = b"".join(

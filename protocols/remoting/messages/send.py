@@ -12,7 +12,7 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
-from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
+from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS, is_pop_retry_topic
 from domain.command import Send, SendRetry
 from domain.errors import Failure
 from domain.event import Event, Sent
@@ -221,7 +221,7 @@ def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[
     topic = fields.get("b", "")
     if not topic:
         raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
-    if topic in UNSENDABLE_TOPICS:
+    if topic in UNSENDABLE_TOPICS or is_pop_retry_topic(topic):
         raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     sys_flag = int64("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")

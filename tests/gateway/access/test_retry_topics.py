@@ -29,6 +29,17 @@ def test_the_retry_topic_of_a_group_whose_name_begins_with_another_ones() -> Non
     assert "Group:other" in denial(scene, Pull(1, "g", "%RETRY%other", 0, 0, 1, 1))
 
 
+def test_the_retry_topic_of_a_group_for_a_topic_needs_both_rights() -> None:
+    scene = Scene()
+    for command in (Pull(1, "g", "%RETRY%g+t1", 0, 0, 1, 1), Receive(1, "g", "%RETRY%g+t1", 1, 30_000, 0)):
+        assert denial(scene, command) == ""
+    assert "Topic:orders" in denial(scene, Pull(1, "g", "%RETRY%g+orders", 0, 0, 1, 1))
+    assert "Topic:%RETRY%other+t1" in denial(scene, Pull(1, "g", "%RETRY%other+t1", 0, 0, 1, 1)), "another group's"
+    assert "Topic:%RETRY%g_x+t1" in denial(scene, Pull(1, "g", "%RETRY%g_x+t1", 0, 0, 1, 1)), "another group's"
+    followed = FollowTopic(1, "%RETRY%g+t1", {}, "last", -1, 0, 1, 1)
+    assert "Topic:%RETRY%g+t1" in denial(scene, followed), "a reader without a group needs the right to the topic itself"
+
+
 @pytest.mark.parametrize(
     ("pattern", "refused"),
     [("", "Topic:orders"), ("orders/#", "Topic:orders"), ("t1/#", "Topic:orders"), ("+/a", "Topic:*"), ("#", "Sub on #")],
@@ -54,7 +65,8 @@ class OneRecord:
     ("topic", "refused"),
     [
         ("t1", ""), ("%RETRY%g", ""), ("%RETRY%g_t1", ""), ("orders", "Topic:orders"), ("%RETRY%other", "Group:other"),
-        ("%RETRY%g_orders", "Topic:orders"), ("%DLQ%other", "Topic:%DLQ%other"),
+        ("%RETRY%g_orders", "Topic:orders"), ("%RETRY%g+t1", ""), ("%RETRY%g+orders", "Topic:orders"),
+        ("%DLQ%other", "Topic:%DLQ%other"),
     ],
 )  # fmt: skip
 def test_only_a_message_that_may_be_received_is_sent_back(topic: str, refused: str) -> None:

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain import limits
 from domain.command import Disconnected
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
+from domain.record import Record
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
 from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
@@ -166,6 +170,28 @@ def test_properties_beyond_what_a_message_can_hold() -> None:
     given.user = [("k", "v" * 40_000)]
     client.publish("t", properties=given)
     assert [(ack.kind, ack.code) for ack in client.take() if isinstance(ack, Ack)] == [(4, 0x97)]
+
+
+@pytest.mark.parametrize("path", ["t", "t/" + "x" * 4_000])
+def test_properties_topic_name_and_client_id_have_one_bound_together(path: str) -> None:
+    """What is refused takes no other message of the same read with it."""
+    broker = Broker()
+    client = connected(broker, 5)
+    codes: list[int] = []
+    for more in range(0, 31_000, 250):
+        given = Properties()
+        given.user = [("k", "v" * ((more + 2_000) // 2))]
+        client.publish(path, properties=given)
+        codes += [ack.code for ack in client.take() if isinstance(ack, Ack)]
+    assert set(codes) == {0, 0x97}
+    assert codes == sorted(codes)
+    found: list[ReadResult | Failure] = []
+    for queue_id in range(8):
+        broker.store.log.read(ReadRequest("t", queue_id, 0, 1_000, 1 << 30), found.append)
+    broker.clock.run_for(10)
+    sizes = [len(Record(data).properties) for result in found if isinstance(result, ReadResult) for data in result.records]
+    assert len(sizes) == codes.count(0)
+    assert limits.CLIENT_PROPERTIES_BYTES_MAX - 600 < max(sizes) <= limits.CLIENT_PROPERTIES_BYTES_MAX + 64
 
 
 @pytest.mark.parametrize("accept", [False, True])

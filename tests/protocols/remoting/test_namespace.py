@@ -130,11 +130,12 @@ def test_requests_of_the_node_lose_the_namespace() -> None:
     assert said.answer == [("b-a", "shop%t", 0, 5)]
 
 
-def test_the_retry_topic_of_a_pop_names_two() -> None:
+@pytest.mark.parametrize("separator", ["_", "+"])
+def test_the_retry_topic_of_a_pop_names_two(separator: str) -> None:
     conn = connection()
-    ask = {"consumerGroup": "g", "topic": "%RETRY%g_t", "queueId": "0", **SPACE}
+    ask = {"consumerGroup": "g", "topic": f"%RETRY%g{separator}t", "queueId": "0", **SPACE}
     command = one(conn, request(codes.QUERY_OFFSET, ask))
-    assert command.topic == "%RETRY%shop%g_shop%t"  # type: ignore[attr-defined]
+    assert command.topic == f"%RETRY%shop%g{separator}shop%t"  # type: ignore[attr-defined]
 
 
 def test_a_connection_without_namespaces_rewrites_nothing() -> None:

@@ -38,7 +38,7 @@ class Place:
         topics = Topics(reads.metadata, two.clock, policy, LongQuestions(two.clock))
         self.reading = FollowerReading(
             reads.log, lambda: two.follower.applied, topics, Rights(reads.metadata, reads.state, policy), two.clock,
-            lambda: OWN, near_bytes,
+            lambda: OWN, near_bytes, reads.metadata.group,
         )  # fmt: skip
         self.recorder = EventRecorder()
 

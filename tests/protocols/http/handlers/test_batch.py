@@ -186,3 +186,13 @@ def test_the_refused_element_of_a_batch_is_named() -> None:
 
 def test_a_batch_of_another_type_is_415() -> None:
     assert ask(Client(), "[]", "text/csv").status == 415
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 413)])
+def test_properties_and_path_have_the_bound_of_a_client(more: int, status: int) -> None:
+    """31,743 bytes as stored, with the path, which is the client's own word; the protocol's mark is the node's."""
+    size = len(properties.encode([("originMqttTopic", "orders/eu")])) + len("k\x01\x02")
+    item = {"text": "x", "properties": {"k": "v" * (31_743 - size + more)}}
+    client = Client()
+    body = json.dumps([item]).encode()
+    assert client.ask("POST", "/v1/topics/orders/eu/messages:batch", AS_JSON, body).status == status

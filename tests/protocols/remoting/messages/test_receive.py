@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from domain import limits
 from domain import property as properties
 from domain.command import Acknowledge, AwaitMessages, Extend, Receive
 from domain.errors import ErrorCode, Failure
@@ -27,7 +28,7 @@ POP = {
 
 
 def leased(queue_id: int, offset: int, *, retry: int = 0, pop_ms: int = 1000, attempt: int = 1, start: int = 5) -> Leased:
-    topic = "%RETRY%g_T" if retry else "T"
+    topic = ("T", "%RETRY%g_T", "%RETRY%g+T")[retry]
     record = encode(Message(topic, b"x", b"TAGS\x01A\x02", queue_id=queue_id), offset, offset * 100, 1, BORN_HOST)
     return Leased(record, Receipt(start, pop_ms, 60_000, 0, retry, "b-a", queue_id, offset), attempt)
 
@@ -78,14 +79,35 @@ def test_an_ordered_pop_tells_how_often_each_was_delivered() -> None:
     assert found["orderCountInfo"] == "0 qo2%5 2;0 qo2%6 0;0 2 2"
 
 
-def test_messages_of_the_retry_topic_come_under_the_topic_asked_for_with_their_receipt() -> None:
-    _, found, body = answered([leased(0, 9, retry=1)])
-    assert found["msgOffsetInfo"] == "1 0 9"
+@pytest.mark.parametrize("retry", [1, 2])
+def test_messages_of_the_retry_topic_come_under_the_topic_asked_for_with_their_receipt(retry: int) -> None:
+    _, found, body = answered([leased(0, 9, retry=retry)])
+    assert found["msgOffsetInfo"] == f"{retry} 0 9"
     assert check(body)
     record = Record(body)
     assert (record.topic, record.body, record.queue_offset) == ("T", b"x", 9)
-    assert properties.text(record.properties, "POP_CK") == "5 1000 60000 0 1 b-a 0 9"
+    assert properties.text(record.properties, "POP_CK") == f"5 1000 60000 0 {retry} b-a 0 9"
     assert properties.text(record.properties, "TAGS") == "A"
+
+
+def test_messages_of_both_retry_topics_have_segments_of_their_own() -> None:
+    _, found, _ = answered([leased(0, 5), leased(0, 9, retry=1), leased(0, 9, retry=2, start=9)])
+    assert found["startOffsetInfo"] == "0 0 5;1 0 5;2 0 9"
+    assert found["msgOffsetInfo"] == "0 0 5;1 0 9;2 0 9"
+
+
+@pytest.mark.parametrize("end", [b"\x02", b""])
+def test_a_client_is_sent_no_more_properties_than_it_can_read(end: bytes) -> None:
+    """Java reads their length as a signed number of 16 bits. Earlier versions stored so many that the receipt has no room."""
+    user = b"a\x01b\x02p\x01" + b"v" * (limits.PROPERTIES_BYTES_MAX - 8 - 20) + b"\x02"
+    stored = user + b"1ST_POP_TIME\x01" + b"1" * (limits.PROPERTIES_BYTES_MAX - len(user) - 13 - len(end)) + end
+    assert len(stored) == limits.PROPERTIES_BYTES_MAX
+    record = encode(Message("%RETRY%g+T", b"x", stored, queue_id=0), 9, 900, 1, BORN_HOST)
+    _, _, body = answered([Leased(record, Receipt(5, 1000, 60_000, 0, 2, "b-a", 0, 9), 1)])
+    view = Record(body)
+    assert check(body)
+    assert len(view.properties) <= limits.PROPERTIES_BYTES_MAX
+    assert properties.decode(view.properties) == {"a": "b", "POP_CK": "5 1000 60000 0 2 b-a 0 9"}
 
 
 def test_a_message_leased_at_another_instant_carries_its_own_receipt() -> None:
@@ -116,11 +138,21 @@ def test_an_expired_receipt_is_no_message() -> None:
     assert reply(conn).code == codes.NO_MESSAGE
 
 
-def test_a_message_of_the_retry_topic_is_settled_by_the_topic_that_it_retries() -> None:
-    asked = {"consumerGroup": "g", "topic": "%RETRY%g_T", "queueId": "0", "extraInfo": "5 1 60000 0 1 b-a 0 9", "offset": "9"}
+@pytest.mark.parametrize(("retry", "topic"), [(1, "%RETRY%g_T"), (2, "%RETRY%g+T"), (2, "T")])
+def test_a_message_of_the_retry_topic_is_settled_by_the_topic_that_it_retries(retry: int, topic: str) -> None:
+    """Clients before 5.1 do not know `r` = 2, and name the topic itself."""
+    extra = f"5 1 60000 0 {retry} b-a 0 9"
+    asked = {"consumerGroup": "g", "topic": topic, "queueId": "0", "extraInfo": extra, "offset": "9"}
     command = one(connection(), request(200051, asked))
     assert isinstance(command, Acknowledge)
-    assert (command.topic, command.receipts[0].retry) == ("T", 1)
+    assert (command.topic, command.receipts[0].retry) == ("T", retry)
+    longer = one(connection(), request(200053, {**asked, "invisibleTime": "5000"}))
+    assert isinstance(longer, Extend)
+    assert (longer.topic, longer.receipts[0].retry) == ("T", retry)
+    ack = {"b": "CQI=", "c": "g", "it": 60000, "pt": 1, "q": 1, "r": str(retry), "rq": 3, "so": 100, "t": topic}
+    together = one(connection(), request(200151, body=json.dumps({"acks": [ack]}).encode()))
+    assert isinstance(together, Acknowledge)
+    assert (together.topic, {each.retry for each in together.receipts}) == ("T", {retry})
 
 
 def test_a_batch_of_acknowledgements() -> None:

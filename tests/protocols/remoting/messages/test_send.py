@@ -287,3 +287,14 @@ def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
     assert isinstance(command, Send)
     conn.answer(Sent(command.ticket, [Placed(0, 0, 0, 0, 'a"b\\ü')]), 2)
     assert fields(reply(conn))["transactionId"] == 'a"b\\ü'
+
+
+@pytest.mark.parametrize("code", [10, 310])
+def test_only_the_node_sends_to_the_retry_topic_of_a_group_for_a_topic(code: int) -> None:
+    conn = connection()
+    header = {**V1, "topic": "%RETRY%g+t"} if code == 10 else {**V2, "b": "%RETRY%g+t"}
+    assert conn.receive(request(code, header, b"x"), 1) == []
+    assert reply(conn).code == codes.NO_PERMISSION
+    batch = {**V2, "b": "%RETRY%g+t", "m": "true"}
+    assert conn.receive(request(320, batch, b""), 1) == []
+    assert reply(conn).code == codes.NO_PERMISSION
