@@ -30,14 +30,16 @@ def register(group: StoreGroup, change: RegisterReplica) -> Ruling:
     SyncStateSet is known when all its members have lost their logs.
 
     A data directory notes each process that has begun in it. Of a directory and its copies one goes on: the one whose process
-    registers first, since the others do not have that process in their notes.
+    registers first, since the others do not have that process in their notes. A directory whose log is gone claims nothing, and
+    registers.
     """
     known = group.replica(change.id)
     if known is None or change.cluster != group.cluster:
         return Ruling(group, GroupRefusal.NOT_REGISTERED)
-    if known.run and change.run not in ("", known.run) and known.run not in change.runs_before:
-        return Ruling(group, GroupRefusal.COPIED)
     same_log = known.incarnation == change.incarnation
+    is_next = not known.run or change.run in ("", known.run) or known.run in change.runs_before
+    if not is_next and (same_log or change.continues):
+        return Ruling(group, GroupRefusal.COPIED)
     if change.learner and same_log and known.member in group.members:
         rest = tuple(each for each in group.members if each != known.member)
         if not rest:

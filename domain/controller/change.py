@@ -59,8 +59,8 @@ class RegisterReplica(GroupChange):
     runs_before   runs of this data directory before it, as far as one of them may have registered last
 
     Refusals: NOT_REGISTERED; LAST_MEMBER, when the only member of the SyncStateSet wants to be a learner; COPIED, when a
-    process has registered last that did not run in this data directory; RUNS_ELSEWHERE, while another process of the replica
-    is alive.
+    process has registered last that did not run in this data directory, and this log is that one's or continues it;
+    RUNS_ELSEWHERE, while another process of the replica is alive.
     """
 
     cluster: str

@@ -45,7 +45,9 @@ class FollowRefusal(Enum):
     OTHER_EPOCH = "this replica leads in another epoch"
     UNKNOWN_REPLICA = "the controllers do not know this replica, or know it with another log"
     TOO_MANY = "as many replicas follow as can"
-    OTHER_PROCESS = "another process of this replica has registered, with a copy of its data directory"
+    OTHER_PROCESS = (
+        "the leader has heard of another process of this replica, and asks the controllers which one registered last"
+    )
 
 
 @dataclass(slots=True)

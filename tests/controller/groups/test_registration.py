@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.groups.groups import StoreGroups
@@ -210,6 +212,18 @@ def test_of_a_directory_and_its_copy_the_one_that_registers_first_goes_on() -> N
     found = group_of(groups).replica(1)
     assert found is not None
     assert (found.run, found.address) == ("e", "e:1")
+
+
+def test_a_directory_whose_log_is_gone_registers_and_one_that_says_it_continues_the_log_does_not() -> None:
+    """After a power failure a log has another identity, which continues the one before: a copy elsewhere says so, too."""
+    groups = led((1, 2))
+    assert groups.apply(process("a")).refusal is None
+    wiped = process("b", incarnation_of=9)
+    assert groups.apply(replace(wiped, continues=incarnation(1))).refusal is GroupRefusal.COPIED
+    assert groups.apply(wiped).refusal is None
+    found = group_of(groups).replica(1)
+    assert found is not None
+    assert (found.run, found.heir_of) == ("b", "")
 
 
 def test_a_process_of_a_version_before_names_no_run_and_registers() -> None:
