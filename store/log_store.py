@@ -88,7 +88,7 @@ class LogStore:
 
     def unanswered_bytes(self) -> int:
         """MessageStore.unanswered_bytes."""
-        return self.parts.commit.waiting_bytes()
+        return self.parts.commit.unanswered_bytes()
 
     def histograms(self) -> dict[str, Histogram]:
         """MessageStore.histograms."""
@@ -97,4 +97,4 @@ class LogStore:
     @property
     def broken(self) -> Failure | None:
         """MessageStore.broken."""
-        return self.parts.commit.refusal()
+        return self.parts.commit.refusal() or self.parts.commit.stalled

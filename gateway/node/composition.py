@@ -290,6 +290,7 @@ def _added(
     data_topics: DataTopics | None = None
     if not is_rocketmq(config):
         handler.sending.gathers = True
+        handler.sending.held.refusal = lambda: store.broken
         data_topics = DataTopics(store.state, handler.topics, handler.sending, clock, entropy, handler.questions)
         handler.add(data_topics)
         latest_values.removed = data_topics.value_removed

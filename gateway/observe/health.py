@@ -13,7 +13,8 @@ FOLLOWING: Final = "following"
 SERVING: Final = "serving"
 STOPPING: Final = "stopping"
 
-_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL)
+_BLOCKING: Final = (StoreEventKind.STOPPED, StoreEventKind.FULL, StoreEventKind.STALLED)
+_ENDS: Final = {StoreEventKind.RESUMED: StoreEventKind.FULL, StoreEventKind.MOVING: StoreEventKind.STALLED}
 
 
 @final
@@ -45,8 +46,8 @@ class Health:
         elif event.kind in _BLOCKING:
             text = ": ".join(part for part in (event.file, event.cause, event.remedy) if part)
             self.faults = {**self.faults, event.kind: text}
-        elif event.kind is StoreEventKind.RESUMED:
-            self.faults = {kind: text for kind, text in self.faults.items() if kind is not StoreEventKind.FULL}
+        elif event.kind in _ENDS:
+            self.faults = {kind: text for kind, text in self.faults.items() if kind is not _ENDS[event.kind]}
 
     def reasons(self) -> list[str]:
         """Why clients should go elsewhere, a sentence each; empty when the node serves."""

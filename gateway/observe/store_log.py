@@ -14,6 +14,8 @@ _LEVELS: Final = {
     StoreEventKind.STOPPED: logging.CRITICAL,
     StoreEventKind.FULL: logging.ERROR,
     StoreEventKind.RESUMED: logging.WARNING,
+    StoreEventKind.STALLED: logging.ERROR,
+    StoreEventKind.MOVING: logging.WARNING,
     StoreEventKind.DAMAGED: logging.CRITICAL,
     StoreEventKind.REBUILT: logging.ERROR,
     StoreEventKind.CUT: logging.WARNING,

@@ -109,6 +109,14 @@ class Appender:
         local = commit.confirmation is not None and self.is_local(messages)
         effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns, local))
 
+    def waits_for_sync(self, messages: Sequence[Message], default: bool) -> bool:
+        """True when the topics of `messages` ask for a sync; `default` without messages, and for topics without settings."""
+        for message in messages:
+            entry = self._index.topics.get(message.topic)
+            if default if entry is None else entry.flushed:
+                return True
+        return default and not messages
+
     def is_local(self, messages: Sequence[Message]) -> bool:
         """True for messages whose levels ask for no other replica. What has no level of its own has the store's default one."""
         for message in messages:

@@ -33,9 +33,14 @@ class StoreWriter:
     def refusal(self, messages: Sequence[Message] = ()) -> Failure | None:
         """Why nothing, or not these messages, can be appended now; None when it can."""
         failure = self._admission.refusal()
-        if failure is None and self._commit.confirmation is not None and not self._appender.is_local(messages):
-            return self._commit.confirmation.shortage()
-        return failure
+        if failure is not None:
+            return failure
+        commit = self._commit
+        if commit.timeouts.stalled is not None and self._appender.waits_for_sync(messages, self._flushed_default):
+            return commit.timeouts.stalled
+        if commit.confirmation is not None and not self._appender.is_local(messages):
+            return commit.confirmation.shortage() or commit.confirmation.stalled
+        return None
 
     def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
         """Append state changes at the store's default level; refused when the store takes nothing."""

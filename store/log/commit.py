@@ -147,6 +147,14 @@ class GroupCommit:
         """Why nothing is written now: STORE_UNAVAILABLE; None while the log works."""
         return self.broken if self.broken is not None else self._full.failure
 
+    @property
+    def stalled(self) -> Failure | None:
+        """Why appends that wait for a sync, or for other replicas, are refused: those before them have waited for longer than
+        the flush timeout, and nothing has moved; None while they are taken."""
+        if self.timeouts.stalled is not None or self.confirmation is None:
+            return self.timeouts.stalled
+        return self.confirmation.stalled
+
     def failed(self, what: str, error: OSError) -> None:
         """Take note that `what`, a write of the store, has failed: on a full disk writes go on later, else never."""
         if is_full(error):
@@ -199,6 +207,13 @@ class GroupCommit:
         if self.confirmation is not None and (unconfirmed := self.confirmation.unconfirmed(self.accepted.end)):
             return unconfirmed
         return self.accepted.end - (self.synced if self._unsynced.any else self.log.written)
+
+    def unanswered_bytes(self) -> int:
+        """`waiting_bytes`, as long as appends are taken: what waits for a disk or for replicas that stand still is no reason to
+        let others wait, who are refused at once."""
+        if self.refusal() is not None or self.stalled is not None:
+            return 0
+        return self.waiting_bytes()
 
     def when_synced(self, done: Callable[[], None]) -> None:
         """Call `done` when everything written so far is durable; it is never called when the log breaks before.
@@ -391,7 +406,7 @@ class GroupCommit:
     def _what_waits(self) -> LateAppends:
         self._write_open()
         held = self.accepted.effects()
-        return LateAppends(self._unsynced.effects(), held, bool(self.syncs.since_ns or held))
+        return LateAppends(self._unsynced.effects(), held, self.syncs.since_ns)
 
     def stop(self, what: str, error: OSError) -> None:
         """Take no more writes: `what`, a write of the store, has failed with `error`."""

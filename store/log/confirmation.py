@@ -14,6 +14,7 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
+from domain.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.open_batch import Done, Effects, overdue
 from store.log.recent import RecentBytes
@@ -30,9 +31,12 @@ class Confirmation:
     synced    position up to which all of them have it on their disks
     recent    the newest bytes of the log
     late      appends that were answered FLUSH_TIMEOUT, since the start
+    stalled   why nothing more is taken: what waits has waited for longer than the flush timeout, and nothing was confirmed;
+              None: it is taken
     told      called when the log has been written or synced further
     _page     (end, effects) of written batches that wait for `written`
     _flushed  (end, effects) of synced batches that wait for `synced`
+    _still    looks since a batch was confirmed
     """
 
     def __init__(
@@ -43,6 +47,8 @@ class Confirmation:
         self.synced = 0
         self.recent = RecentBytes()
         self.late = 0
+        self.stalled: Failure | None = None
+        self._still = 0
         self.told: Callable[[], None] = _nobody
         self._begin = begin
         self._clock = clock
@@ -63,6 +69,7 @@ class Confirmation:
                 self._events.run("the answer to an append", done, pending.placed)
         (self._flushed if flushed else self._page).append((end, effects))
         if self._timer is None:
+            self._still = 0
             self._look_later()
 
     def confirm(self, written: int, synced: int) -> None:
@@ -71,6 +78,9 @@ class Confirmation:
         self.synced = max(self.synced, min(synced, self.written))
         for waiting, position in ((self._page, self.written), (self._flushed, self.synced)):
             while waiting and waiting[0][0] <= position:
+                self._still = 0
+                if self.stalled is not None:
+                    self._moves()
                 self._reach(waiting.popleft()[1])
 
     def unconfirmed(self, end: int) -> int:
@@ -97,9 +107,16 @@ class Confirmation:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self.stalled is not None:
+            self._moves()
         for waiting in both:
             for _, effects in waiting:
                 effects.fail(failure, self._events)
+
+    def _moves(self) -> None:
+        """Appends are taken again."""
+        self.stalled = None
+        self._events.tell(StoreEventKind.MOVING, "", "what waited for the other replicas is answered: writes are taken")
 
     def _look_later(self) -> None:
         part_ns = self._timeout_ms * 1_000_000 // _PARTS
@@ -112,6 +129,11 @@ class Confirmation:
         late: list[Done] = overdue([effects for waiting in (self._page, self._flushed) for _, effects in waiting], limit_ns)
         text = f"stored by the leader, but not by all replicas in sync within {self._timeout_ms} ms"
         self.late += len(late)
+        self._still += 1
+        if self._still > _PARTS and self.stalled is None and (self._page or self._flushed):
+            why = f"the other replicas in sync have confirmed nothing for {self._timeout_ms} ms: writes go on when they do"
+            self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, why)
+            self._events.tell(StoreEventKind.STALLED, "", why, "look at the other replicas, and at the controllers")
         for done in late:
             self._events.run("the answer to an append", done, Failure(ErrorCode.FLUSH_TIMEOUT, text, copies=True))
         if self._page or self._flushed:

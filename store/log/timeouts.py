@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
+from domain.store_event import StoreEventKind
 from store.events import StoreEvents
 from store.log.open_batch import Effects, overdue
 
@@ -16,19 +17,20 @@ class LateAppends(NamedTuple):
 
     unsynced    written, and not synced
     unwritten   accepted, and not written: the disk is full
-    goes_on     True: look again soon
+    since_ns    when the sync under way has begun, monotonic; 0: none is under way
     """
 
     unsynced: Sequence[Effects]
     unwritten: Sequence[Effects]
-    goes_on: bool
+    since_ns: int
 
 
 @final
 class AppendTimeouts:
     """Answers them with FLUSH_TIMEOUT.
 
-    count   how many were, since the start
+    count     how many were, since the start
+    stalled   why no append that waits for a sync is taken: the one under way takes longer than the timeout; None: it does not
     """
 
     def __init__(self, clock: Clock, events: StoreEvents, timeout_ms: int, waiting: Callable[[], LateAppends]) -> None:
@@ -38,6 +40,7 @@ class AppendTimeouts:
         self._waiting = waiting
         self._timer: Timer | None = None
         self.count = 0
+        self.stalled: Failure | None = None
 
     def begin(self, began_ns: int) -> None:
         """A wait has begun at `began_ns`, monotonic. No effect while another one is watched."""
@@ -46,6 +49,9 @@ class AppendTimeouts:
 
     def end(self) -> None:
         """No append waits any more."""
+        if self.stalled is not None:
+            self.stalled = None
+            self._events.tell(StoreEventKind.MOVING, "", "what waited for the sync is answered: writes are taken")
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -55,7 +61,11 @@ class AppendTimeouts:
         waiting, now = self._waiting(), self._clock.monotonic_ns()
         limit_ns = self._timeout_ms * 1_000_000
         unsynced, unwritten = overdue(waiting.unsynced, now - limit_ns), overdue(waiting.unwritten, now - limit_ns)
-        if waiting.goes_on:
+        if self.stalled is None and 0 < waiting.since_ns <= now - limit_ns:
+            text = f"the disk has not ended a sync for {self._timeout_ms} ms: writes go on by themselves when it has"
+            self.stalled = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+            self._events.tell(StoreEventKind.STALLED, "", text, "look at the disk and the kernel's log")
+        if waiting.since_ns or waiting.unwritten:
             self._timer = self._clock.call_at(now + limit_ns // 4, self._look)
         for found, text in (
             (unsynced, f"stored, but not flushed within {self._timeout_ms} ms"),

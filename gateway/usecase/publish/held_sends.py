@@ -37,6 +37,7 @@ class HeldSends:
 
     queues      topic -> its sends that wait
     bytes       bytes of all that wait
+    refusal     why the store takes nothing now; None: it does. Then what would wait behind others is refused at once
     _ready      topics that exist and whose sends wait for others to be stored
     _appending  bytes of sends that are appended and not stored yet
     _running    True while sends are appended: what is stored meanwhile begins no others
@@ -45,6 +46,7 @@ class HeldSends:
     def __init__(self, topics: Topics) -> None:
         self.queues: dict[str, deque[HeldSend]] = {}
         self.bytes = 0
+        self.refusal: Callable[[], Failure | None] = _none
         self._topics = topics
         self._ready: deque[str] = deque()
         self._appending = 0
@@ -55,8 +57,13 @@ class HeldSends:
         if isinstance(send.done, _Appending):  # it waits again, for another topic
             self._appending -= send.done.size
             send = send._replace(done=send.done.done)
-        self.bytes += send.size
         waiting = self.queues.get(topic)
+        refusal = self.refusal() if waiting is not None or self.bytes > APPENDING_BYTES_MAX else None
+        if refusal is not None:
+            if send.done is not None:
+                send.done(refusal)
+            return
+        self.bytes += send.size
         if waiting is not None:
             waiting.append(send)
             return
@@ -103,6 +110,11 @@ class HeldSends:
                 send.append(_Appending(self, send.size, send.done))
         finally:
             self._running = False
+
+
+def _none() -> Failure | None:
+    """Default of `HeldSends.refusal`."""
+    return None
 
 
 @final

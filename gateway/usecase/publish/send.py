@@ -67,8 +67,11 @@ class Sending:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of messages that the store has still to take."""
-        return self.held.bytes + self.gathered.bytes
+        """Bytes of messages that the store has still to take; not of those that wait while it takes nothing."""
+        held = self.held.bytes
+        if held and self.held.refusal() is not None:
+            held = 0
+        return held + self.gathered.bytes
 
     def _send(self, connection: ClientConnection, command: Send) -> None:
         failure = None if command.principal is GATEWAY else too_large(command.messages)

@@ -54,6 +54,16 @@ def test_who_says_nothing_is_not_waited_for_at_the_end() -> None:
             starting.stop()
 
 
+def test_a_disk_that_hangs_is_a_reason_until_it_goes_on() -> None:
+    health = Health(lambda: 0)
+    health.phase = SERVING
+    for kind in (StoreEventKind.FULL, StoreEventKind.STALLED, StoreEventKind.RESUMED):
+        health.heard(StoreEvent(kind, "", "why"))
+    assert health.readiness() == {"ready": False, "reasons": ["why"]}, "each has an end of its own"
+    health.heard(StoreEvent(StoreEventKind.MOVING, "", "it goes on"))
+    assert health.readiness()["ready"]
+
+
 @pytest.mark.parametrize("kind", [StoreEventKind.STOPPED, StoreEventKind.FULL])
 def test_a_store_that_takes_no_writes_is_a_reason(kind: StoreEventKind) -> None:
     health = Health(time.monotonic_ns)

@@ -45,6 +45,11 @@ class SmallVolume:
             except OSError:
                 return
 
+    def give(self, size: int) -> None:
+        """Give `size` bytes of room back, of what `fill` took."""
+        if self.is_full:
+            os.truncate(self.folder / FILLER, (self.folder / FILLER).stat().st_size - size)
+
     def free(self) -> None:
         """Give the room back."""
         self.is_full = False
