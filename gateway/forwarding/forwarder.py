@@ -206,7 +206,7 @@ class Forwarder:
         if self.linked:
             self._tell_traffic()
             self._stream.tell()
-        elif self._clients and now - self._away_since_ns > AWAY_NS:
+        elif self._numbered and now - self._away_since_ns > AWAY_NS:
             self._forget(f"the store has not been reached for {AWAY_NS // SECOND_NS} s")
         self._clock.call_at(now + TICK_NS, self._tick)
 

@@ -18,6 +18,7 @@ from domain.record import Record
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
+from gateway.connection.intake import UNFINISHED_BYTES_MAX
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
 from protocols.remoting.calls.octets import WireError
@@ -185,6 +186,22 @@ def test_a_store_that_is_not_reached_is_said_to_be_so_after_a_while() -> None:
     two.clock.run_for(100)
     assert [event.ticket for event in recorder.take() if isinstance(event, Sent)] == [4]
     assert sorted(two.bodies("T")) == [b"first", b"y"]
+
+
+def test_what_clients_sent_that_have_left_since_counts_no_longer_than_the_store_is_waited_for() -> None:
+    """Otherwise a gateway whose store is away reads no sender for ever: each of them has to hear that it is."""
+    two = Two()
+    two.link.hang_up(again_ns=60 * SECOND_NS)
+    recorders = [EventRecorder() for _ in range(3)]
+    for recorder in recorders:
+        two.gateway.handle(recorder.connection, send(1, bytes(UNFINISHED_BYTES_MAX)))
+        two.gateway.handle(recorder.connection, Disconnected("left"))
+    two.clock.run_for(5_000)
+    assert two.gateway.unanswered_bytes() > UNFINISHED_BYTES_MAX, "the store may come back"
+    two.clock.run_for(7_000)
+    assert two.gateway.unanswered_bytes() < 1_000
+    two.clock.run_for(60_000)
+    assert two.bodies("T") == [], "nobody was told that they are stored"
 
 
 def test_the_clients_of_a_gateway_that_does_not_come_back_are_lost() -> None:
