@@ -26,6 +26,7 @@ from domain.errors import ConfigError
 from gateway.node.offline import ProgressLine, opened
 from gateway.node.plan_source import PlanSource
 from gateway.runtime.copying import FileCopies
+from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
 from store.offline import backup as content
 from store.offline.check import Check
 from store.offline.finding import Severity
@@ -142,16 +143,17 @@ def backup(
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
     """Make `target` where it is missing, and lock it. Raises ConfigError when it is in use, or holds something else."""
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made_folders(target)
     others = [name for name in os.listdir(target) if name != _LOCK and not _WHOLE.fullmatch(name) and not _PART.fullmatch(name)]
     if others:
         raise ConfigError(f"{target} holds other files ({min(others)}): choose an empty folder, or one with backups")
-    handle = os.open(target / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(target / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(f"another backup into {target} is under way: wait until it has ended") from None
+        close_to_others(target, lambda name: True, True)
         yield
     finally:
         os.close(handle)

@@ -13,6 +13,7 @@ from gateway.node.backup import BackupFacts, lines, read_facts, whole
 from gateway.node.offline import ProgressLine, new_incarnation, opened
 from gateway.runtime.copying import FileCopies
 from gateway.runtime.disk import LOCK_NAME
+from gateway.runtime.owner_only import made_folders
 from store.offline import backup as content
 from store.offline.check import Check
 from store.offline.finding import Severity
@@ -28,7 +29,7 @@ def restore(source: Path, data: Path, as_json: bool, say: Callable[[str], None],
     _refuse_incomplete(folder, facts)
     mark = (folder / content.MARK).read_bytes() if content.MARK in facts.files else b""
     incarnation = new_incarnation()
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made_folders(data)
     try:
         # The mark is first: a node that finds less of the log than it says refuses to start.
         names = sorted(facts.files, key=lambda name: name != content.MARK)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.runtime.flusher import sync_folder, write_small
+from gateway.runtime.owner_only import FILE_MODE, FOLDER_MODE
 
 SLICE_BYTES: Final = 8 * 1024 * 1024
 
@@ -23,14 +24,13 @@ class FileCopies:
 
     def make_folder(self, path: Path) -> None:
         """Make a folder that only its owner can read; those above it have to exist."""
-        path.mkdir(mode=0o700)
+        path.mkdir(FOLDER_MODE)
 
     def copy(self, source: Path, target: Path, size: int, copied: Callable[[int], None]) -> None:
         """Copy the first `size` bytes to a new file; `copied` gets the bytes of each slice. EOFError when there are fewer."""
-        mode = os.stat(source).st_mode & 0o777
         reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             try:
                 done = 0
                 while done < size:
@@ -61,7 +61,7 @@ class FileCopies:
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a new small file."""
-        write_small(path, data, os.O_EXCL, 0o600)
+        write_small(path, data, os.O_EXCL, FILE_MODE)
 
     def sync_folders(self, path: Path) -> None:
         """Make the names in a folder, and in those below it, durable."""

@@ -12,10 +12,19 @@ from typing import Final, final
 from domain.errors import ConfigError
 from domain.ports import File
 from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
+from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
 
 LOCK_NAME: Final = "lock"
 LOG_FOLDER: Final = "log/"
 """Files of this folder have a flush thread of their own: senders wait for their flushes, nobody waits for those of others."""
+_ENTRIES: Final = frozenset(
+    (
+        "abort", "begin-anew", "begin-anew-gone", "checkpoint", "clock_ms", "controller", "figures", "heir", "index", "keys",
+        LOCK_NAME, "log", "lost+found", "promise", "rebuild", "replica", "replica-node", "replicated", "room", "set-aside",
+        "snapshot", "tls",
+    )
+)  # fmt: skip
+"""What nodes and tools make in a data directory. A storage engine of another package may make more."""
 
 
 @final
@@ -34,7 +43,7 @@ class DiskFile:
         self._flusher = flusher
         self._folders = folders
         self._durable = durable
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
         self._size = os.fstat(self._handle).st_size
 
     def append(self, data: bytes) -> None:
@@ -114,7 +123,7 @@ class DataDirectory:
         path = self._path(name)
         folders: list[Path] = []
         if not path.exists():
-            folders = _made_folders(path.parent)
+            folders = made_folders(path.parent)
             folders.append(path.parent)
             self._durable.discard(path.parent)
         elif path.parent not in self._durable:
@@ -146,10 +155,10 @@ class DataDirectory:
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file atomically: write a new file, flush, rename, flush the folder."""
         path = self._path(name)
-        folders = _made_folders(path.parent)
+        folders = made_folders(path.parent)
         fresh = path.with_name(path.name + ".new")
         try:
-            write_small(fresh, data, os.O_TRUNC, 0o644)
+            write_small(fresh, data, os.O_TRUNC, FILE_MODE)
             os.replace(fresh, path)
             for folder in (*folders, path.parent):
                 sync_folder(folder)
@@ -167,7 +176,7 @@ class DataDirectory:
         handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
-            folders = _made_folders(target.parent)
+            folders = made_folders(target.parent)
             os.replace(source, target)
             for folder in dict.fromkeys((*folders, target.parent, source.parent)):
                 sync_folder(folder)
@@ -222,23 +231,19 @@ class DataDirectory:
         return self.path.joinpath(*parts)
 
 
-def _made_folders(path: Path) -> list[Path]:
-    """Make the folder `path` where it is missing, and those above it; the folders that have new entries. Raises OSError."""
-    if path.is_dir():
-        return []
-    changed = _made_folders(path.parent)
-    path.mkdir(exist_ok=True)
-    changed.append(path.parent)
-    return changed
+def is_entry(name: str) -> bool:
+    """True for the name of something that nodes make in a data directory."""
+    return name.removesuffix(".new") in _ENTRIES
 
 
 def _take(path: Path) -> int:
     import fcntl
 
     try:
-        for folder in _made_folders(path):
+        for folder in made_folders(path):
             sync_folder(folder)
-        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        known = (path / LOCK_NAME).is_file()
+        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         raise ConfigError(
             f"data directory {path} cannot be written ({error.strerror}): choose another one with --data"
@@ -251,6 +256,7 @@ def _take(path: Path) -> int:
         raise ConfigError(
             f"data directory {path} is in use by process {owner}: stop it, or choose another one with --data"
         ) from None
+    close_to_others(path, is_entry, known)
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from gateway.runtime.disk import is_entry
+from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
+
 VALID_DAYS: Final = 3650
 
 
@@ -19,8 +22,9 @@ def kept_pair(folder: Path, names: Sequence[str]) -> tuple[Path, Path]:
     belong to their certificate.
     """
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("ab") as lock:
+    made_folders(folder)
+    close_to_others(folder.parent, is_entry, False)
+    with os.fdopen(os.open(folder / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (certificate.exists() and key.exists()):
             self_signed(certificate, key, names)
@@ -28,7 +32,7 @@ def kept_pair(folder: Path, names: Sequence[str]) -> tuple[Path, Path]:
 
 
 def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:
-    """Write a self-signed certificate for `names` (hosts and addresses), and its key with mode 0600."""
+    """Write a self-signed certificate for `names` (hosts and addresses), and its key, which only their owner can read."""
     import ipaddress
 
     from cryptography import x509
@@ -57,9 +61,7 @@ def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(private, hashes.SHA256())
     )
-    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    handle = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(
-            private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )
+    secret = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    for path, content in ((certificate, signed.public_bytes(serialization.Encoding.PEM)), (key, secret)):
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb") as file:
+            file.write(content)
