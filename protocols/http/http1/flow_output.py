@@ -20,12 +20,13 @@ class FlowOutput:
     flow       makes the parts
     raw        True: what the client sends from now on belongs to the flow (a WebSocket)
     ended      True: the last part is written
+    _unfed     True: content came while the response of another request was written, and the flow has not got it
     _bare      True: parts are not chunks, and the end of the connection is that of the content
     _again     True: a part was written, and there may be another one. The connection is asked for output only while the client
                reads, so a client that does not read leaves this False
     """
 
-    __slots__ = ("_again", "_bare", "ended", "exchange", "flow", "raw")
+    __slots__ = ("_again", "_bare", "_unfed", "ended", "exchange", "flow", "raw")
 
     def __init__(self, exchange: Exchange, flow: Flow, raw: bool) -> None:
         self.exchange = exchange
@@ -34,6 +35,7 @@ class FlowOutput:
         self.ended = False
         self._bare = raw or exchange.http10
         self._again = False
+        self._unfed = exchange.feeds and not raw
         if self._bare:
             exchange.keep_alive = False
 
@@ -53,6 +55,7 @@ class FlowOutput:
     def pass_on(self, now: int) -> Sequence[Command]:
         """Pass content of the request to the flow."""
         exchange, flow = self.exchange, self.flow
+        self._unfed = False
         if exchange.pieces:
             data = b"".join(exchange.pieces)
             exchange.pieces.clear()
@@ -64,11 +67,13 @@ class FlowOutput:
         return flow.expire(now)
 
     def deadline(self) -> int | None:
-        """0 for another part or the end; else as of the flow."""
-        return 0 if self._again or self.ended else self.flow.deadline()
+        """0 for content, another part or the end; else as of the flow."""
+        return 0 if self._unfed or self._again or self.ended else self.flow.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
         """As of the flow, when it is due; the connection is asked for output behind it."""
         self._again = False
+        if self._unfed:
+            return self.pass_on(now)
         due = self.flow.deadline()
         return self.flow.expire(now) if due is not None and due <= now else ()

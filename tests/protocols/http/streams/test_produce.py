@@ -346,6 +346,28 @@ def test_a_content_length_and_a_request_behind_it() -> None:
     assert visit.ask("GET", "/v1/topics").status == 200
 
 
+@pytest.mark.parametrize("before", ["an upload", "a message"])
+def test_an_upload_that_came_before_the_answer_of_another_request_goes_on_behind_it(before: str) -> None:
+    """Requests behind each other in one segment (RFC 9112, 9.3.2): none of the second comes when the first is answered."""
+    bench = furnished(1)
+    visit = Visit(bench)
+    first, kind = (line("a"), "application/x-ndjson") if before == "an upload" else (b"a", "text/plain")
+    path = "/v1/topics/T/messages" + (":stream" if before == "an upload" else "")
+    requests = [(path, first, kind), ("/v1/topics/T/messages:stream", line("b") + line("c"), "application/x-ndjson")]
+    visit.send(
+        b"".join(
+            f"POST {target} HTTP/1.1\r\nHost: n\r\nContent-Type: {of}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+            for target, body, of in requests
+        )
+    )
+    visit.run(200)
+    assert stored(bench) == ["a", "b", "c"]
+    assert visit.raw.endswith(b"0\r\n\r\n")
+    assert visit.raw.count(b'"seq":1') == 1
+    visit.raw = b""
+    assert visit.ask("GET", "/v1/topics").status == 200
+
+
 @both
 def test_a_node_that_stops_answers_what_it_has_read(version: str) -> None:
     bench = furnished(1)
