@@ -127,7 +127,13 @@ class StoreOpening:
         ledger = self.ledger = LeaseLedger(index, clock, turn, commit, self._hot, self._listeners.freed)
         compaction = self.source = Compaction(commit, index, state, ledger, self._appender)
         self._metadata = Catalogue(
-            config.durability, index, writer.append_changes, writer.append_made, compaction.drop_topic, state.keys
+            config.durability,
+            index,
+            writer.append_changes,
+            writer.append_made,
+            compaction.drop_topic,
+            state.keys,
+            self._appender.unapplied,
         )
         state.connect(self._reader.value)
         state_effects = StateEffects(state, self._metadata, index, ledger)

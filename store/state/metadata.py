@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, final
 
@@ -124,11 +124,13 @@ class Catalogue:
         append_made: AppendMade,
         drop_topic: Callable[[str], list[StateChange]],
         keys: Keys,
+        unapplied: Collection[tuple[str, bytes]],
     ) -> None:
         """`append_made(make, done)` appends what `make` returns and calls it only when the store takes it.
 
         `drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log.
         `keys(space, prefix, start, limit)` are the sorted keys of the state: names in UTF-8.
+        `unapplied`: (space, key) of changes that are accepted and not durable yet.
         """
         self.settings = SharedSettings()
         self._entries = entries
@@ -137,6 +139,7 @@ class Catalogue:
         self._append_made = append_made
         self._drop_topic = drop_topic
         self._keys = keys
+        self._unapplied = unapplied
         self._recent: dict[str, Topic] = {}
         self._groups: dict[str, Group] = {}
         self._followers: list[Callable[[str], None]] = []
@@ -188,7 +191,10 @@ class Catalogue:
         return self._entries.configured
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
-        """Create or replace a topic."""
+        """Create or replace a topic. Writes nothing when it is the same already."""
+        if (TOPIC, topic.name.encode()) not in self._unapplied and self.topic(topic.name) == topic:
+            done(None)
+            return
         self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], failure_only(done))
 
     def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
@@ -214,7 +220,10 @@ class Catalogue:
         return [self._groups[each] for each in names]
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
-        """Create or replace a group."""
+        """Create or replace a group. Writes nothing when it is the same already."""
+        if (GROUP, group.name.encode()) not in self._unapplied and self._groups.get(group.name) == group:
+            done(None)
+            return
         self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], failure_only(done))
 
     def default_durability(self) -> Durability:

@@ -89,7 +89,7 @@ class StoredState:
         done: Callable[[None | Failure], None] | None,
         expected: Sequence[Expected] = (),
     ) -> None:
-        """State.put. Raises ValueError for the spaces of the store."""
+        """State.put. Writes nothing when nothing changes. Raises ValueError for the spaces of the store."""
         if any(change.space.startswith("@") for change in changes):
             raise ValueError("state spaces that begin with @ belong to the store")
         for each in expected:
@@ -97,7 +97,23 @@ class StoredState:
                 if done is not None:
                     done(Failure(ErrorCode.CHANGED, f"the value of {each.space} {each.key!r} is not the one expected"))
                 return
+        if changes and all(self._is_so(change) for change in changes):
+            if done is not None:
+                done(None)
+            return
         self._append(changes, None if done is None else failure_only(done))
+
+    def _is_so(self, change: StateChange) -> bool:
+        """True when the key has this value, and no change of it is under way: there is nothing to write."""
+        if (change.space, change.key) in self._unapplied:
+            return False
+        size = -1 if change.value is None else len(change.value)
+        if self._view.size_of(change.space, change.key) != size:
+            return False
+        try:
+            return self._view.get(change.space, change.key) == change.value
+        except (OSError, StoreError):
+            return False
 
     def follow(self, space: str, changed: Callable[[bytes, bytes | None], None]) -> None:
         """State.follow."""

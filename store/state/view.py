@@ -232,13 +232,13 @@ class StateView:
         count, size = self.size(change.space)
         if count < limit.keys_max and size + len(change.key) + len(value) <= limit.bytes_max:
             return None
-        old_size = self._size_of(change.space, change.key)
+        old_size = self.size_of(change.space, change.key)
         if old_size >= 0 and (len(value) <= old_size or size - old_size + len(value) <= limit.bytes_max):
             return None
         text = f"{count} values of {size} bytes are kept in {change.space}, {limit.keys_max} of {limit.bytes_max} are allowed"
         return Failure(ErrorCode.QUOTA, text)
 
-    def _size_of(self, space: str, key: bytes) -> int:
+    def size_of(self, space: str, key: bytes) -> int:
         """Bytes of one value, -1: there is none."""
         found = self._spaces.get(space)
         value = None if found is None else found.values.get(key)

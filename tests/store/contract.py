@@ -215,7 +215,7 @@ class MessageStoreContract:
         seen: list[tuple[str, bool]] = []
         metadata.follow_topics(lambda name: seen.append((name, metadata.topic(name) is not None)))
         driver.topic("t")
-        driver.topic("t")
+        driver.topic("t", retention_ms=5)
         assert driver.call(metadata.delete_topic, "t") is None
         assert driver.call(metadata.put_group, Group("g")) is None
         assert seen == [("t", True), ("t", True), ("t", False)]
