@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.inside import Node, Stalls, Wire, packet, resident, run, table, text
 from domain.errors import Failure
+from gateway.usecase.sessions.snapshot import PARTS, SPACE
 
 EXPIRY_S = 86_400
 WILL_DELAY_S = 3_600
@@ -58,9 +59,10 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
     await asyncio.sleep(SETTLE_S)
     gc.collect()
     sizes: list[tuple[int, int] | Failure] = []
-    node.parts.store.state.size("session", sizes.append)
-    assert not isinstance(sizes[0], Failure)
-    keys, size = sizes[0]
+    for space in (SPACE, PARTS):
+        node.parts.store.state.size(space, sizes.append)
+    found = [each for each in sizes if not isinstance(each, Failure)]
+    keys, size = sum(each[0] for each in found), sum(each[1] for each in found)
     each = (resident() - before) / count
     await node.stop()
     return [

@@ -122,7 +122,7 @@ class CatchUp:
         if topic is not None and queue in session.positions and topic.created_ms > session.left_ms > 0:
             # The topic was deleted and created again while the session was away.
             session.positions[queue] = 0
-            session.changed_topics[queue[0]] = None
+            session.records.changed_queues[queue] = None
         # Without a baseline, the topic or this queue of it was created after the session subscribed.
         position = session.positions.get(queue, -session.baseline_ms)
         session.lag[queue] = min(position, session.lag.get(queue, position))
@@ -164,7 +164,7 @@ class CatchUp:
         if session.positions.get(queue, 0) <= offset:
             return
         session.positions[queue] = offset
-        session.changed_topics[queue[0]] = None
+        session.records.changed_queues[queue] = None
         if session.durable:
             self._outbound.mark_dirty(session)
 

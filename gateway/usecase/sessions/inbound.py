@@ -74,7 +74,7 @@ class InboundDeduplication:
         def found(value: bytes | Failure | None) -> None:
             settle(value if isinstance(value, Failure) else _NOT_YET if value is None else None)
 
-        self._state.get(snapshot.SPACE, snapshot.packet_id_key(session.client_id, number), found)
+        self._state.get(snapshot.PARTS, snapshot.packet_id_key(session.client_id, number), found)
 
     def _append_once(
         self,
@@ -133,5 +133,5 @@ class InboundDeduplication:
 
         for at in unsure:
             key = snapshot.packet_id_key(session.client_id, command.packet_ids[at])
-            self._state.get(snapshot.SPACE, key, partial(found, at))
+            self._state.get(snapshot.PARTS, key, partial(found, at))
         looked()

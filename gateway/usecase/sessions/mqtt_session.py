@@ -15,6 +15,7 @@ from domain.errors import Failure
 from domain.filter.path import matches
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Attach, MqttSubscription, Will
 from domain.receipt import Receipt
+from domain.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan
 
@@ -72,9 +73,10 @@ class InFlightMessage:
     size         bytes of the record that count towards WINDOW_BYTES_MAX; 0 while the client is disconnected
     accepted     True: the client has sent PUBREC, and the message must not be sent again
     lease        lease of a shared subscription; None: not shared, or settled
+    number       of the delivery: they are sent again in this order, whatever their slots
     """
 
-    __slots__ = ("accepted", "identifiers", "lease", "level", "offset", "path", "queue", "retained", "size")
+    __slots__ = ("accepted", "identifiers", "lease", "level", "number", "offset", "path", "queue", "retained", "size")
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class InFlightMessage:
     ) -> None:
         self.lease = lease
         self.level = level
+        self.number = 0
         self.queue = queue
         self.offset = offset
         self.path = path
@@ -155,6 +158,50 @@ class RetainedScan:
 
 
 @final
+class SessionRecords:
+    """What the store has of a session, or will have once it has answered, and what it has not (`snapshot`).
+
+    definition       value of the definition; b"": it is to be written
+    will             digest of the will; b"": there is none
+    subscriptions    names of subscriptions that are to be written, or removed
+    unsure           names of subscriptions in a change that the store has not answered yet, with that change: such a
+                     subscription is written once more when it is repeated, so that the answer does not come too early
+    slots            slots whose delivery has a record
+    changed_slots    slots whose record is to be written, or removed
+    changed_queues   queues whose position is to be written
+    older            changes that replace the records of an earlier version
+    number           of the last delivery
+    """
+
+    __slots__ = (
+        "changed_queues", "changed_slots", "definition", "number", "older", "slots", "subscriptions", "unsure", "will",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.definition = b""
+        self.will = b""
+        self.subscriptions: dict[str, None] = {}
+        self.unsure: dict[str, object] = {}
+        self.slots: dict[int, None] = {}
+        self.changed_slots: dict[int, None] = {}
+        self.changed_queues: dict[QueueKey, None] = {}
+        self.older: list[StateChange] = []
+        self.number = 0
+
+    def subscribed(self, old: MqttSubscription | None, new: MqttSubscription) -> None:
+        """`new` has replaced `old`: it is to be written unless the store has the same."""
+        if old is None or new.name in self.unsure or _options(old) != _options(new):
+            self.subscriptions[new.name] = None
+
+
+def _options(subscription: MqttSubscription) -> tuple[int, bool, bool, int, int, int]:
+    return (
+        subscription.level, subscription.no_local, subscription.as_published, subscription.retain_handling,
+        subscription.identifier, subscription.since,
+    )  # fmt: skip
+
+
+@final
 class MqttSession:
     """One session of one client.
 
@@ -194,8 +241,8 @@ class MqttSession:
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
     unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
     stored                True: the store has, or will have, records of the session
+    records               which these are, and what is to be written of a durable session
     dirty                 True: progress is newer in memory than in the store
-    changed_topics        topics with positions that the store does not have
     to_resend             slots that this connection has not been sent yet, oldest first
     finding_lag           True: it is not known yet which queues lag, and every queue is treated as lagging
     catching_up           True: a read of the log is under way
@@ -209,7 +256,6 @@ class MqttSession:
         "appending",
         "baseline_ms",
         "catching_up",
-        "changed_topics",
         "client_id",
         "connection",
         "dirty",
@@ -230,6 +276,7 @@ class MqttSession:
         "packet_bytes_max",
         "positions",
         "received",
+        "records",
         "retained_scans",
         "shared_subscriptions",
         "stored",
@@ -274,7 +321,7 @@ class MqttSession:
         self.unstored_accepts: list[int] = []
         self.stored = False
         self.dirty = False
-        self.changed_topics: dict[str, None] = {}
+        self.records = SessionRecords()
         self.to_resend: list[int] = []
         self.finding_lag = False
         self.catching_up = False
@@ -306,6 +353,10 @@ class MqttSession:
         flight.size = len(routed.record.data)
         self.in_flight_bytes += flight.size
         in_flight[slot] = flight
+        records = self.records
+        records.number += 1
+        flight.number = records.number
+        self.changed(slot)
         if flight.lease is not None:
             self.leases += 1
         return Delivery(routed, flight.level, slot, flight.retained, False, flight.identifiers)
@@ -316,9 +367,24 @@ class MqttSession:
         if flight is None:
             return None
         self.in_flight_bytes -= flight.size
+        self.changed(slot)
         if flight.lease is not None:
             self.leases -= 1
         return flight.lease
+
+    def changed(self, slot: int) -> None:
+        """The delivery in a slot is new, has changed or is gone: its record is to be written if the session is durable."""
+        if self.expiry_s > 0:
+            self.records.changed_slots[slot] = None
+
+    def resort(self) -> None:
+        """The in-flight window was read from the store: put it in the order in which it was sent."""
+        flights = sorted(self.in_flight.items(), key=_number)
+        if flights:
+            self.in_flight = dict(flights)
+            slot, last = flights[-1]
+            self.records.number = last.number
+            self.next_slot = slot % SLOT_MAX + 1
 
     def matching(self, topic: str, origin: bytes, physical_offset: int) -> tuple[str, list[MqttSubscription]]:
         """(path, subscriptions) of a record read from the log. Leaves out subscriptions that are newer than the record."""
@@ -387,6 +453,10 @@ class MqttSession:
         self.in_flight_bytes = 0
         self.finding_lag = False
         self.catching_up = False
+
+
+def _number(item: tuple[int, InFlightMessage]) -> int:
+    return item[1].number
 
 
 def merge_by_session(values: list[tuple[MqttSession, MqttSubscription]]) -> list[MergedSubscription]:

@@ -50,6 +50,9 @@ RUN_RECORDS: Final = 32
 CHECKPOINT_SESSIONS: Final = 256
 """Sessions whose progress is stored in one turn; the others follow a millisecond later."""
 
+CHECKPOINT_CHANGES: Final = 1_024
+"""Changes after which the others follow, too: a session has two for each message of its window, at most."""
+
 
 def level_of(stored: bytes) -> int:
     """QoS of the publisher, from property `qosLevel`; AT_LEAST_ONCE for messages that did not arrive by MQTT."""
@@ -292,7 +295,7 @@ class OutboundDelivery:
             session.positions[flight.queue] = flight.offset + 1
         if session.durable:
             if moves:
-                session.changed_topics[flight.queue[0]] = None
+                session.records.changed_queues[flight.queue] = None
             self.mark_dirty(session)
             (session.unstored_deliveries if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
         else:
@@ -354,6 +357,7 @@ class OutboundDelivery:
             flight = session.in_flight.get(slot)
             if flight is not None:
                 flight.accepted = True
+                session.changed(slot)
         session.unstored_accepts += slots
         self.schedule(session)
 
@@ -362,8 +366,16 @@ class OutboundDelivery:
         deliveries, session.unstored_deliveries = session.unstored_deliveries, []
         accepts, session.unstored_accepts = session.unstored_accepts, []
         epoch = session.epoch
+        written: snapshot.SessionChanges | None = None
+        if session.durable:
+            # Also what a checkpoint has given to the store already, which may refuse it.
+            slots = [*[delivery.slot for delivery in deliveries], *accepts]
+            session.records.changed_slots.update(dict.fromkeys([slot for slot in slots if slot in session.in_flight]))
+            written = snapshot.progress(session)
 
         def done(failure: None | Failure) -> None:
+            if written is not None:
+                written.settle(failure)
             connection = session.connection
             if connection is None or session.epoch != epoch:
                 return
@@ -376,9 +388,10 @@ class OutboundDelivery:
             if accepts:
                 connection.answer(DeliveriesAccepted(accepts))
 
-        if session.durable:
+        if written is not None:
             self._dirty.pop(session, None)
-            self._state.put(snapshot.progress(session), done)
+        if written is not None and written.changes:
+            self._state.put(written.changes, done)
         else:
             done(None)
 
@@ -389,6 +402,7 @@ class OutboundDelivery:
             if flight is not None and flight.lease is not None:
                 lease, flight.lease = flight.lease, None
                 session.leases -= 1
+                session.changed(delivery.slot)
                 self._settle(lease)
                 self.mark_dirty(session)
 
@@ -409,14 +423,23 @@ class OutboundDelivery:
         session.dirty = False
 
     def _checkpoint(self) -> None:
+        written: list[snapshot.SessionChanges] = []
         changes: list[StateChange] = []
         for session in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
+            if len(changes) >= CHECKPOINT_CHANGES:
+                break
             del self._dirty[session]
-            changes += snapshot.progress(session)
+            written.append(snapshot.progress(session))
+            changes += written[-1].changes
         if self._dirty:
             self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
+
+        def done(result: None | Failure) -> None:
+            for each in written:
+                each.settle(result)
+
         if changes:
-            self._state.put(changes, None)
+            self._state.put(changes, done)
 
 
 def _nobody(_pattern: str, _begins: bool) -> None:

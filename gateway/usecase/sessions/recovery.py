@@ -15,8 +15,8 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.asking import ask_until_answered
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
-KEYS_PER_SLICE: Final = 512
-"""State keys read in one slice; a session has two to four."""
+KEYS_PER_SLICE: Final = 192
+"""State keys read in one slice: a session has one, and four of an earlier version."""
 
 PAUSE_NS: Final = MILLISECOND_NS
 """Pause between two slices, so that connected clients are served first."""
@@ -30,11 +30,12 @@ class SessionRecovery:
     session.
 
     under_way          True: not all stored sessions have been recovered
+    _last              client of the last session: it has two keys when a node went back to an earlier version
     _recovered_early   clients that connected before the turn of their session
     _waiting           client whose session is being recovered -> what waits for that
     """
 
-    __slots__ = ("_clock", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
+    __slots__ = ("_clock", "_last", "_next", "_recover", "_recovered_early", "_state", "_waiting", "_when_done", "under_way")
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class SessionRecovery:
         self._recover = recover
         self._when_done = when_done
         self._next = b""
+        self._last = ""
         self._recovered_early: set[str] = set()
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         self.under_way = True
@@ -91,8 +93,9 @@ class SessionRecovery:
         for key in keys:
             name, _, kind = key.partition(b"\x00")
             client_id = name.decode()
-            if kind == b"d" and client_id not in self._recovered_early:
+            if kind in (b"d", b"e") and client_id != self._last and client_id not in self._recovered_early:
                 clients.append((client_id,))
+                self._last = client_id
         FanIn(self._ask_one, lambda *_: self._taken(last)).start(clients)
 
     def _ask_one(self, client_id: str, answer: Callable[[None | Failure], None]) -> None:

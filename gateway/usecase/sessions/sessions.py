@@ -228,15 +228,18 @@ class Sessions:
         self.attached_max = max(self.attached_max, len(self._attached))
         connection.client_id = client_id
         connection.on_close.append(lambda: self._closed(connection))
+        written: snapshot.SessionChanges | None = None
         if session.durable:
-            changes = [change for change in changes if change.key != snapshot.key(client_id, b"d")]
-            changes.append(snapshot.definition(session))
+            written = snapshot.definition(session)
+            changes += written.changes
         elif old is not None:
             # The session now ends with its connection: remove it from the store.
             changes = snapshot.removal(session)
         epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
+            if written is not None:
+                written.settle(failure)
             if session.epoch != epoch:
                 return
             if failure is not None:
@@ -306,7 +309,7 @@ class Sessions:
         end = self._log.told(*queue)
         if end >= 0 and end != session.positions[queue]:
             session.positions[queue] = end
-            session.changed_topics[queue[0]] = None
+            session.records.changed_queues[queue] = None
 
     # Commands of connected sessions; those of connections without a session are ignored
 

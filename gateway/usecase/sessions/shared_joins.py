@@ -60,7 +60,10 @@ class SharedJoins:
         self._ended += 1
         self._outcomes[at] = failure
         if failure is None and self._session.epoch == self._epoch:
+            old = self._session.shared_subscriptions.get(subscription.name)
             self._session.shared_subscriptions[subscription.name] = subscription
+            if self._session.durable:
+                self._session.records.subscribed(old, subscription)
             self._shared.join(self._session, subscription)
         if self._ended == len(self._joining):
             self._decided()

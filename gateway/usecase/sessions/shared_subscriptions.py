@@ -251,6 +251,7 @@ class SharedSubscriptions:
                 continue
             if flight.level == EXACTLY_ONCE:
                 flight.lease = None
+                session.changed(slot)
                 session.leases -= 1
                 self._leases.settle(lease)
             else:

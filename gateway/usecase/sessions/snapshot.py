@@ -1,14 +1,29 @@
-"""Encoding of a durable session as state records in the space `session`.
+"""Encoding of a durable session as state records.
 
-A key is the client id (which holds no U+0000), a zero byte and one of:
+Space `session`, the client id (which holds no U+0000), a zero byte, and:
 
-    d               definition: expiry, time of disconnection, baseline, will, subscriptions, user (changes with CONNECT,
-                    SUBSCRIBE)
-    f               in-flight window
-    m + identifier  one inbound packet identifier, 2 bytes, written in the same commit as its message
-    p + topic       positions in the queues of one topic
+    e                 definition: expiry, time of disconnection, baseline, user
 
-The records of a session are written in one commit, so that a crash leaves a state that the session once had.
+Space `mqtt`, a digest of the client id, whose length is bounded by a setting only, and one of:
+
+    f + slot          one delivery of the in-flight window, 2 bytes
+    m + identifier    one inbound packet identifier, 2 bytes, written in the same commit as its message
+    p + topic + zero byte + part   positions in the queues of one topic, QUEUES of them from QUEUES * part on, 2 bytes
+    s + digest        one subscription, by its name
+    w                 will
+
+A record is written when it is not what the store has: a command writes what it changes, however large the session is. The
+changes of a session are written in one commit, so that a crash leaves a state that the session once had.
+
+Up to commit 44998bdc all records were in the space `session`, behind the client id and a zero byte:
+
+    d                 definition, with the will and all subscriptions
+    f                 the whole in-flight window
+    m + identifier    as above
+    p + topic         positions in all queues of one topic
+
+Such a session is read, and the next change of its definition replaces all its records. These versions do not know `e`: to
+them a session in this form does not exist. Where both are, the older form was made later, by a node that went back.
 """
 
 from __future__ import annotations
@@ -16,6 +31,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from functools import partial
+from hashlib import blake2b
 from typing import Final, final
 
 from domain import record
@@ -25,124 +41,280 @@ from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
 from domain.receipt import Receipt
 from domain.store_ports import State, StateChange, StatePairs
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
+from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession, QueueKey, SessionRecords
 
 SPACE: Final = "session"
-_DEFINITION = struct.Struct(">BIqqH")
-_SUBSCRIPTION = struct.Struct(">BBIq")
-_WILL = struct.Struct(">BIiI")
-_IN_FLIGHT = struct.Struct(">HBiqB")
-_POSITION = struct.Struct(">iq")
-_LEASED = 16
+PARTS: Final = "mqtt"
+QUEUES: Final = 64
+"""Queues of one topic whose positions are in one record."""
 PAIRS: Final = 4_096
 """Records of one session that are read together."""
-_FORMAT = 1
-_LONG = 0x40
+_FORMAT: Final = 2
+_DEFINITION = struct.Struct(">BIqq")
+_SUBSCRIPTION = struct.Struct(">BIq")
+_WILL = struct.Struct(">BIiI")
+_IN_FLIGHT = struct.Struct(">QBiqH")
+_POSITION = struct.Struct(">iq")
+_DIGEST_BYTES: Final = 16
+_LEASED: Final = 16
+_LONG: Final = 0x40
 """Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
+_UNKNOWN: Final = b"?"
+"""Digest of a will of which it is not known whether the store has it."""
+_OLD_DEFINITION = struct.Struct(">BIqqH")
+_OLD_SUBSCRIPTION = struct.Struct(">BBIq")
+_OLD_IN_FLIGHT = struct.Struct(">HBiqB")
+
+
+@final
+class SessionChanges:
+    """What of one session is written in one commit. From here on `records` takes it as stored, until `settle` tells otherwise.
+
+    changes      for the store
+    definition   True: the definition is among them
+    will         True: the will is
+    names        subscriptions, by name
+    slots        deliveries, by slot
+    queues       positions, by queue
+    older        changes that replace records of the older form
+    """
+
+    __slots__ = ("_records", "changes", "definition", "names", "older", "queues", "slots", "will")
+
+    def __init__(self, records: SessionRecords) -> None:
+        self._records = records
+        self.changes: list[StateChange] = []
+        self.definition = self.will = False
+        self.names: dict[str, None] = {}
+        self.slots: dict[int, None] = {}
+        self.queues: dict[QueueKey, None] = {}
+        self.older: list[StateChange] = []
+
+    def settle(self, result: object) -> None:
+        """The store has answered, with a Failure or anything else: what it has not taken is written with what follows."""
+        records = self._records
+        failed = isinstance(result, Failure)
+        for name in self.names:
+            if records.unsure.get(name) is self:
+                del records.unsure[name]
+            if failed:
+                records.subscriptions[name] = None
+        if failed:
+            records.definition = b"" if self.definition else records.definition
+            records.will = _UNKNOWN if self.will else records.will
+            records.slots.update(self.slots)
+            records.changed_slots.update(self.slots)
+            records.changed_queues.update(self.queues)
+            records.older = self.older + records.older
 
 
 def key(client_id: str, kind: bytes) -> bytes:
-    """The key of one part of a session."""
+    """The key of a record in SPACE."""
     return client_id.encode() + b"\x00" + kind
 
 
-def definition(session: MqttSession) -> StateChange:
-    """The definition record. Subscriptions are stored by name, which contains the group of a shared subscription.
+def part_key(client_id: str, kind: bytes) -> bytes:
+    """The key of a record in PARTS."""
+    return _digest(client_id.encode()) + kind
 
-    Marks the session as stored.
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+def definition(session: MqttSession) -> SessionChanges:
+    """All that the store does not have: definition, will, subscriptions, and progress.
+
+    Subscriptions are stored by name, which contains the group of a shared subscription. Marks the session as stored.
     """
     session.stored = True
-    subscriptions = [*session.subscriptions.values(), *session.shared_subscriptions.values()]
-    out = [
-        _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms, len(subscriptions)),
-        _put_will(session.will),
-    ]
-    for subscription in subscriptions:
-        flags = (
-            subscription.level | subscription.no_local << 2 | subscription.as_published << 3 | subscription.retain_handling << 4
-        )
-        out.append(_SUBSCRIPTION.pack(flags, 0, subscription.identifier, subscription.since))
-        out.append(_put_text(subscription.name))
-    if session.user:
-        out.append(_put_text(session.user))  # earlier versions read up to here, and find what they know
-    return StateChange(SPACE, key(session.client_id, b"d"), b"".join(out))
+    records = session.records
+    prefix = part_key(session.client_id, b"")
+    out = SessionChanges(records)
+    changes = out.changes
+    changes += records.older
+    out.older, records.older = records.older, []
+    value = _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms) + session.user.encode()
+    if value != records.definition:
+        changes.append(StateChange(SPACE, key(session.client_id, b"e"), value))
+        records.definition, out.definition = value, True
+    will = None if session.will is None else _put_will(session.will)
+    digest = b"" if will is None else _digest(will)
+    if digest != records.will:
+        changes.append(StateChange(PARTS, prefix + b"w", will))
+        records.will, out.will = digest, True
+    for name in records.subscriptions:
+        found = session.subscriptions.get(name) or session.shared_subscriptions.get(name)
+        changes.append(StateChange(PARTS, prefix + _subscription_kind(name), found and _put_subscription(found)))
+        records.unsure[name] = out
+    out.names, records.subscriptions = records.subscriptions, {}
+    _put_progress(session, prefix, out)
+    return out
 
 
-def progress(session: MqttSession) -> list[StateChange]:
-    """The in-flight window, and the positions in `changed_topics`. Nothing of the session is newer in memory then."""
-    window: list[bytes] = []
-    for slot, flight in session.in_flight.items():
-        lease = flight.lease
-        flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_LEASED if lease is not None else 0)
-        topic, queue_id = flight.queue
-        window.append(_IN_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
-        window += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
-        window += (_put_text(topic), _put_text(flight.path))
-        if lease is not None:
-            window += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
-    changes = [StateChange(SPACE, key(session.client_id, b"f"), b"".join(window))]
-    for name in sorted(session.changed_topics):
-        queues = [_POSITION.pack(queue[1], offset) for queue, offset in sorted(session.positions.items()) if queue[0] == name]
-        changes.append(StateChange(SPACE, key(session.client_id, b"p" + name.encode()), b"".join(queues)))
-    session.changed_topics.clear()
+def progress(session: MqttSession) -> SessionChanges:
+    """What the store does not have of the in-flight window and the positions. Nothing of them is newer in memory then."""
+    out = SessionChanges(session.records)
+    _put_progress(session, part_key(session.client_id, b""), out)
+    return out
+
+
+def _put_progress(session: MqttSession, prefix: bytes, out: SessionChanges) -> None:
+    records = session.records
+    for slot in records.changed_slots:
+        flight = session.in_flight.get(slot)
+        name = prefix + b"f" + slot.to_bytes(2, "big")
+        if flight is not None:
+            out.changes.append(StateChange(PARTS, name, _put_in_flight(flight)))
+            records.slots[slot] = None
+        elif slot in records.slots:
+            del records.slots[slot]
+            out.changes.append(StateChange(PARTS, name, None))
+    out.slots, records.changed_slots = records.changed_slots, {}
+    positions = session.positions
+    for topic, part in sorted({(topic, queue_id // QUEUES) for topic, queue_id in records.changed_queues}):
+        ids = [each for each in range(part * QUEUES, (part + 1) * QUEUES) if (topic, each) in positions]
+        packed = b"".join([_POSITION.pack(each, positions[topic, each]) for each in ids])
+        out.changes.append(StateChange(PARTS, prefix + _positions_kind(topic) + part.to_bytes(2, "big"), packed))
+    out.queues, records.changed_queues = records.changed_queues, {}
     session.dirty = False
-    return changes
+
+
+def _subscription_kind(name: str) -> bytes:
+    return b"s" + _digest(name.encode())
+
+
+def _positions_kind(topic: str) -> bytes:
+    return b"p" + topic.encode() + b"\x00"
 
 
 def packet_id_key(client_id: str, packet_id: int) -> bytes:
-    """Key of one inbound packet identifier."""
-    return key(client_id, b"m" + packet_id.to_bytes(2, "big"))
+    """Key of one inbound packet identifier, in PARTS."""
+    return part_key(client_id, b"m" + packet_id.to_bytes(2, "big"))
 
 
 def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange:
     """Add or remove one inbound packet identifier."""
-    return StateChange(SPACE, packet_id_key(client_id, packet_id), b"\x01" if known else None)
+    return StateChange(PARTS, packet_id_key(client_id, packet_id), b"\x01" if known else None)
 
 
 def removal(session: MqttSession) -> list[StateChange]:
     """Remove all records of a session, those included that are not written yet; nothing when it never was stored."""
     if not session.stored:
         return []
-    client_id = session.client_id
-    keys = {key(client_id, b"d"), key(client_id, b"f")}
-    keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in session.positions}
-    keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in session.received}
-    return [StateChange(SPACE, found, None) for found in sorted(keys)]
+    records = session.records
+    kinds = [b"f" + slot.to_bytes(2, "big") for slot in records.slots]
+    kinds += [b"m" + number.to_bytes(2, "big") for number in session.received]
+    for topic, part in {(topic, queue_id // QUEUES) for topic, queue_id in session.positions}:
+        kinds.append(_positions_kind(topic) + part.to_bytes(2, "big"))
+    names = {*session.subscriptions, *session.shared_subscriptions, *records.subscriptions, *records.unsure}
+    kinds += [_subscription_kind(name) for name in names]
+    if records.will:
+        kinds.append(b"w")
+    prefix = part_key(session.client_id, b"")
+    changes = [change for change in records.older if change.value is None]
+    changes.append(StateChange(SPACE, key(session.client_id, b"e"), None))
+    return changes + [StateChange(PARTS, prefix + kind, None) for kind in sorted(kinds)]
 
 
-def load(state: State, client_id: str, done: Callable[[MqttSession | None | Failure], None]) -> None:
+Loaded = Callable[[MqttSession | None | Failure], None]
+
+
+def load(state: State, client_id: str, done: Loaded) -> None:
     """A session as last stored; None when there is none."""
-    prefix = key(client_id, b"")
 
-    def outlined(session: MqttSession | None | Failure) -> None:
-        if isinstance(session, MqttSession):
-            state.pairs(SPACE, prefix, key(client_id, b"f"), PAIRS, partial(taken, session))
-        else:
+    def defined(session: MqttSession | None | Failure) -> None:
+        if not isinstance(session, MqttSession):
             done(session)
+        elif session.records.older:
+            _load_older(state, session, done)
+        else:
+            _walk(state, PARTS, part_key(client_id, b""), b"", partial(_read, session), partial(_loaded, session, done))
 
-    def taken(session: MqttSession, result: StatePairs | Failure) -> None:
+    _defined(state, client_id, defined)
+
+
+def outline(state: State, client_id: str, done: Loaded) -> None:
+    """A session with its definition, will and subscriptions: no positions and no in-flight window. None when there is none."""
+
+    def defined(session: MqttSession | None | Failure) -> None:
+        if not isinstance(session, MqttSession) or session.records.older:
+            done(session)
+        else:
+            _walk(state, PARTS, part_key(client_id, b""), b"s", partial(_read, session), partial(_loaded, session, done))
+
+    _defined(state, client_id, defined)
+
+
+def _loaded(session: MqttSession, done: Loaded, failure: Failure | None) -> None:
+    session.resort()
+    done(failure or session)
+
+
+def _defined(state: State, client_id: str, done: Loaded) -> None:
+    """A session with its definition; of the older form, if that is there. `records.older` is not empty then."""
+
+    def got(result: StatePairs | Failure) -> None:
+        if isinstance(result, Failure):
+            done(result)
+            return
+        session = MqttSession(client_id)
+        session.stored = True
+        for found, value in result.pairs:
+            if found == key(client_id, b"d"):
+                session.records.older = [StateChange(SPACE, found, None)]
+                _read_older_definition(value, session)
+                done(session)
+                return
+            if found == key(client_id, b"e"):
+                _read_definition(value, session)
+                done(session)
+                return
+        done(None)
+
+    state.pairs(SPACE, key(client_id, b""), key(client_id, b"d"), 1, got)
+
+
+def _walk(
+    state: State,
+    space: str,
+    prefix: bytes,
+    start: bytes,
+    take: Callable[[bytes, bytes], None],
+    done: Callable[[Failure | None], None],
+) -> None:
+    """Call `take` with each key from `prefix` + `start` on, without the prefix, and its value; then `done`."""
+
+    def taken(result: StatePairs | Failure) -> None:
         if isinstance(result, Failure):
             done(result)
             return
         for found, value in result.pairs:
-            _read(session, found[len(prefix) :], value)
+            take(found[len(prefix) :], value)
         if result.next_key is None:
-            done(session)
+            done(None)
         else:
-            state.pairs(SPACE, prefix, result.next_key, PAIRS, partial(taken, session))
+            state.pairs(space, prefix, result.next_key, PAIRS, taken)
 
-    outline(state, client_id, outlined)
+    state.pairs(space, prefix, prefix + start, PAIRS, taken)
 
 
 def _read(session: MqttSession, kind: bytes, value: bytes) -> None:
-    if kind[:1] == b"f":
-        _read_in_flight(value, session)
-    elif kind[:1] == b"m":
+    letter = kind[:1]
+    if letter == b"f":
+        _read_in_flight(int.from_bytes(kind[1:], "big"), value, session)
+    elif letter == b"m":
         session.received[int.from_bytes(kind[1:], "big")] = None
-    elif kind[:1] == b"p":
-        topic = kind[1:].decode()
+    elif letter == b"p":
+        topic = kind[1:-3].decode()
         for queue_id, offset in _POSITION.iter_unpack(value):
             session.positions[(topic, queue_id)] = offset
+    elif letter == b"s":
+        flags, identifier, since = _SUBSCRIPTION.unpack_from(value)
+        _add_subscription(session, flags, identifier, since, value[_SUBSCRIPTION.size :].decode())
+    elif letter == b"w":
+        session.will = _read_will(Cursor(value, 0))
+        session.records.will = _digest(value)
 
 
 def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
@@ -155,6 +327,16 @@ def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
 
 def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int, int] | Failure], None]) -> None:
     """Next offset to deliver, by queue id of one topic, as last stored."""
+    found: dict[int, int] = {}
+
+    def take(_: bytes, value: bytes) -> None:
+        found.update(_POSITION.iter_unpack(value))
+
+    def taken(failure: Failure | None) -> None:
+        if failure is not None or found:
+            done(failure or found)
+        else:
+            state.get(SPACE, key(client_id, b"p" + topic.encode()), got)
 
     def got(value: bytes | None | Failure) -> None:
         if isinstance(value, Failure):
@@ -162,68 +344,70 @@ def positions(state: State, client_id: str, topic: str, done: Callable[[dict[int
         else:
             done({} if value is None else dict(_POSITION.iter_unpack(value)))
 
-    state.get(SPACE, key(client_id, b"p" + topic.encode()), got)
-
-
-def outline(state: State, client_id: str, done: Callable[[MqttSession | None | Failure], None]) -> None:
-    """A session with its definition only: no positions and no in-flight window. None when there is none."""
-
-    def got(value: bytes | None | Failure) -> None:
-        if not isinstance(value, bytes):
-            done(value)
-            return
-        session = MqttSession(client_id)
-        session.stored = True
-        _read_definition(value, session)
-        done(session)
-
-    state.get(SPACE, key(client_id, b"d"), got)
+    _walk(state, PARTS, part_key(client_id, _positions_kind(topic)), b"", take, taken)
 
 
 def _read_definition(data: bytes, session: MqttSession) -> None:
-    _, session.expiry_s, session.disconnected_ms, session.baseline_ms, count = _DEFINITION.unpack_from(data)
-    cursor = Cursor(data, _DEFINITION.size)
-    has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
-    if has_will & _LONG:
-        expiry_s &= 0xFFFFFFFF
-    if has_will:
-        session.will = Will(_message(cursor.take(size), (has_will & ~_LONG) - 1), delay_s, expiry_s)
-    for _ in range(count):
-        flags, _, identifier, since = cursor.unpack(_SUBSCRIPTION)
-        name = cursor.text()
-        group, pattern = "", name
-        if name.startswith(SHARED):
-            group, _, pattern = name.removeprefix(SHARED).partition("/")
-        subscription = MqttSubscription(
-            pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group
-        )
-        (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
-    if cursor.at < len(data):
-        session.user = cursor.text()
+    _, session.expiry_s, session.disconnected_ms, session.baseline_ms = _DEFINITION.unpack_from(data)
+    session.user = data[_DEFINITION.size :].decode()
+    session.records.definition = data
 
 
-def _read_in_flight(data: bytes, session: MqttSession) -> None:
+def _put_subscription(found: MqttSubscription) -> bytes:
+    flags = found.level | found.no_local << 2 | found.as_published << 3 | found.retain_handling << 4
+    return _SUBSCRIPTION.pack(flags, found.identifier, found.since) + found.name.encode()
+
+
+def _add_subscription(session: MqttSession, flags: int, identifier: int, since: int, name: str) -> None:
+    group, pattern = "", name
+    if name.startswith(SHARED):
+        group, _, pattern = name.removeprefix(SHARED).partition("/")
+    subscription = MqttSubscription(
+        pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group
+    )
+    (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
+
+
+def _put_in_flight(flight: InFlightMessage) -> bytes:
+    """One delivery. What is accepted is not sent again: its record has no path and no identifiers."""
+    lease = flight.lease
+    identifiers = () if flight.accepted else flight.identifiers
+    flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_LEASED if lease is not None else 0)
+    topic, queue_id = flight.queue
+    out = [_IN_FLIGHT.pack(flight.number, flags, queue_id, flight.offset, len(identifiers))]
+    out += [identifier.to_bytes(4, "big") for identifier in identifiers]
+    out += (_put_text(topic), _put_text("" if flight.accepted else flight.path))
+    if lease is not None:
+        out += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
+    return b"".join(out)
+
+
+def _read_in_flight(slot: int, data: bytes, session: MqttSession) -> None:
     cursor = Cursor(data, 0)
-    while cursor.at < len(data):
-        slot, flags, queue_id, offset, count = cursor.unpack(_IN_FLIGHT)
-        identifiers = tuple(int.from_bytes(cursor.take(4), "big") for _ in range(count))
-        topic = cursor.text()
-        path = cursor.text()
-        lease: DeliveryLease | None = None
-        if flags & _LEASED:
-            group = cursor.text()
-            pop_ms = int.from_bytes(cursor.take(8), "big")
-            lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
-            session.leases += 1
-        session.in_flight[slot] = InFlightMessage(
-            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, lease
-        )
-        session.next_slot = slot % 65_535 + 1
+    number, flags, queue_id, offset, count = cursor.unpack(_IN_FLIGHT)
+    session.records.slots[slot] = None
+    _add_in_flight(session, slot, number, flags, queue_id, offset, count, cursor)
 
 
-def _put_will(will: Will | None) -> bytes:
-    if will is None:
-        return _WILL.pack(0, 0, 0, 0)
+def _add_in_flight(
+    session: MqttSession, slot: int, number: int, flags: int, queue_id: int, offset: int, count: int, cursor: Cursor
+) -> None:
+    identifiers = tuple([int.from_bytes(cursor.take(4), "big") for _ in range(count)])
+    topic = cursor.text()
+    path = cursor.text()
+    lease: DeliveryLease | None = None
+    if flags & _LEASED:
+        group = cursor.text()
+        pop_ms = int.from_bytes(cursor.take(8), "big")
+        lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
+        session.leases += 1
+    flight = session.in_flight[slot] = InFlightMessage(
+        flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, lease
+    )
+    flight.number = number
+
+
+def _put_will(will: Will) -> bytes:
     data = record.encode(will.message, 0, 0, 0, LOCAL_HOST)
     has_will, expiry_s = 1 + will.message.retain, will.expiry_s
     if expiry_s > 0x7FFFFFFF:
@@ -231,9 +415,70 @@ def _put_will(will: Will | None) -> bytes:
     return _WILL.pack(has_will, will.delay_s, expiry_s, len(data)) + data
 
 
-def _message(data: bytes, retain: int) -> Message:
-    view = record.Record(data)
-    return Message(view.topic, view.body, view.properties, born_host=view.born_host, retain=retain)
+def _read_will(cursor: Cursor) -> Will | None:
+    has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
+    if not has_will:
+        return None  # in a definition of the older form
+    if has_will & _LONG:
+        expiry_s &= 0xFFFFFFFF
+    view = record.Record(cursor.take(size))
+    retain = (has_will & ~_LONG) - 1
+    return Will(Message(view.topic, view.body, view.properties, born_host=view.born_host, retain=retain), delay_s, expiry_s)
+
+
+# The older form
+
+
+def _load_older(state: State, session: MqttSession, done: Loaded) -> None:
+    """The rest of a session of the older form. All its records are to be replaced, and what PARTS has of it is out of date."""
+    client_id, records = session.client_id, session.records
+
+    def take(kind: bytes, value: bytes) -> None:
+        records.older.append(StateChange(SPACE, key(client_id, kind), None))
+        if kind == b"f":
+            _read_older_window(value, session)
+        elif kind[:1] == b"p":
+            topic = kind[1:].decode()
+            for queue_id, offset in _POSITION.iter_unpack(value):
+                session.positions[(topic, queue_id)] = offset
+        elif kind[:1] == b"m":
+            session.received[int.from_bytes(kind[1:], "big")] = None
+
+    def taken(failure: Failure | None) -> None:
+        if failure is not None:
+            done(failure)
+        else:
+            _walk(state, PARTS, part_key(client_id, b""), b"", stale, ended)
+
+    def stale(kind: bytes, _: bytes) -> None:
+        records.older.append(StateChange(PARTS, part_key(client_id, kind), None))
+
+    def ended(failure: Failure | None) -> None:
+        records.older += [packet_id_change(client_id, number, True) for number in session.received]
+        records.subscriptions.update(dict.fromkeys((*session.subscriptions, *session.shared_subscriptions)))
+        records.changed_slots.update(dict.fromkeys(session.in_flight))
+        records.changed_queues.update(dict.fromkeys(session.positions))
+        _loaded(session, done, failure)
+
+    _walk(state, SPACE, key(client_id, b""), b"f", take, taken)
+
+
+def _read_older_definition(data: bytes, session: MqttSession) -> None:
+    _, session.expiry_s, session.disconnected_ms, session.baseline_ms, count = _OLD_DEFINITION.unpack_from(data)
+    cursor = Cursor(data, _OLD_DEFINITION.size)
+    session.will = _read_will(cursor)
+    for _ in range(count):
+        flags, _, identifier, since = cursor.unpack(_OLD_SUBSCRIPTION)
+        _add_subscription(session, flags, identifier, since, cursor.text())
+    if cursor.at < len(data):
+        session.user = cursor.text()
+
+
+def _read_older_window(data: bytes, session: MqttSession) -> None:
+    cursor = Cursor(data, 0)
+    while cursor.at < len(data):
+        slot, flags, queue_id, offset, count = cursor.unpack(_OLD_IN_FLIGHT)
+        _add_in_flight(session, slot, len(session.in_flight) + 1, flags, queue_id, offset, count, cursor)
 
 
 def _put_text(text: str) -> bytes:

@@ -122,7 +122,7 @@ class StoredSessions:
         due = will is not None and will_ms(session) <= self._clock.wall_ms()
         if due:
             session.will = None
-        changes = [snapshot.definition(session), *snapshot.progress(session)]
+        written = snapshot.definition(session)
         epoch = session.epoch
 
         def leave() -> None:
@@ -130,13 +130,16 @@ class StoredSessions:
                 del self.in_memory[session.client_id]
                 self._deadlines.add(session)  # not before: a deadline of a session in memory is passed over
 
-        def done(_: object) -> None:
+        def done(result: object) -> None:
+            written.settle(result)
             session.after_appends(leave)
 
         if due and will is not None:
-            self._wills.publish(will, changes, done)
+            self._wills.publish(will, written.changes, done)
+        elif written.changes:
+            self._state.put(written.changes, done)
         else:
-            self._state.put(changes, done)
+            done(None)
 
     def _due(self, client_id: str) -> None:
         """The deadline of a disconnected session: end it or publish its will. Does nothing when the client has reconnected."""

@@ -8,7 +8,7 @@ from functools import partial
 from domain.errors import Failure
 from domain.event import Refused
 from domain.mqtt_session import (
-    AT_MOST_ONCE,
+    AT_LEAST_ONCE,
     RETAINED_ALWAYS,
     RETAINED_IF_NEW,
     MqttSubscription,
@@ -99,7 +99,7 @@ class SubscriptionChanges:
             decided()
 
     def _define(self, session: MqttSession, done: Done) -> None:
-        """Store the session's definition and progress, once for all changes of this turn."""
+        """Store what of the session is not stored, once for all changes of this turn."""
         if not self._undefined:
             self._clock.call_soon(self._store_definitions)
         self._undefined.setdefault(session, []).append(done)
@@ -109,16 +109,22 @@ class SubscriptionChanges:
         for session, waiting in undefined.items():
             if session.connection is None:  # `_disconnect` has stored it, or removed it
                 continue
-            self._state.put([snapshot.definition(session), *snapshot.progress(session)], partial(_tell, waiting))
+            written = snapshot.definition(session)
+            if written.changes:
+                self._state.put(written.changes, partial(_tell, waiting, written))
+            else:
+                _tell(waiting, written, None)
 
     def _add(self, session: MqttSession, subscription: MqttSubscription) -> bool:
         """Add one subscription; True when its pattern is new."""
         old = session.subscriptions.pop(subscription.pattern, None)
-        # At AT_MOST_ONCE missed messages are lost: the new subscription does not bring them back.
-        kept = old is not None and old.level > AT_MOST_ONCE
+        # At AT_MOST_ONCE missed messages are lost: a new subscription above that does not bring them back.
+        kept = old is not None and old.level >= min(subscription.level, AT_LEAST_ONCE)
         subscription.since = old.since if old is not None and kept else self._outbound.log_end
         session.subscriptions[subscription.pattern] = subscription
         session.match_cache.clear()
+        if session.durable:
+            session.records.subscribed(old, subscription)
         if old is not None:
             self._outbound.disconnect(session, old)
         self._outbound.connect(session, subscription)
@@ -144,7 +150,7 @@ class SubscriptionChanges:
             if queue not in session.positions:
                 end = self._log.told(name, queue_id)
                 session.positions[queue] = end if end >= 0 else CLOCKS_MS - self._clock.wall_ms()
-                session.changed_topics[name] = None
+                session.records.changed_queues[queue] = None
 
     def _begin_baseline(self, session: MqttSession) -> None:
         """From now on topics without a position are read by time: those that lag are from where they are read."""
@@ -152,7 +158,7 @@ class SubscriptionChanges:
         for queue, offset in session.lag.items():
             if queue not in session.positions:
                 session.positions[queue] = offset
-                session.changed_topics[queue[0]] = None
+                session.records.changed_queues[queue] = None
 
     def unsubscribe(self, session: MqttSession, connection: ClientConnection, command: Unsubscribe) -> None:
         """Remove subscriptions. In-flight messages stay in flight (MQTT 5, 3.10.4)."""
@@ -163,6 +169,8 @@ class SubscriptionChanges:
                 self._shared.leave(session, share)
             subscription = session.subscriptions.pop(pattern, None)
             found.append(subscription is not None or share is not None)
+            if found[-1] and session.durable:
+                session.records.subscriptions[pattern] = None
             if subscription is not None:
                 self._outbound.disconnect(session, subscription)
         session.match_cache.clear()
@@ -177,6 +185,7 @@ class SubscriptionChanges:
             done(None)
 
 
-def _tell(waiting: list[Done], result: None | Failure) -> None:
+def _tell(waiting: list[Done], written: snapshot.SessionChanges, result: None | Failure) -> None:
+    written.settle(result)
     for done in waiting:
         done(result)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller.groups import registration
 from controller.member import grey_moves
 from domain.store_ports import StateChange
-from gateway.usecase.sessions.snapshot import SPACE
+from gateway.usecase.sessions.snapshot import PARTS
 from store.log import confirmation
 from store.replica import follower
 from store.replication import leading, members
@@ -71,7 +71,7 @@ class _MarkedState:
     def put(self, changes: Sequence[StateChange], done: Any) -> None:
         """State.put."""
         kept = [
-            replace(each, value=b"\x01") if each.value is None and each.space == SPACE and each.key[-3:-2] == b"m" else each
+            replace(each, value=b"\x01") if each.value is None and each.space == PARTS and each.key[16:17] == b"m" else each
             for each in changes
         ]
         self._state.put(kept, done)

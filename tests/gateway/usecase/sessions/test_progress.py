@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
 from domain.store_ports import Expected, State, StateChange
-from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outbound import CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
+from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
+from gateway.usecase.sessions.outbound import CHECKPOINT_CHANGES, CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]
@@ -26,6 +26,22 @@ class WatchedState:
         self._put(changes, done, expected)
 
 
+def test_large_windows_are_put_on_record_over_many_turns() -> None:
+    opened, clock = store()
+    state = WatchedState(opened.state)
+    outbound = OutboundDelivery(state, clock, lambda lease: None)
+    for number in range(8):
+        session = MqttSession(f"c{number}")
+        session.expiry_s = 1
+        for slot in range(1, 401):
+            session.in_flight[slot] = InFlightMessage(1, ("t", 0), slot, "", False, ())
+            session.changed(slot)
+        outbound.mark_dirty(session)
+    clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
+    assert sum(state.kept) == 8 * 400
+    assert max(state.kept) < CHECKPOINT_CHANGES + 400
+
+
 def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     opened, clock = store()
     state = WatchedState(opened.state)
@@ -33,14 +49,16 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
     outbound = OutboundDelivery(state, clock, lambda lease: None)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
+        session.records.changed_queues[("t", 0)] = None
         outbound.mark_dirty(session)
         outbound.mark_dirty(session)
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert sum(kept) == len(sessions)
     assert max(kept) <= CHECKPOINT_SESSIONS
     assert not any(session.dirty for session in sessions)
-    outbound.mark_dirty(sessions[3])
-    outbound.mark_dirty(sessions[4])
+    for session in sessions[3:5]:
+        session.records.changed_queues[("t", 0)] = None
+        outbound.mark_dirty(session)
     outbound.forget(sessions[3])
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert kept[-1] == 1

@@ -18,7 +18,7 @@ NAMES = [f"d{number}" for number in range(8)]
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     """Slices of one key with a long pause, so that the recovery is under way while clients connect."""
     monkeypatch.setattr(recovery, "KEYS_PER_SLICE", 1)
-    monkeypatch.setattr(recovery, "PAUSE_NS", 40 * MILLISECOND_NS)
+    monkeypatch.setattr(recovery, "PAUSE_NS", 120 * MILLISECOND_NS)
     return Broker()
 
 
