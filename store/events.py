@@ -7,6 +7,7 @@ from typing import Any, Final, final
 
 from domain.errors import StoreError
 from domain.store_event import Report, StoreEvent, StoreEventKind
+from store.full import lack_of, lacks_descriptor
 
 TOLD_MAX: Final = 1_024
 """Unreadable places that are remembered, so that each is told once."""
@@ -53,4 +54,7 @@ class StoreEvents:
             del self._told[next(iter(self._told))]
         self._told[text] = None
         file = error.file if isinstance(error, StoreError) else str(error.filename or "")
-        self.tell(StoreEventKind.UNREADABLE, file, text, "run `headgate check` on the data directory", error)
+        remedy = "run `headgate check` on the data directory"
+        if isinstance(error, OSError) and lacks_descriptor(error):
+            remedy = lack_of(error).remedy
+        self.tell(StoreEventKind.UNREADABLE, file, text, remedy, error)

@@ -1,9 +1,9 @@
-"""A full disk: the one failure of a write that heals by itself."""
+"""What a write lacks and what comes back by itself: room on the disk, and file descriptors."""
 
 from __future__ import annotations
 
 import errno
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from domain.ports import Disk
 
@@ -11,6 +11,7 @@ PROBE: Final = "room"
 PROBE_BYTES: Final = 1024 * 1024
 """Room that there has to be before writes are taken again."""
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
+_NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 
 @final
@@ -18,13 +19,51 @@ class NotWrittenError(OSError):
     """A write found the disk full, and nothing of it was written. Unlike a sync that fails so, it may be repeated."""
 
 
+class Lack(NamedTuple):
+    """What a write lacked, in words.
+
+    found    what the write came to: `the disk full`
+    until    when writes go on
+    remedy   what a person can do
+    ended    what is said when writes go on
+    """
+
+    found: str
+    until: str
+    remedy: str
+    ended: str
+
+
+_ROOM: Final = Lack(
+    "found the disk full", "there is room", "free space on the volume, or raise the quota", "there is room on the disk"
+)
+_DESCRIPTORS: Final = Lack(
+    "got no file descriptor", "one is free",
+    "raise the limit of open files of the process (LimitNOFILE of the unit, `ulimit -n`; of the system: fs.file-max), "
+    "or lower connections_max",
+    "there are file descriptors",
+)  # fmt: skip
+
+
 def is_full(error: OSError) -> bool:
-    """True when a write failed because the volume is full or the quota is used up."""
-    return error.errno in _FULL
+    """True when a write failed for a lack that ends by itself: the volume is full, the quota is used up, or the process or the
+    system has no file descriptor left."""
+    return error.errno in _FULL or error.errno in _NO_DESCRIPTOR
+
+
+def lacks_descriptor(error: OSError) -> bool:
+    """True when a file could not be opened since the process or the system has no file descriptor left: nothing is wrong with
+    the file."""
+    return error.errno in _NO_DESCRIPTOR
+
+
+def lack_of(error: OSError) -> Lack:
+    """What was lacking, for an error that `is_full`."""
+    return _DESCRIPTORS if lacks_descriptor(error) else _ROOM
 
 
 def probe(disk: Disk) -> None:
-    """Write PROBE_BYTES and remove them. Raises OSError when there is no room for them."""
+    """Write PROBE_BYTES and remove them. Raises OSError when there is no room for them, or no file can be opened."""
     file = disk.open(PROBE)
     try:
         file.append(bytes(PROBE_BYTES))

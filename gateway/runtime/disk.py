@@ -11,7 +11,7 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from domain.ports import File
-from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
+from gateway.runtime.flusher import Flusher, Synced, lacks_descriptor, sync_folder, write_small
 from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
 
 LOCK_NAME: Final = "lock"
@@ -130,7 +130,11 @@ class DataDirectory:
         elif path.parent not in self._durable:
             folders = [folder for folder in path.parents if folder.is_relative_to(self.path)]
         flusher = self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher
-        return DiskFile(name, path, flusher, folders, self._durable)
+        try:
+            return DiskFile(name, path, flusher, folders, self._durable)
+        except OSError as error:
+            error.filename = name
+            raise
 
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted, without incomplete ones."""
@@ -202,14 +206,19 @@ class DataDirectory:
         """Delete a file; a thread makes that durable. Does nothing when it does not exist.
 
         The handle keeps the content until the thread closes it: freeing a large file can take tens of milliseconds.
+        Without a file descriptor for that, it is freed here.
         """
         path = self._path(name)
+        handle = -1
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
+        except OSError as error:
+            if not lacks_descriptor(error):
+                raise
         try:
-            path.unlink()
+            path.unlink(missing_ok=True)
         finally:
             self._other_flusher.free(handle, path.parent)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
+
+AGAIN_S: Final = 0.1
+"""Seconds between two attempts to open a folder while there is no file descriptor for it."""
 
 Synced = Callable[[OSError | None], None]
 
@@ -38,16 +42,20 @@ class Flusher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
+        self._ends = threading.Event()
         self._jobs: queue.SimpleQueue[_Flush | _Free | _Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def sync(self, handle: int, folders: Sequence[Path], done: Synced) -> None:
-        """Flush the file `handle` and the entries of `folders`, then call `done` on the loop's thread."""
+        """Flush the file `handle` and the entries of `folders`, then call `done` on the loop's thread.
+
+        While there is no file descriptor to flush a folder with, the thread waits for one: nothing has failed.
+        """
         self._jobs.put(_Flush(handle, folders, done))
 
     def free(self, handle: int, folder: Path) -> None:
-        """Close `handle`, the last one of a file deleted from `folder`, and flush the folder."""
+        """Close `handle`, the last one of a file deleted from `folder`, -1: there is none; and flush the folder."""
         self._jobs.put(_Free(handle, folder))
 
     def call(self, work: Callable[[], None], done: Synced) -> None:
@@ -56,6 +64,7 @@ class Flusher:
 
     def stop(self) -> None:
         """Carry out what waits and end the thread. Callbacks run in the next turn of the loop."""
+        self._ends.set()
         self._jobs.put(None)
         self._thread.join()
 
@@ -74,7 +83,7 @@ class Flusher:
                 elif job is not None:
                     self._report(_called(job.work), [job])
             for handle, waiting in files.items():
-                self._report(_flush(handle, waiting), waiting)
+                self._report(_flush(handle, waiting, self._ends), waiting)
             _free(freed)
             if None in jobs:
                 return
@@ -84,6 +93,11 @@ class Flusher:
             self._loop.call_soon_threadsafe(_deliver, error, waiting)
         except RuntimeError:  # the loop is closed: the callbacks are dropped
             return
+
+
+def lacks_descriptor(error: OSError) -> bool:
+    """True when a file could not be opened since the process or the system has no file descriptor left."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def sync_folder(path: Path) -> None:
@@ -107,14 +121,26 @@ def write_small(path: Path, data: bytes, flags: int, mode: int) -> None:
         os.close(handle)
 
 
-def _flush(handle: int, waiting: list[_Flush]) -> OSError | None:
+def _flush(handle: int, waiting: list[_Flush], ends: threading.Event) -> OSError | None:
     try:
         os.fdatasync(handle)
         for folder in dict.fromkeys(folder for job in waiting for folder in job.folders):
-            sync_folder(folder)
+            _sync_folder_when_possible(folder, ends)
     except OSError as error:
         return error
     return None
+
+
+def _sync_folder_when_possible(path: Path, ends: threading.Event) -> None:
+    """`sync_folder`, as soon as there is a file descriptor for it, unless the thread `ends` before. Raises OSError."""
+    while True:
+        try:
+            sync_folder(path)
+        except OSError as error:
+            if not lacks_descriptor(error) or ends.wait(AGAIN_S):
+                raise
+        else:
+            return
 
 
 def _called(work: Callable[[], None]) -> OSError | None:
@@ -127,7 +153,8 @@ def _called(work: Callable[[], None]) -> OSError | None:
 
 def _free(freed: list[_Free]) -> None:
     for job in freed:
-        os.close(job.handle)
+        if job.handle >= 0:
+            os.close(job.handle)
     for folder in dict.fromkeys(job.folder for job in freed):
         try:
             sync_folder(folder)

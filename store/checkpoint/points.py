@@ -22,6 +22,7 @@ from domain.store_event import StoreEventKind
 from store import derived
 from store.checkpoint import snapshot
 from store.events import StoreEvents
+from store.full import lacks_descriptor
 
 FOLDER: Final = derived.CHECKPOINTS
 SNAPSHOT_FOLDER: Final = snapshot.FOLDER
@@ -115,10 +116,12 @@ def look(disk: Disk) -> tuple[Point, list[tuple[str, str]]]:
 
 
 def read(disk: Disk, name: str) -> Point | str:
-    """The checkpoint in a file, or what is wrong with it."""
+    """The checkpoint in a file, or what is wrong with it. Raises OSError when there is no file descriptor to read it with."""
     try:
         data = disk.read_all(f"{FOLDER}/{name}") or b""
     except OSError as error:
+        if lacks_descriptor(error):
+            raise
         return f"it cannot be read: {error}"
     facts = data[_FRONT.size :]
     crc = crc32(facts)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, final
 
+from store.full import lacks_descriptor
 from store.log import batch
 from store.log.damage import LogDamageError, LogReadError
 from store.log.segment import FOLDER, Segment, Segments, file_name
@@ -94,7 +95,8 @@ class CheckedRanges:
 
     def unread(self, position: int, error: OSError) -> LogReadError:
         """The error of a reader for whom the disk cannot read the log at `position`, or near it."""
-        self.found(position)
+        if not lacks_descriptor(error):
+            self.found(position)
         return LogReadError(error.errno, error.strerror, error.filename)
 
     def _damaged(self, segment: Segment, position: int) -> LogDamageError:

@@ -1,4 +1,4 @@
-"""The wait for room on a full disk: writes are tried again once a second, and go on by themselves."""
+"""The wait for room on a full disk, or for a file descriptor: writes are tried again once a second, and go on by themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Timer
 from domain.store_event import StoreEventKind
 from store.events import StoreEvents
-from store.full import is_full
+from store.full import is_full, lack_of
 
 _AGAIN_NS: Final = 1_000_000_000
 """Time between two attempts."""
@@ -17,9 +17,9 @@ _AGAIN_NS: Final = 1_000_000_000
 
 @final
 class FullDisk:
-    """Whether the log waits for room.
+    """Whether the log waits for room, or for a file descriptor.
 
-    failure   why nothing is written until there is room on the disk; None while there is
+    failure   why nothing is written until there is room on the disk, and a file descriptor; None while there is
     """
 
     def __init__(
@@ -32,15 +32,16 @@ class FullDisk:
         self._write = write
         self._stop = stop
         self._timer: Timer | None = None
+        self._ended = ""
 
     def begin(self, what: str, error: OSError) -> None:
-        """`what` has found the disk full with `error`."""
-        reason = f"{what} found the disk full ({error.strerror or error}): writes go on by themselves when there is room"
+        """`what` has found the disk full, or has got no file descriptor, with `error`."""
+        lack = lack_of(error)
+        reason = f"{what} {lack.found} ({error.strerror or error}): writes go on by themselves when {lack.until}"
         self.failure = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+        self._ended = f"{lack.ended}: writes are taken again"
         self._later()
-        self._events.tell(
-            StoreEventKind.FULL, str(error.filename or ""), reason, "free space on the volume, or raise the quota"
-        )
+        self._events.tell(StoreEventKind.FULL, str(error.filename or ""), reason, lack.remedy)
 
     def end(self) -> None:
         """Try no more: the log is closed, or takes no writes for another reason."""
@@ -62,4 +63,4 @@ class FullDisk:
                 self._stop("a write of the log", error)
             return
         self.failure = None
-        self._events.tell(StoreEventKind.RESUMED, "", "there is room on the disk: writes are taken again")
+        self._events.tell(StoreEventKind.RESUMED, "", self._ended)

@@ -11,6 +11,7 @@ from typing import Final, final
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, File
 from domain.replication.ports import DamagedPart, ReplicaDataError
+from store.full import lacks_descriptor
 from store.log import batch
 from store.log.segment import Segment, Segments
 from store.turns import Turns
@@ -199,11 +200,14 @@ class SegmentMending:
 
 
 def _bytes(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of a segment; zeros where the disk cannot read them."""
+    """At most `size` bytes of a segment; zeros where the disk cannot read them. Raises OSError when there is no file descriptor
+    to read them with: zeros would take the place of good bytes."""
     at = position - segment.base
     try:
         return segment.file.read(at, min(size, segment.end - position))
-    except OSError:
+    except OSError as error:
+        if lacks_descriptor(error):
+            raise
         if size <= _SECTOR_BYTES:
             return bytes(min(size, segment.end - position))
     parts = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from store.config import StoreConfig
+from store.full import lacks_descriptor
 from store.log import batch
 from store.log.segment import Segments
 from store.log.survey import LogSurvey, Stretch
@@ -69,7 +70,8 @@ class Scrubber:
         self.damaged: dict[int, Stretch] = {}
 
     def second(self) -> Iterator[int]:
-        """Check what is due in one second; yields the cost of each step, in visits. Raises no OSError: it is damage."""
+        """Check what is due in one second; yields the cost of each step, in visits. Raises OSError when no file
+        descriptor is left to read with; every other one is damage."""
         yield from self._suspected()
         self._pass_s += 1
         if not self._days or (self._waits and self._pass_s < self._pass_min_s):
@@ -146,7 +148,8 @@ class Scrubber:
         return stretch.end
 
     def _good(self, position: int) -> int:
-        """The size of the batch at `position` when it is whole; 0 when it is damaged or cannot be read."""
+        """The size of the batch at `position` when it is whole; 0 when it is damaged or cannot be read. Raises OSError when no
+        file descriptor is left: it is looked at later."""
         segment = self._segments.at(position)
         if segment is None:
             return 0
@@ -155,7 +158,9 @@ class Scrubber:
             found = batch.header(front, position)
             if found is None or found.is_gap or not batch.holds(segment.file.read(position - segment.base, found.size), found):
                 return 0
-        except OSError:
+        except OSError as error:
+            if lacks_descriptor(error):
+                raise
             return 0
         return found.size
 

@@ -242,8 +242,8 @@ class Segments:
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
             name = file_name(self._folder, self.all[-1].base)
-            self._forget(len(self.all) - 1)
             self._disk.rename(name, f"{aside}/{name}" if aside else name + _CUT)
+            self._forget(len(self.all) - 1)
             if not aside:
                 self._disk.remove(name + _CUT)
         last = self.all[-1]

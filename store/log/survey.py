@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, final
 
 from domain.errors import StoreError
+from store.full import lacks_descriptor
 from store.log import batch
 from store.log.batch import Header
 from store.log.segment import FOLDER, Segment, Segments, file_name
@@ -215,10 +216,13 @@ def _header_at(segment: Segment, position: int) -> Header | None:
 
 
 def _read(segment: Segment, position: int, size: int) -> bytes:
-    """At most `size` bytes of `segment`; fewer at its end, b"" where the disk cannot read."""
+    """At most `size` bytes of `segment`; fewer at its end, b"" where the disk cannot read. Raises OSError when there is no file
+    descriptor to read them with."""
     try:
         return segment.file.read(position - segment.base, min(size, segment.end - position))
-    except OSError:
+    except OSError as error:
+        if lacks_descriptor(error):
+            raise
         return b""
 
 

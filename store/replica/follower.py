@@ -21,7 +21,7 @@ from store.checkpoint.recovery import ABORT, lost_power, running
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
-from store.full import probe
+from store.full import lacks_descriptor, probe
 from store.log import batch
 from store.log.batch import Header
 from store.log.full_disk import FullDisk
@@ -247,7 +247,8 @@ class Follower:
             raise StoreError("the log of a replica has to be durable before it leads", "")
         self._view.close()
         self._confirmed = raw.written
-        self._apply_until(-1)
+        if not self._apply_until(-1):
+            raise StoreError("there is no file descriptor to read the log with: this replica cannot lead", "")
         if self.applied < raw.behind:
             raise StoreError(f"the log is damaged at {self.applied}: this replica cannot lead", "")
         try:
@@ -299,7 +300,8 @@ class Follower:
             self._apply_timer = self._clock.call_at(self._clock.monotonic_ns() + _APPLY_NS, self._apply)
 
     def _apply_until(self, end_ns: int) -> bool:
-        """Apply what is confirmed and there, until `end_ns`, -1: whatever it takes. False when there is more."""
+        """Apply what is confirmed and there, until `end_ns`, -1: whatever it takes. False when there is more, or no file
+        descriptor to read it with."""
         opening, most = self._opening, min(self._confirmed, self._raw.written)
         whole = True
         try:
@@ -309,7 +311,9 @@ class Follower:
                     whole = False
                     break
         except OSError as error:
-            self._raw.stop("a read of the log", error)
+            whole = not lacks_descriptor(error)
+            if whole:
+                self._raw.stop("a read of the log", error)
         opening.ledger.replay.finish()
         if whole and self.applied < min(most, self._raw.behind):
             self._scrubs.suspect(self.applied)

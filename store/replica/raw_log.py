@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
@@ -20,6 +20,9 @@ from store.log.segment import Segments
 from store.log.sync_work import SyncWork
 from store.replica.eras import LogEras
 from store.replica.fresh import FreshBatches
+
+_AGAIN_NS: Final = 1_000_000_000
+"""Time until a cut is tried again."""
 
 
 class _Part(NamedTuple):
@@ -168,11 +171,13 @@ class RawLog:
         return parts
 
     def roll(self) -> None:
-        """Let what is appended next go to another file. A file that cannot be made breaks the log."""
+        """Let what is appended next go to another file; not while there is no room for one, or no file descriptor. Any other
+        error breaks the log."""
         try:
             self._segments.roll()
         except OSError as error:
-            self.stop("a new file of the log", error)
+            if not is_full(error):
+                self.stop("a new file of the log", error)
 
     def sync(self, done: Callable[[], None]) -> None:
         """Make everything written before this call durable; then call `done`. Never called when the disk fails."""
@@ -204,7 +209,8 @@ class RawLog:
     def cut(self, position: int, done: Callable[[], None], aside: str = "") -> None:
         """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
         then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
-        not be closed while it is synced. `aside`: as in Segments.cut."""
+        not be closed while it is synced. A cut for which there is no room, or no file descriptor, is tried again. `aside`: as in
+        Segments.cut."""
 
         def held() -> None:
             self._cutting = True
@@ -217,7 +223,11 @@ class RawLog:
             try:
                 self._segments.cut(position, aside)
             except OSError as error:
-                self.stop("a cut of the log", error)
+                if is_full(error):
+                    self._cutting = True
+                    self._clock.call_at(self._clock.monotonic_ns() + _AGAIN_NS, lowered)
+                else:
+                    self.stop("a cut of the log", error)
                 return
             self._unrolled = False
             self._eras.cut(position)

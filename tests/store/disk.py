@@ -8,6 +8,7 @@ reads go on to see them, later syncs succeed, and after the next power failure t
 from __future__ import annotations
 
 import errno
+import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -100,6 +101,8 @@ class MemoryDisk:
     fail_syncs     refuse syncs with EIO from now on; hold_syncs: let them hang until `release`
     capacity       bytes in all files together before writes fail with ENOSPC, 0 for no limit
     torn_at        after this many more bytes the write stops short with EIO and all later ones fail: a crash point, -1 for none
+    descriptors    how many more times a file can be opened before that fails with `no_descriptor`, -1: always
+    opens          how many times a file was opened
     unreadable     (file, from, to): reads of these bytes fail with EIO
     ends           file -> where reads of it end, although it is longer
     """
@@ -117,6 +120,9 @@ class MemoryDisk:
         self.hold_syncs = False
         self.capacity = 0
         self.torn_at = -1
+        self.descriptors = -1
+        self.no_descriptor = errno.EMFILE
+        self.opens = 0
         self.unreadable: list[tuple[str, int, int]] = []
         self.ends: dict[str, int] = {}
         self.free = 0.5
@@ -143,6 +149,7 @@ class MemoryDisk:
     def open(self, name: str) -> MemoryFile:
         """Open a file; created when it does not exist. The first sync makes its name durable."""
         content = self.files.get(name)
+        self._open(name)
         if content is None:
             self.began(Operation("create", name))
             content = self.files[name] = Content()
@@ -162,11 +169,14 @@ class MemoryDisk:
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a file, None when it does not exist."""
         content = self.files.get(name)
+        if content is not None:
+            self._open(name)
         return None if content is None else self._bytes(name, content, 0, len(content.data))
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file atomically and durably."""
         self._refuse_torn()
+        self._open(name)
         self.began(Operation("replace", name, len(data)))
         self._refuse_beyond(len(data) - len(self.files[name].data if name in self.files else b""))
         self._rename(name, {name: Content(data)})
@@ -187,6 +197,7 @@ class MemoryDisk:
     def rename(self, old: str, new: str) -> None:
         """Rename a file, over `new` if that exists; content and names are durable then."""
         self._refuse_torn()
+        self._open(old)
         if old not in self.files:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
         content = self.files[old]
@@ -293,7 +304,7 @@ class MemoryDisk:
         """Nothing is wrong with the disk any more: syncs end, writes have room, and no sector fails."""
         self.fail_syncs = False
         self.capacity = 0
-        self.torn_at = -1
+        self.torn_at = self.descriptors = -1
         self.unreadable.clear()
         self.ends.clear()
         if self.hold_syncs:
@@ -349,6 +360,14 @@ class MemoryDisk:
         else:
             content.dropped(size)
         done(failure)
+
+    def _open(self, name: str) -> None:
+        """A file is opened, which takes a descriptor for a while."""
+        self.opens += 1
+        if self.descriptors == 0:
+            raise OSError(self.no_descriptor, os.strerror(self.no_descriptor), name)
+        if self.descriptors > 0:
+            self.descriptors -= 1
 
     def _rename(self, name: str, after: dict[str, Content | None]) -> None:
         """Change names in one step, then sync their folder."""

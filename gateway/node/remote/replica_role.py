@@ -63,7 +63,7 @@ from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
 from protocols.http2.choice import choose
-from store.full import is_full, probe
+from store.full import is_full, lack_of, probe
 from store.replication.pace import ProcessorTime
 from store.replication.repairing import RepairCounts
 
@@ -175,9 +175,10 @@ class ReplicaRole(AloneRole):
                     self._damaged = None
 
     async def _room(self, local: LocalStore, error: OSError) -> None:
-        """Wait until the log can be opened on a volume that has no room: its group goes on without this replica."""
-        cause = f"the log cannot be opened ({error.strerror or error}): this replica waits for room on its disk"
-        local.report(StoreEvent(StoreEventKind.FULL, str(error.filename or ""), cause, "free space on the volume", error))
+        """Wait for room on the volume, or for a file descriptor, to open the log. The group goes on without this replica."""
+        lack = lack_of(error)
+        cause = f"the log cannot be opened ({error.strerror or error}): this replica waits until {lack.until}"
+        local.report(StoreEvent(StoreEventKind.FULL, str(error.filename or ""), cause, lack.remedy, error))
         while True:
             await asyncio.sleep(ROOM_S)
             try:
@@ -187,7 +188,7 @@ class ReplicaRole(AloneRole):
                     raise StoreError(f"the log in the data directory cannot be opened: {again}") from again
             else:
                 break
-        local.report(StoreEvent(StoreEventKind.RESUMED, "", "there is room on the disk: the log is opened"))
+        local.report(StoreEvent(StoreEventKind.RESUMED, "", f"{lack.ended}: the log is opened"))
 
     async def lead(self, config: Config, ports: Mapping[str, int], host: str, local: LocalStore) -> StoreSide:
         """Follow until this replica is elected; its store, once it may serve. Raises ConfigError and StoreError.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import resource
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -471,3 +473,64 @@ def test_a_rename_that_is_made_durable_later_shows_at_once_and_no_sync_keeps_the
     with pytest.raises(FileNotFoundError) as missing:
         disk.rename_soon("log/0", "log/1", outcome.set_result)
     assert missing.value.filename == "log/0"
+
+
+@contextmanager
+def no_descriptor() -> Iterator[None]:
+    """No file can be opened by this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))  # all below it are in use
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_file_that_gets_no_descriptor_is_named_and_not_made(disk: DataDirectory) -> None:
+    with no_descriptor(), pytest.raises(OSError, match="log/00") as raised:
+        disk.open("log/00")
+    assert (raised.value.errno, raised.value.filename) == (errno.EMFILE, "log/00")
+    assert disk.size("log/00") == -1
+
+
+def test_a_sync_that_gets_no_descriptor_for_the_folder_waits_for_one(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop
+) -> None:
+    """What a failed sync has left is unknown, so the store would stop; but here nothing has failed yet."""
+    file = disk.open("log/00")
+    file.append(b"x")
+    said: list[OSError | None] = []
+    with no_descriptor():
+        file.sync(said.append)
+        loop.run_until_complete(asyncio.sleep(0.3))
+        assert said == []
+    until = loop.time() + 5
+    while not said and loop.time() < until:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    assert said == [None]
+    file.close()
+
+
+def test_a_flusher_that_waits_for_a_descriptor_can_be_stopped(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    disk = DataDirectory(tmp_path / "other", loop)
+    file = disk.open("log/00")
+    said: list[OSError | None] = []
+    with no_descriptor():
+        file.sync(said.append)
+        disk.close()
+    loop.run_until_complete(asyncio.sleep(0))
+    (error,) = said
+    assert error is not None
+    assert error.errno == errno.EMFILE
+    file.close()
+
+
+def test_a_file_is_deleted_without_a_descriptor(disk: DataDirectory, tmp_path: Path) -> None:
+    file = disk.open("log/00")
+    file.close()
+    with no_descriptor():
+        disk.remove("log/00")
+        disk.remove("log/01")
+    assert disk.names("log") == []
