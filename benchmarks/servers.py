@@ -16,6 +16,8 @@ from gateway.node.protocols import installed
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 60.0
+GENERATOR_CONNECTIONS = 10_000_000
+"""Connections that a server takes of one address: all those of a benchmark come from there."""
 
 
 class AbsentError(Exception):
@@ -76,7 +78,8 @@ def headgate(
     command = [*under, python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
-    server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(root)})])
+    told = {"PYTHONPATH": str(root), "HEADGATE_LIMITS_CONNECTIONS_PER_ADDRESS": str(GENERATOR_CONNECTIONS)}
+    server = Server("headgate", ports, [Process(command, folder, told)])
     up(server, server.processes[0], "remoting", "admin", seconds=start_s)
     _ready(server, start_s)
     return server

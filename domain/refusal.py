@@ -19,6 +19,7 @@ class Ending(enum.Enum):
     # A connection was not taken.
     CONNECTIONS_MAX = "connections-max"
     ADDRESS_CONNECTIONS = "address-connections"
+    UNAUTHENTICATED_CONNECTIONS = "unauthenticated-connections"
     CONNECT_RATE = "connect-rate"
     FLAPPING = "flapping"
     PROXY_REFUSED = "proxy-refused"

@@ -56,6 +56,7 @@ class ClientConnection:
     last_principal  principal of the last command, maintained by access revocation
     shared          True: the connection stands for all peers of a datagram port
     forwarded       True: the client is at a gateway, and reaches no other port of the cluster
+    known_elsewhere True: whether the client has authenticated is known to those only to whom its bytes are passed on
     closed          True: the connection has ended, and answers are discarded
     stalled         True: the peer does not read, and senders wait with what can wait
     reads_waiting   reads of messages that wait for a later turn; nothing more is read from the socket meanwhile
@@ -65,8 +66,8 @@ class ClientConnection:
     """
 
     __slots__ = (
-        "client_id", "closed", "driver", "forwarded", "host", "last_principal", "on_close", "on_stalled", "on_writable",
-        "principal", "protocol", "reads_waiting", "shared", "stalled",
+        "client_id", "closed", "driver", "forwarded", "host", "known_elsewhere", "last_principal", "on_close", "on_stalled",
+        "on_writable", "principal", "protocol", "reads_waiting", "shared", "stalled",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +81,7 @@ class ClientConnection:
         self.last_principal: Principal | None = None
         self.shared = shared
         self.forwarded = False
+        self.known_elsewhere = False
         self.closed = False
         self.stalled = False
         self.reads_waiting: int = 0

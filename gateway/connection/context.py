@@ -9,12 +9,16 @@ from typing import Any, Final, final
 from domain import limits
 from domain.address import host_bytes
 from domain.ports import Clock, Timer
+from domain.refusal import Ending
 from gateway.connection.handler import Handler
 from gateway.connection.intake import SLICE_BYTES_MAX, PumpIntake
 from gateway.connection.transport import AdmissionCheck, Transport
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
-from protocols.host_shares import HostShares
+from protocols.host_shares import HostShare, HostShares
+
+UNAUTHENTICATED_MIN: Final = 8
+"""So many connections whose clients have not authenticated may be open in any case."""
 
 LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
@@ -128,6 +132,8 @@ class ConnectionContext:
     clock             time and timers
     counter_registry  counters by protocol
     connections_max   stream connections open at once; further ones are closed at once and counted
+    unauthenticated   shares of hosts in the connections whose clients have not authenticated, half of `connections_max` in all;
+                      None: access is not controlled
     admission_check   limits connections by address; None: no limits
     is_proxy          True for addresses of proxies (PROXY protocol): their connections are checked with the client's address
     output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
@@ -144,7 +150,8 @@ class ConnectionContext:
 
     __slots__ = (
         "_received", "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "in_order",
-        "intake", "is_proxy", "lingering", "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unread",
+        "intake", "is_proxy", "lingering", "output_bytes_max", "pumps", "read_buffer", "turn_flush", "unauthenticated",
+        "unread",
     )  # fmt: skip
 
     def __init__(
@@ -160,8 +167,9 @@ class ConnectionContext:
         unfinished_bytes: Callable[[], int] = _nothing_waits,
         unread: HostShares | None = None,
         in_order: Callable[[Any], None] = _as_it_is,
+        controlled: bool = False,
     ) -> None:
-        """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet."""
+        """`unfinished_bytes` is what was taken from clients and is not stored or delivered yet. `controlled`: access is."""
         self.output_bytes_max = output_bytes_max
         self.admission_check = admission_check
         self.is_proxy = is_proxy
@@ -170,7 +178,8 @@ class ConnectionContext:
         self.handler = handler
         self.clock = clock
         self.counter_registry = counter_registry
-        self.connections_max = connections_max
+        self.unauthenticated = HostShares() if controlled else None
+        self.limit(connections_max)
         self.unread = HostShares() if unread is None else unread
         self.turn_flush = TurnFlush(clock, self.unread, self._relieve)
         self.intake = PumpIntake(clock, unfinished_bytes)
@@ -178,6 +187,12 @@ class ConnectionContext:
         self.read_buffer = self._received.getbuffer()
         self.lingering = Lingering(clock)
         self.pumps: dict[Any, None] = {}
+
+    def limit(self, connections_max: int) -> None:
+        """Take so many connections from now on. Open ones stay open."""
+        self.connections_max = connections_max
+        if self.unauthenticated is not None:
+            self.unauthenticated.bytes_max = max(connections_max // 2, UNAUTHENTICATED_MIN)
 
     @property
     def full(self) -> bool:
@@ -205,27 +220,45 @@ class ConnectionContext:
 
 @final
 class ConnectionAdmission:
-    """The admission of one connection: checked once the address of its client is known."""
+    """The admission of one connection: checked once the address of its client is known.
 
-    __slots__ = ("_context", "_host")
+    unknown   its part of the connections whose clients have not authenticated; None: this one has, or access is not controlled
+    """
+
+    __slots__ = ("_context", "_host", "unknown")
 
     def __init__(self, context: ConnectionContext) -> None:
         self._context = context
         self._host = ""
+        self.unknown: HostShare | None = None
 
     def enter(self, host: str, now: int) -> str:
         """Why a connection from `host` is refused; "": it is admitted. Counts an admitted connection only once."""
-        admission_check = self._context.admission_check
-        if admission_check is None or self._host or self._context.is_proxy(host):
+        context = self._context
+        if self._host:
             return ""
-        reason = admission_check.enter(host, now)
+        is_proxy = context.is_proxy(host)
+        shares = context.unauthenticated
+        if shares is not None:
+            # One of a proxy counts among all of them only, until the address of its client is known.
+            self.unknown = None
+            share = HostShare(shares, host)
+            if not (shares.bytes_held < shares.bytes_max if is_proxy else share.take(1)):
+                return Ending.UNAUTHENTICATED_CONNECTIONS.value
+            share.hold(1)
+            self.unknown = share
+        if is_proxy or context.admission_check is None:
+            return ""
+        reason = context.admission_check.enter(host, now)
         if reason is not None:
+            self.unknown = None
             return str(reason.value)
         self._host = host
         return ""
 
     def leave(self) -> None:
         """The connection has ended."""
+        self.unknown = None
         if self._host and self._context.admission_check is not None:
             self._context.admission_check.leave(self._host)
             self._host = ""

@@ -21,6 +21,7 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
+from domain.principal import GATEWAY
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.client_socket import HALF_CLOSED_NS, ClientSocket
@@ -366,6 +367,8 @@ class Pump:
         self._carry_out(commands, began)
 
     def _handle(self, command: Command) -> None:
+        if self._admission.unknown is not None and (self.client.known_elsewhere or _is_authenticated(command)):
+            self._admission.unknown = None
         if isinstance(command, (Send, SendOnce)):
             self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
@@ -455,3 +458,9 @@ class Pump:
             self._counters.disconnected("adapter-fault", True)
             self.client.end()
         self.abort()
+
+
+def _is_authenticated(command: Command) -> bool:
+    """True for a command that somebody is known to have sent."""
+    principal = getattr(command, "principal", None)
+    return principal is not None and principal is not GATEWAY

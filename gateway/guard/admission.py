@@ -14,17 +14,17 @@ from gateway.guard.flapping import FlappingDetector
 
 @final
 class Admission:
-    """Counts connections by address, those of an IPv6 /64 as one. It exists only if the settings limit connections."""
+    """Counts connections by address, those of an IPv6 /64 as one."""
 
     __slots__ = ("_address_rate", "_all_rate", "_flapping", "_open", "_per_address_max")
 
-    def __init__(self, limits: LimitsConfig) -> None:
+    def __init__(self, limits: LimitsConfig, connections_max: int) -> None:
         self._open: dict[str, int] = {}
-        self.apply(limits)
+        self.apply(limits, connections_max)
 
-    def apply(self, limits: LimitsConfig) -> None:
-        """Apply new limits. Open connections stay open and count."""
-        self._per_address_max = limits.connections_per_address
+    def apply(self, limits: LimitsConfig, connections_max: int) -> None:
+        """Apply new limits, to a node that takes `connections_max` connections. Open connections stay open and count."""
+        self._per_address_max = limits.connections_per_address or max(connections_max // 2, 1)
         burst, keys = limits.burst_s, limits.keys_max
         self._all_rate = Bucket(RateLimit(limits.connects_per_s, burst)) if limits.connects_per_s else None
         each = limits.address_connects_per_s
@@ -39,7 +39,7 @@ class Admission:
         if self._flapping is not None and self._flapping.connect(host, now):
             return Ending.FLAPPING
         count = self._open.get(host, 0)
-        if self._per_address_max and count >= self._per_address_max:
+        if count >= self._per_address_max:
             return Ending.ADDRESS_CONNECTIONS
         for bucket in (self._all_rate, None if self._address_rate is None else self._address_rate.of(host)):
             if bucket is not None and bucket.wait_ns(now):

@@ -33,7 +33,8 @@ class ProxyConfig:
 class LimitsConfig:
     """The table `[limits]`; 0 means no limit. The addresses of one IPv6 /64 count as one address.
 
-    connections_per_address     stream connections open at once from one address
+    connections_per_address     stream connections open at once from one address; 0: half of those that the node takes. A number
+                                above connections_max is no limit. Clients of a proxy (`[proxy]`) count by their own addresses
     connects_per_s              new stream connections a second, from all addresses
     address_connects_per_s      new stream connections a second from one address
     messages_per_s              messages a second sent by one connection (by one peer of a datagram port)
@@ -68,13 +69,6 @@ class LimitsConfig:
     flapping_hold_s: Least = 300
     output_bytes_max: Least = 65_536
     keys_max: Least = 65_536
-
-    @property
-    def limits_connections(self) -> bool:
-        """True when at least one limit on connections is set."""
-        return any(
-            (self.connections_per_address, self.connects_per_s, self.address_connects_per_s, self.flapping_address_connects)
-        )
 
     @property
     def limits_messages(self) -> bool:

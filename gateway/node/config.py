@@ -75,7 +75,8 @@ class Config:
     admin_file        file whose first line is `NAME:PASSWORD`, as for `admin`
     tls_only          true: every stream port but `admin` takes TLS only, and of datagram ports only those of DTLS are opened
     client_ca         PEM file of the authorities that sign client certificates; "": no client certificate is requested
-    connections_max   connections open at once, over all stream ports
+    connections_max   connections open at once, over all stream ports; fewer when the limit of open files leaves room for fewer,
+                      which the start says
     certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder
     key               PEM file of the certificate's key
     log_level         lowest level of the lines that the process logs

@@ -21,6 +21,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
 from gateway.guard.config import ProxyConfig
+from gateway.guard.descriptors import CLIENTS, lowered, rooms, sinks_max
 from gateway.guard.proxies import Proxies
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide
@@ -49,6 +50,7 @@ from gateway.runtime.compiled import in_use
 from gateway.runtime.datagrams.group import share_by_host
 from gateway.runtime.datagrams.pump import DatagramPump
 from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.machine import open_files_max
 from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.security import openssl
 from gateway.runtime.security.dtls_endpoint import DtlsEndpoint
@@ -57,6 +59,7 @@ from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
 from gateway.runtime.waiting.standby_page import StandbyPage
+from gateway.webhooks.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
 from protocols.hosts import Hosts
@@ -85,15 +88,17 @@ class Node:
 
     def __init__(
         self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None,
-        kept: dict[str, socket.socket] | None = None, controller: Node | None = None,
+        kept: dict[str, socket.socket] | None = None, controller: Node | None = None, room: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself.
-        `kept`, `controller`: listening sockets, and the part, of the node in whose place this one is."""
+        `kept`, `controller`: listening sockets, and the part, of the node in whose place this one is. `room`: how the process
+        divides its connections; None: this node does that."""
         self.config = self.next = config
         self.kept = kept or {}
         self.controller = controller
         self._switch: ReplicationSwitch | None = None
         self._part = health is not None
+        self._room = room or {}
         self.protocols = installed()
         self.role: Role
         self.side: ClientSide
@@ -117,7 +122,9 @@ class Node:
         self._clock = LoopClock(asyncio.get_running_loop())
         try:
             replicated = is_replicated(config) and not is_rocketmq(config)
-            for name in parts_of(config.role_set, replicated):
+            parts = parts_of(config.role_set, replicated)
+            self._room = self._room or _divided(config, parts)
+            for name in parts:
                 if name != NAMESERVER or not is_rocketmq(config):
                     await self._start_part(name)
             config = self.config = _without_controller(config)
@@ -141,7 +148,7 @@ class Node:
             self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             self.side = role.client_side
             self._webhooks = webhook_part_of(config, self.side, self._clock)
-            self._connection_context = self._context(self.side, role.unfinished_bytes)
+            self._connection_context = self._context(self.side, role.unfinished_bytes, self._own_room)
             tls = self._tls = self._contexts(host)
             tls.check()
             if config.tls_only:
@@ -163,20 +170,29 @@ class Node:
         self._turns.start()
         if not self._part:
             self.health.phase = SERVING
+            if few := lowered(config.connections_max, self._room, open_files_max()):
+                log.warning(few)
 
-    def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int]) -> ConnectionContext:
-        """What the connections to one side share."""
-        admission_check = Admission(side.limits) if side.limits.limits_connections else None
+    @property
+    def _own_room(self) -> int:
+        return self._room[self.config.roles if self._part else CLIENTS]
+
+    def _context(self, side: ClientSide, unfinished_bytes: Callable[[], int], room: int) -> ConnectionContext:
+        """What the connections to one side share, of which there are `room` at most."""
+        connections_max = min(self.config.connections_max, room)
         return ConnectionContext(
-            side.gate, self._clock, side.counter_registry, self.config.connections_max, half_close, admission_check,
-            self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes, side.unread, in_order,
+            side.gate, self._clock, side.counter_registry, connections_max, half_close,
+            Admission(side.limits, connections_max), self._proxies.holds, side.limits.output_bytes_max, unfinished_bytes,
+            side.unread, in_order, side.access is not None,
         )  # fmt: skip
 
     def _serve_readers(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
         """Have a replica open its port of readers, while it follows."""
         assert isinstance(self.role, ReplicaRole)
         port = self._readers = FollowerPort(
-            bound, lambda side: self._context(side, lambda: 0), lambda *served: self._pump_of(listener, tls, *served)
+            bound,
+            lambda side: self._context(side, lambda: 0, self._room[CLIENTS]),
+            lambda *served: self._pump_of(listener, tls, *served),
         )
         self.role.serve = port.serve
 
@@ -201,7 +217,7 @@ class Node:
 
     def _part_node(self, name: str, health: Health) -> Node:
         reread = self._reread
-        return Node(_alone(self.config, name), lambda: _alone(reread(), name), health)
+        return Node(_alone(self.config, name), lambda: _alone(reread(), name), health, room=self._room)
 
     async def _stop_parts(self, goes_on: bool = False) -> None:
         """Stop the parts. `goes_on`: another node takes the place of this one, and the controller is for that."""
@@ -252,7 +268,10 @@ class Node:
             replica = self._parts.get(REPLICA)
             role = replica.role if replica is not None and isinstance(replica.role, ReplicaRole) else None
             self._switch = ReplicationSwitch(self.next, self._clock, role, self._begin_anew)
-        renewal = Renewal(self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch)
+        renewal = Renewal(
+            self.config, lambda: _without_controller(reread()), self.side, self._connection_context, self._switch,
+            self._own_room,
+        )  # fmt: skip
 
         def renew() -> None:
             tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
@@ -440,6 +459,7 @@ class Node:
         side = self.side
         counters: dict[str, float] = {
             **self.reload.counters(),
+            "connections_max": self._connection_context.connections_max,
             "up_seconds": (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS,
             "uploads_held_bytes": side.uploads.bytes_held,
             "uploads_refused_total": side.uploads.refused,
@@ -523,6 +543,13 @@ def _waiting_for(config: Config, replicated: bool) -> WaitingFor:
     if STORE not in config.role_set:
         return WaitingFor.OTHER_STORE
     return WaitingFor.ELECTION if replicated else WaitingFor.OWN_STORE
+
+
+def _divided(config: Config, parts: Sequence[str]) -> Mapping[str, int]:
+    """How many connections there are file descriptors for."""
+    limit = open_files_max()
+    sinks = sinks_max(config.part(WebhookSettings, "webhook").connections_max, limit) if GATEWAY in config.role_set else 0
+    return rooms(limit, parts, STORE in config.role_set, sinks, is_rocketmq(config))
 
 
 def _without_controller(config: Config) -> Config:

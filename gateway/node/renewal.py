@@ -12,6 +12,7 @@ from gateway.access.config import AccessConfig, AccessTable, split
 from gateway.connection.context import ConnectionContext
 from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
+from gateway.guard.descriptors import NO_LIMIT
 from gateway.guard.throttle import Throttle
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config
@@ -39,9 +40,12 @@ class Renewal:
         side: ClientSide,
         connection_context: ConnectionContext,
         switch: ReplicationSwitch | None = None,
+        room: int = NO_LIMIT,
     ) -> None:
-        """`switch`: what becomes of changes in `[replication]`; None: they wait for a restart."""
+        """`switch`: what becomes of changes in `[replication]`; None: they wait for a restart. `room`: connections for which
+        there are file descriptors."""
         self._switch = switch
+        self._room = room
         self.config = config
         self.waiting: list[str] = []
         self._reread = reread
@@ -71,7 +75,7 @@ class Renewal:
         admin = split(fresh.admin) if fresh.admin else None
         if self._switch is not None:
             self._switch.look(fresh)
-        self._connection_context.connections_max = fresh.connections_max
+        self._connection_context.limit(min(fresh.connections_max, self._room))
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
@@ -97,9 +101,7 @@ class Renewal:
                 entry.handler = self._throttle
         admission_check = self._connection_context.admission_check
         if isinstance(admission_check, Admission):
-            admission_check.apply(limits)
-        elif limits.limits_connections:
-            self._connection_context.admission_check = Admission(limits)
+            admission_check.apply(limits, self._connection_context.connections_max)
 
     def _known(self, access: AccessConfig) -> bool:
         """True when at least one user can authenticate."""

@@ -106,6 +106,7 @@ COUNTERS: Final = {
     "cluster_users": "Users of the cluster that may be clients here",
     "cluster_users_differing": "Users about whom the brokers differ: they are nobody here, or have no policies",
     "cluster_users_age_seconds": "Time since a broker told them; -1: none has yet",
+    "connections_max": "Connections of clients that are taken at once: the setting, or what the limit of open files leaves",
     "up_seconds": "Time since the node was ready",
     "uploads_held_bytes": "Bytes of HTTP and gRPC requests that are not complete yet",
     "unread_held_bytes": "Bytes of answers and deliveries that clients have not read",

@@ -11,8 +11,9 @@ from typing import Final, final
 
 from domain.errors import ConfigError
 from domain.ports import File
-from gateway.runtime.flusher import Flusher, Synced, lacks_descriptor, sync_folder, write_small
+from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
 from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
+from gateway.runtime.spare_descriptors import SPARE, lacks_descriptor
 
 LOCK_NAME: Final = "lock"
 LOG_FOLDER: Final = "log/"
@@ -131,7 +132,7 @@ class DataDirectory:
             folders = [folder for folder in path.parents if folder.is_relative_to(self.path)]
         flusher = self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher
         try:
-            return DiskFile(name, path, flusher, folders, self._durable)
+            return SPARE.opened(lambda: DiskFile(name, path, flusher, folders, self._durable))
         except OSError as error:
             error.filename = name
             raise
@@ -141,7 +142,8 @@ class DataDirectory:
         path = self._path(folder)
         if not path.is_dir():
             return []
-        return sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.endswith(".new"))
+        entries = SPARE.opened(lambda: list(os.scandir(path)))
+        return sorted(entry.name for entry in entries if entry.is_file() and not entry.name.endswith(".new"))
 
     def size(self, name: str) -> int:
         """Bytes of a file; -1 when it does not exist."""
@@ -153,7 +155,7 @@ class DataDirectory:
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a small file; None when it does not exist."""
         try:
-            return self._path(name).read_bytes()
+            return SPARE.opened(self._path(name).read_bytes)
         except FileNotFoundError:
             return None
 
@@ -178,7 +180,7 @@ class DataDirectory:
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically and durably: flush its content, rename, flush the folders."""
         source, target = self._path(old), self._path(new)
-        handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        handle = SPARE.opened(lambda: os.open(source, os.O_RDONLY | os.O_CLOEXEC))
         try:
             os.fsync(handle)
             folders = made_folders(target.parent)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
+
+from gateway.runtime.spare_descriptors import SPARE, lacks_descriptor
 
 AGAIN_S: Final = 0.1
 """Seconds between two attempts to open a folder while there is no file descriptor for it."""
@@ -95,14 +96,9 @@ class Flusher:
             return
 
 
-def lacks_descriptor(error: OSError) -> bool:
-    """True when a file could not be opened since the process or the system has no file descriptor left."""
-    return error.errno in (errno.EMFILE, errno.ENFILE)
-
-
 def sync_folder(path: Path) -> None:
     """Flush the entries of a folder: which files it has. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
         os.fsync(handle)
     finally:
@@ -111,7 +107,7 @@ def sync_folder(path: Path) -> None:
 
 def write_small(path: Path, data: bytes, flags: int, mode: int) -> None:
     """Write a whole file and flush it; `flags` and `mode` are those of `os.open`. Raises OSError."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, mode)
+    handle = SPARE.opened(lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, mode))
     try:
         view = memoryview(data)
         while view:

@@ -17,6 +17,7 @@ from gateway.observe.log_format import configure
 from gateway.runtime.clock import new_loop
 from gateway.runtime.collector import Collector, collect_all
 from gateway.runtime.compiled import at_next_start, under_way
+from gateway.runtime.spare_descriptors import HELD, SPARE
 
 if TYPE_CHECKING:
     from gateway.node.config import Config
@@ -35,6 +36,7 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     """
     configure(config.log_level, config.log_format)
     _raise_file_limit()
+    SPARE.hold(HELD)
     gc.collect()
     gc.disable()  # what the start makes stays: to search it for cycles takes seconds at a million queues
     loop = new_loop()

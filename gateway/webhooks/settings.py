@@ -24,7 +24,7 @@ class WebhookSettings:
     callback          URL by which sinks reach `/subscriptions` of this node, as `https://events.example.com`: a sink that does
                       not consent at once may do so there; "": handshakes name no callback
     ca                PEM file of further authorities whose certificates sinks may have; "": those of the system alone
-    connections_max   connections to sinks, in all
+    connections_max   connections to sinks, in all; at most a sixteenth of the limit of open files
     """
 
     deliver: bool = True

@@ -13,11 +13,13 @@ from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler,
 class Bench:
     """One pump with a scripted transport, connection and handler."""
 
-    def __init__(self, connections_max: int = 10) -> None:
+    def __init__(self, connections_max: int = 10, controlled: bool = False) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
         self.counter_registry = CounterRegistry()
-        self.context = ConnectionContext(self.handler, self.clock, self.counter_registry, connections_max)
+        self.context = ConnectionContext(
+            self.handler, self.clock, self.counter_registry, connections_max, controlled=controlled
+        )
         self.connection = ScriptedConnection()
         self.transport = FakeTransport()
         self.peer: Peer | None = None

@@ -88,7 +88,7 @@ class SharedNode:
             self.parts.counter_registry,
             (config or Config()).connections_max,
             lambda transport: transport.half_close(),
-            Admission(limits) if limits.limits_connections else None,
+            Admission(limits, (config or Config()).connections_max),
             output_bytes_max=limits.output_bytes_max,
             unfinished_bytes=self.parts.unfinished_bytes,
             unread=self.parts.unread,

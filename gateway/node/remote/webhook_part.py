@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import final
 
 from domain.ports import Clock
+from gateway.guard.descriptors import sinks_max
 from gateway.node.client_side import ClientSide
 from gateway.node.config import Config
 from gateway.node.roles import GATEWAY
 from gateway.node.storage import is_rocketmq
 from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.machine import open_files_max
 from gateway.runtime.outgoing.courier import HttpCourier
 from gateway.webhooks.deliverers import Deliverers
 from gateway.webhooks.settings import WebhookSettings
@@ -22,7 +24,7 @@ class WebhookPart:
     def __init__(self, settings: WebhookSettings, side: ClientSide, clock: Clock, delivers: bool) -> None:
         """`delivers`: False: only consents are sent, to those who deliver here. Raises ConfigError: the file of `ca` cannot be
         read."""
-        self._courier = HttpCourier(settings.allow, settings.ca, settings.connections_max)
+        self._courier = HttpCourier(settings.allow, settings.ca, sinks_max(settings.connections_max, open_files_max()))
         self._granting = side.granting
         self._deliverers: Deliverers | None = None
         if delivers:

@@ -99,6 +99,7 @@ class Relay:
             nameserver = command.local_port == self._ports.get("nameserver")
             pin = NAMESERVER if nameserver else self.brokers.pin(command.local_port)
             session = self._sessions[connection] = RelaySession(self, connection, pin)
+            connection.known_elsewhere = True
             connection.on_close.append(lambda: self._end(connection))
         session.take(command.frames)
 

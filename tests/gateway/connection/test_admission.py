@@ -9,6 +9,7 @@ from domain.event import Done, Refused, Sent, WatchedMessages
 from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import AccessRevoked, Deliveries, ReadingResumed, SendOnce
+from domain.principal import GATEWAY, Principal
 from domain.record import Record
 from domain.refusal import Ending
 from tests.gateway.bench import Bench
@@ -143,3 +144,44 @@ def test_refusal_that_ends_its_connection_is_counted_once() -> None:
     bench.clock.advance(1)
     assert bench.counters.disconnects == {"not-allowed": 1}
     assert bench.counters.refusals == {"not-allowed": 1}
+
+
+def sent_by(principal: Principal | None) -> Send:
+    """A message of somebody."""
+    command = Send(1, [Message("t", b"a")])
+    command.principal = principal
+    return command
+
+
+def test_a_client_counts_among_the_unknown_until_a_command_of_somebody_comes_or_it_goes() -> None:
+    bench = Bench(controlled=True).open()
+    shares = bench.context.unauthenticated
+    assert shares is not None
+    assert shares.bytes_held == 1
+    for principal, held in ((None, 1), (GATEWAY, 1), (Principal("alice", "10.0.0.1"), 0)):
+        bench.connection.commands = [sent_by(principal)]
+        bench.pump.data_received(b"x")
+        assert shares.bytes_held == held
+    other = bench.another()
+    other.connection_made(FakeTransport())
+    assert shares.bytes_held == 1
+    other.connection_lost(None)
+    assert shares.bytes_held == 0
+
+
+def test_a_client_that_others_know_is_none_of_the_unknown() -> None:
+    bench = Bench(controlled=True).open()
+    bench.pump.client.known_elsewhere = True
+    bench.connection.commands = [sent_by(None)]
+    bench.pump.data_received(b"x")
+    assert bench.context.unauthenticated is not None
+    assert bench.context.unauthenticated.bytes_held == 0
+
+
+def test_one_unknown_client_too_many_is_closed_and_counted() -> None:
+    bench = Bench(connections_max=16, controlled=True)
+    transports = [FakeTransport() for _ in range(5)]
+    for each in transports:
+        bench.another().connection_made(each)
+    assert [each.aborted for each in transports] == [False] * 4 + [True]
+    assert bench.counters.refusals == {"unauthenticated-connections": 1}

@@ -18,6 +18,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.runtime.disk import DataDirectory
+from gateway.runtime.spare_descriptors import SPARE
 
 
 @pytest.fixture
@@ -477,7 +478,7 @@ def test_a_rename_that_is_made_durable_later_shows_at_once_and_no_sync_keeps_the
 
 @contextmanager
 def no_descriptor() -> Iterator[None]:
-    """No file can be opened by this process."""
+    """No file can be opened by this process, which holds no spare descriptor."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.open(os.devnull, os.O_RDONLY)
     os.close(lowest)
@@ -534,3 +535,23 @@ def test_a_file_is_deleted_without_a_descriptor(disk: DataDirectory, tmp_path: P
         disk.remove("log/00")
         disk.remove("log/01")
     assert disk.names("log") == []
+
+
+def test_what_is_held_for_the_store_opens_its_files_while_there_is_no_other_descriptor(disk: DataDirectory) -> None:
+    SPARE.hold(4)
+    try:
+        with no_descriptor():
+            file = disk.open("log/00")
+            disk.replace("abort", b"1")
+            assert disk.read_all("abort") == b"1"
+            assert disk.names("") == ["abort", "lock"]
+            disk.rename("abort", "other")
+            others = [disk.open("log/01"), disk.open("log/02"), disk.open("log/03")]
+            with pytest.raises(OSError, match="log/04"):
+                disk.open("log/04")
+            for each in (file, *others):
+                each.close()
+            for number in range(20):
+                disk.open(f"log/{number}").close()
+    finally:
+        SPARE.hold(0)
