@@ -1,8 +1,14 @@
-"""Listening stream sockets: one pump for each connection, and no task."""
+"""Listening stream sockets: one pump for each connection, and no task.
+
+The loop asks again and again for a connection that it has no file descriptor to accept with. So a listener rests while there is
+none: connections wait in the kernel.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
 import struct
 from collections.abc import Callable
@@ -10,11 +16,17 @@ from contextlib import suppress
 from typing import Final, final
 
 from gateway.connection.pump import Pump
+from gateway.runtime.spare_descriptors import lacks_descriptor
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
+LOOK_S: Final = 1.0
+"""Seconds between two looks whether the process has a file descriptor left."""
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _IN_ORDER: Final = struct.pack("ii", 0, 0)
+
+
+log = logging.getLogger("headgate.stream")
 
 
 def reset_when_killed(bound: socket.socket) -> None:
@@ -44,22 +56,73 @@ def half_close(transport: asyncio.Transport) -> None:
 
 @final
 class StreamListener:
-    """One listening socket."""
+    """One listening socket.
 
-    __slots__ = ("_server", "name", "socket")
+    socket    the kernel lets connections wait at it until `close`
+    _server   accepts them, at a copy of the socket; None: not yet, or there is no file descriptor left
+    """
+
+    __slots__ = ("_closed", "_loop", "_make", "_server", "_task", "_timer", "name", "socket")
 
     def __init__(self, name: str, bound: socket.socket) -> None:
         self.name = name
         self.socket = bound
         self._server: asyncio.AbstractServer | None = None
+        self._make: Callable[[], Pump]
+        self._loop: asyncio.AbstractEventLoop
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def open(self, make: Callable[[], Pump]) -> None:
         """Accept connections, each with a pump from `make`."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(make, sock=self.socket, backlog=BACKLOG)  # type: ignore[arg-type]
+        self._make = make
+        self._loop = asyncio.get_running_loop()
+        await self._accept()
+        self._look_later()
+
+    async def _accept(self) -> None:
+        server = await self._loop.create_server(
+            self._make,  # type: ignore[arg-type]
+            sock=self.socket.dup(), backlog=BACKLOG,
+        )  # fmt: skip
+        if self._closed:
+            server.close()
+        else:
+            self._server = server
+
+    async def _accept_again(self) -> None:
+        with suppress(OSError):  # there is no descriptor again: the next look tries it
+            await self._accept()
+
+    def _look_later(self) -> None:
+        if not self._closed:
+            self._timer = self._loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """Rest while the process has no file descriptor left, and go on when it has one."""
+        if _descriptor_left():
+            if self._server is None and (self._task is None or self._task.done()):
+                self._task = self._loop.create_task(self._accept_again())
+        elif self._server is not None:
+            log.warning("port %s: no file descriptor is left; connections wait until there is one", self.name)
+            self._server.close()
+            self._server = None
+        self._look_later()
 
     def close(self) -> None:
         """Accept no more connections. Open connections stay open."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._server is not None:
             self._server.close()
         self.socket.close()
+
+
+def _descriptor_left() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return not lacks_descriptor(error)
+    return True
