@@ -95,8 +95,8 @@ def started(tmp_path: Path, *options: str) -> Iterator[tuple[Node, Worker]]:
         yield node, Worker(node)
         until(lambda: '"ready": true' in node.admin("/readyz"), 10)
         said = node.text()
-        assert "store stopped" not in said
-        assert "store full" not in said
+        assert "store stopped" not in said, said[-3000:]
+        assert "store full" not in said, said[-3000:]
         until(lambda: sends(node), 15)
 
 
@@ -143,7 +143,7 @@ def test_idle_connections_of_a_user_leave_the_store_its_descriptors(tmp_path: Pa
                     continue
         assert figure(node, 'headgate_connections_open{protocol="mqtt"}') > LIMIT // 5
         worker.send_for(2)
-        assert worker.refused == []
+        assert worker.refused == [], node.text()[-3000:]
         assert worker.sent > 20, "two segments at least"
         assert figure(node, refusal("mqtt", "connections-max")) > 0
         for each in held:
@@ -168,7 +168,7 @@ def test_silent_connections_without_credentials_leave_the_store_its_descriptors(
 
         with beside(flood):
             worker.send_for(3)
-        assert worker.refused == []
+        assert worker.refused == [], node.text()[-3000:]
         assert figure(node, refusal("mqtt", "unauthenticated-connections")) > 0
 
 
@@ -193,7 +193,7 @@ def test_bursts_of_connections_at_all_ports_leave_the_store_its_descriptors(tmp_
 
         with beside(burst):
             worker.send_for(3)
-        assert worker.refused == []
+        assert worker.refused == [], node.text()[-3000:]
 
 
 def test_a_node_that_has_no_descriptor_left_costs_no_processor_and_accepts_again(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_node_that_has_no_descriptor_left_costs_no_processor_and_accepts_again
         assert made.recv(4)[:1] == b"\x20", "the port that had none is not deaf"
         made.close()
         worker.send()
-        assert worker.refused == []
+        assert worker.refused == [], node.text()[-3000:]
 
 
 def _processor_s(pid: int) -> float:
