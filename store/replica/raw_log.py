@@ -209,8 +209,8 @@ class RawLog:
     def cut(self, position: int, done: Callable[[], None], aside: str = "") -> None:
         """Cut the log off at `position`, the end of a batch, and call `done` when that is durable. Nothing is appended until
         then. The mark promises nothing from there on before the bytes go. Other syncs wait: a file that goes with the cut must
-        not be closed while it is synced. A cut for which there is no room, or no file descriptor, is tried again. `aside`: as in
-        Segments.cut."""
+        not be closed while it is synced. A cut for which there is no room, or no file descriptor, is tried again. `aside`: as
+        in Segments.cut."""
 
         def held() -> None:
             self._cutting = True
