@@ -19,7 +19,7 @@ from tests.interop.replication.group import CONTROLLERS, StoreGroupNodes
 from tests.interop.replication.versions import of_this_version, of_version, tree_of
 from tests.store.faults.soak import SOAK
 
-BEFORE: Final = "727db26e"
+BEFORE: Final = "44998bdc"
 """The last commit of the version before: it has store groups."""
 LONGEST_S: Final = 60.0
 """Longest time without an acknowledgement of one sender, on a machine that has much else to do."""

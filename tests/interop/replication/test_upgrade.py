@@ -33,7 +33,7 @@ def _sent(node: Node, *bodies: str) -> list[str]:
 
 def _old(folder: Path, tree: Path, *options: str) -> Node:
     node = Node(folder, *options, verb="run")
-    of_version(tree, [node], frozenset({"replication", "readers"}))
+    of_version(tree, [node], frozenset({"replication", "readers", "coap-tcp", "coaps-tcp", "coaps"}))
     return node
 
 

@@ -6,7 +6,6 @@ import subprocess
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -31,15 +30,11 @@ def tree_of(commit: str, folder: Path) -> Path:
     return tree
 
 
-LATER_PORTS: Final = frozenset({"coap-tcp", "coaps-tcp", "coaps"})
-"""Ports that no version of the history has."""
-
-
 def of_version(tree: Path, nodes: Sequence[Node], unknown_ports: frozenset[str] = frozenset()) -> None:
     """From their next start on these nodes are of another version, which does not have some of the ports."""
     for node in nodes:
         node.root = tree
-        node.unknown_ports = frozenset() if tree == ROOT else unknown_ports | LATER_PORTS
+        node.unknown_ports = frozenset() if tree == ROOT else unknown_ports
 
 
 def of_this_version(nodes: Sequence[Node]) -> None:
