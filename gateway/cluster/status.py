@@ -36,12 +36,16 @@ REPLICA_TITLES: Final = (
 _MAY_LEAD: Final = {Fitness.FIT: "yes", Fitness.SLOW: "slow", Fitness.CLOCK_OFF: "clock off"}
 
 
-def faults(controllers: Iterable[ControllerSeen], groups: Iterable[Heard]) -> list[str]:
+def faults(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> list[str]:
     """What is not as it should be, a line each; none: all is well."""
     found = [f"controller {each.address} does not answer: {each.why}" for each in controllers if each.found is None]
     for each in controllers:
         if each.found is not None and each.found.failure:
             found.append(f"controller {each.address} takes part in nothing: {each.found.failure}")
+    if not any(each.found is not None and each.found.leads for each in controllers):
+        found.append("no controller leads")
+    if not groups:
+        found.append("no store group has registered: its replicas are not started, or look for other controllers")
     for group, heard in groups:
         alive = {each.report.id for each in heard if each.alive}
         if not group.leader:
@@ -95,8 +99,6 @@ def lines(controllers: Sequence[ControllerSeen], groups: Sequence[Heard]) -> lis
     for group, heard in groups:
         out += ["", headline(group)]
         out += table([REPLICA_TITLES, *replica_rows(group, heard)])
-    if not groups:
-        out += ["", "no store group has registered"]
     found = faults(controllers, groups)
     out += ["", *(f"! {each}" for each in found)] if found else ["", "all is well"]
     return out

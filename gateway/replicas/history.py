@@ -24,7 +24,7 @@ def refusal_of(group: StoreGroup, own: int, log: FollowerLog, is_learner: bool) 
     - the leader's epoch is lower than that of `log`, or the same and written by another log: the history is another one
     """
     if group.is_forgotten:
-        return "" if is_learner else GroupRefusal.FORGOTTEN.value
+        return "" if is_learner else f"{GroupRefusal.FORGOTTEN.value} {group.name}"
     leader, eras = group.replica(group.leader), log.eras()
     if leader is None or leader.id == own or not eras or not eras[-1].epoch:
         return ""

@@ -88,8 +88,8 @@ class GroupJoining:
         except (SafetyError, ValueError) as error:
             raise StoreError(f"{FOLDER} cannot be used: {error}") from error
         if member.failure:
-            log.error("this controller takes part in nothing: %s. Move the folder controller/ away, and it comes back as new",
-                      member.failure)  # fmt: skip
+            log.error("this controller takes part in nothing: %s. While a majority of the others works, headgate cluster "
+                      "renew-controller DIR lets it come back as a new member", member.failure)  # fmt: skip
         self._controlling.joined(member, FiguresRecord(self._disk))
         member.start()
 

@@ -11,8 +11,11 @@ from typer.testing import CliRunner
 
 from controller.groups.groups import StoreGroups
 from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
+from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
 from gateway.cluster import controllers as asked
+from gateway.cluster.controllers import ControllerSeen
+from gateway.cluster.status import faults
 from gateway.node.cli import app
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, led, member, registered, says, start
 from tests.gateway.cluster.scripted_controllers import NOW_MS, ScriptedControllers
@@ -54,6 +57,16 @@ def test_status_of_a_group_at_full_strength_is_well(here: ScriptedControllers) -
     here.groups = led((1, 2, 3))
     code, out = headgate(here, "status")
     assert (code, out.splitlines()[-1]) == (0, "all is well")
+
+
+def test_nothing_is_well_where_no_controller_leads_or_no_group_is_known(here: ScriptedControllers) -> None:
+    """Controllers that have just come back empty wait for each other, and know of no group."""
+    here.groups = StoreGroups()
+    code, out = headgate(here, "status")
+    assert code == 1
+    assert out.splitlines()[-1].startswith("! no store group has registered: ")
+    found = ControllerSeen("c:1", ControllerFound(None, 7, 0, False, 0, (), (), {}, ""), "")
+    assert faults([found], [(group_of(led((1, 2, 3))), ())])[0] == "no controller leads"
 
 
 def test_status_for_programs(here: ScriptedControllers) -> None:
