@@ -75,6 +75,12 @@ class Housekeeping:
     def _tick(self) -> None:
         if self._closed:
             return
+        try:
+            self._second()
+        finally:  # what one look has raised, as a volume that is gone for a moment, ends no later ones
+            self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
+
+    def _second(self) -> None:
         parts = self._parts
         commit = parts.commit
         if self._held.holding and commit.broken is not None:
@@ -92,7 +98,6 @@ class Housekeeping:
         parts.keys.drop_before(parts.segments.first)
         if not self._scrubs.busy:
             self._scrubs.run(parts.scrubber.second(), _nothing, _ignored)
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
 
     def _rest(self) -> None:
         """Pack lease tables that have not changed for a while, when that is due; look again soon while many change."""

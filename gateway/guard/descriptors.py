@@ -15,7 +15,7 @@ PROCESS: Final = 96
 """Listening sockets, the loop, threads, libraries, files that are read for a moment, and those that are held for the store
 (`gateway.runtime.spare_descriptors`)."""
 ADMIN: Final = 128
-"""Connections of the admin port (`gateway.runtime.admin_port.CONNECTIONS_MAX`)."""
+"""Connections of the admin port (`gateway.runtime.admin_port.CONNECTIONS_MAX`); a 32nd of the limit at most."""
 STORE: Final = 256
 """Files of a store: 64 of the log and 64 of the index (`store.log.segment.OPEN_FILES_MAX`), runs of the key index, checkpoints,
 the promise mark, and what backups and repairs read."""
@@ -35,7 +35,7 @@ def sinks_max(setting: int, limit: int) -> int:
 
 
 def rooms(limit: int, parts: Sequence[str], has_store: bool, sinks: int, uplinks: bool) -> Mapping[str, int]:
-    """CLIENTS and each part -> connections for which there are file descriptors. At least a quarter of the limit is for them.
+    """CLIENTS and each part -> connections for which there are file descriptors. At least a fifth of the limit is for them.
 
     limit       open files that the process may have
     parts       parts of the process
@@ -44,7 +44,7 @@ def rooms(limit: int, parts: Sequence[str], has_store: bool, sinks: int, uplinks
     uplinks     True: a client of its may have a connection to a broker for itself
     """
     own = PROCESS + ADMIN + LINKS + sinks + SMALL_STORE * (len(parts) + 1) + STORE * has_store
-    room = max(limit - min(own, limit * 3 // 4), 1)
+    room = max(limit - min(own, limit * 4 // 5), 1)
     if uplinks:
         room //= 2
     found = {part: max(room // PART_SHARES[part], 1) for part in parts}

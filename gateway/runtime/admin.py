@@ -21,13 +21,16 @@ from domain.principal import Principal
 from gateway.connection.intake import PumpIntake
 from gateway.observe.health import Health
 from gateway.observe.metrics import CONTENT_TYPE, Snapshot
-from gateway.runtime.admin_port import REQUEST_BYTES_MAX, AdminPort
+from gateway.runtime.admin_port import CONNECTIONS_MAX, REQUEST_BYTES_MAX, AdminPort
+from gateway.runtime.machine import open_files_max
 from gateway.runtime.metrics_page import MetricsPage
 from protocols.hosts import Hosts, origin_host
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+FILES_SHARE: Final = 32
+"""Of the files that the process may open, one in so many is for connections of the admin port, at most."""
 PIECE_BYTES: Final = 64 * 1024
 """Part of the metrics page that is sent in one turn of the loop."""
 _OWN: Final = frozenset(("same-origin", "none"))
@@ -125,7 +128,7 @@ class Admin:
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         serve: Any = self._runner.server
-        port = self.port = AdminPort(bound, serve, clock, intake)
+        port = self.port = AdminPort(bound, serve, clock, intake, min(CONNECTIONS_MAX, max(open_files_max() // FILES_SHARE, 8)))
         self.page = MetricsPage(self._snapshot, clock, port)
         port.open()
 

@@ -219,8 +219,16 @@ class AdminPort:
     _by_inner   aiohttp's side -> connection
     """
 
-    def __init__(self, bound: socket.socket, serve: Callable[[], Any], clock: Clock, intake: PumpIntake) -> None:
+    def __init__(
+        self, bound: socket.socket, serve: Callable[[], Any], clock: Clock, intake: PumpIntake,
+        connections_max: int = CONNECTIONS_MAX,
+    ) -> None:  # fmt: skip
+        """`connections_max`: fewer than CONNECTIONS_MAX in a process that may open few files."""
         self.refused = 0
+        self._connections_max = connections_max
+        self._host_max = min(HOST_CONNECTIONS_MAX, connections_max // 2)
+        self._waiting_max = WAITING_MAX if connections_max == CONNECTIONS_MAX else connections_max
+        self._lacked_s = -LOG_INTERVAL_S
         self.serve = serve
         self.bound = bound
         self._clock = clock
@@ -264,7 +272,7 @@ class AdminPort:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 break
             except OSError as error:
-                log.warning("admin: no connection can be accepted: %s; the next attempt follows in %g s", error, PAUSE_S)
+                self._lacks(error)
                 self._loop.remove_reader(self.bound.fileno())
                 self._resume = self._loop.call_later(PAUSE_S, self._listen)
                 break
@@ -272,10 +280,20 @@ class AdminPort:
         now = self._clock.monotonic_ns()
         self._intake.used(now - began + ACCEPT_NS, now)
 
+    def _lacks(self, error: OSError) -> None:
+        """No connection can be accepted."""
+        now_s = self._loop.time()
+        if now_s - self._lacked_s >= LOG_INTERVAL_S:
+            self._lacked_s = now_s
+            log.warning(
+                "admin: no connection can be accepted: %s; it is tried every %g s. Raise the limit of open files "
+                "(LimitNOFILE of the unit, ulimit -Hn)", error, PAUSE_S,
+            )  # fmt: skip
+
     def _arrive(self, accepted: socket.socket, host: str) -> None:
         arrivals = self._arrivals.get(host)
         waiting = 0 if arrivals is None else len(arrivals.sockets)
-        if waiting >= HOST_WAITING_MAX or self._waiting >= WAITING_MAX:
+        if waiting >= HOST_WAITING_MAX or self._waiting >= self._waiting_max:
             # The new one: those that wait for longer begin first.
             self._count()
             accepted.close()
@@ -308,9 +326,9 @@ class AdminPort:
     def enter(self, connection: AdminConnection) -> None:
         """A new connection. With HOST_CONNECTIONS_MAX of its host, or too many in all, the oldest of them is closed."""
         own = self._open.setdefault(connection.host, {})
-        if len(own) >= HOST_CONNECTIONS_MAX:
+        if len(own) >= self._host_max:
             self.refuse(next(iter(own)), True)
-        elif len(self._all) >= CONNECTIONS_MAX:
+        elif len(self._all) >= self._connections_max:
             self.refuse(next(iter(self._all)), True)
         self._all[connection] = None
         self._open.setdefault(connection.host, own)[connection] = None
@@ -341,8 +359,8 @@ class AdminPort:
             self._logged_s = now_s
             log.warning(
                 "admin: more connections at once than %d, or %d of one host; some are closed (%d closed by a bound so far)",
-                CONNECTIONS_MAX,
-                HOST_CONNECTIONS_MAX,
+                self._connections_max,
+                self._host_max,
                 self.refused,
             )
 

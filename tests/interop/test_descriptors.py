@@ -126,7 +126,7 @@ def test_a_node_says_at_the_start_how_many_connections_it_takes_when_these_are_f
         (line,) = [line for line in node.text().splitlines() if "connections_max is 100000" in line]
         assert f"may open {LIMIT} files" in line
         assert "LimitNOFILE" in line
-        assert figure(node, "headgate_connections_max") == LIMIT // 4
+        assert figure(node, "headgate_connections_max") == LIMIT // 5
 
 
 def test_idle_connections_of_a_user_leave_the_store_its_descriptors(tmp_path: Path) -> None:
@@ -141,11 +141,29 @@ def test_idle_connections_of_a_user_leave_the_store_its_descriptors(tmp_path: Pa
                     made.recv(4)  # logged in, or refused
                 except OSError:
                     continue
-        assert figure(node, 'headgate_connections_open{protocol="mqtt"}') > LIMIT // 5
+        assert figure(node, 'headgate_connections_open{protocol="mqtt"}') > LIMIT // 6
         worker.send_for(2)
         assert worker.refused == [], node.text()[-3000:]
         assert worker.sent > 20, "two segments at least"
         assert figure(node, refusal("mqtt", "connections-max")) > 0
+        for each in held:
+            each.close()
+
+
+def test_connections_at_the_admin_port_besides_leave_the_store_its_descriptors(tmp_path: Path) -> None:
+    """Of a process that may open few files, few are for them."""
+    with started(tmp_path) as (node, worker):
+        held = [made for number in range(LIMIT) if (made := dial(node, "mqtt", number)) is not None]
+        for host in ("127.0.0.4", "127.0.0.5"):
+            for _ in range(64):
+                made = socket.socket()
+                made.bind((host, 0))
+                made.settimeout(2)
+                made.connect(("127.0.0.1", node.port("admin")))
+                held.append(made)
+        worker.send_for(3)
+        assert worker.refused == [], node.text()[-3000:]
+        assert worker.sent > 20, "two segments at least"
         for each in held:
             each.close()
 

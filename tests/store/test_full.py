@@ -263,3 +263,20 @@ def test_nothing_goes_before_its_time_when_the_setting_is_off() -> None:
     driver.disk.free = 0.06
     driver.clock.run_for(120_000)
     assert driver.bounds("t") == (0, 30)
+
+
+def test_a_look_at_the_volume_that_fails_once_ends_no_later_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mount that is gone for a moment: checkpoints, retention and the look for room go on afterwards."""
+    driver = Driver(StoreConfig(segment_bytes=4_096))
+    driver.topic("t")
+
+    def fails() -> float:
+        raise OSError(errno.ESTALE, "gone")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(driver.disk, "free_ratio", fails)
+        with pytest.raises(OSError, match="gone"):
+            driver.clock.run_for(1_500)
+    driver.disk.free = 0.01
+    driver.clock.run_for(1_500)
+    assert len(driver.told(StoreEventKind.FULL)) == 1

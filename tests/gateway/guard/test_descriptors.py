@@ -31,8 +31,8 @@ def test_what_the_process_opens_itself_is_kept_for_it() -> None:
     assert (CONNECTIONS_MAX, HELD < PROCESS) == (ADMIN, True)
 
 
-@pytest.mark.parametrize(("limit", "room"), [(64, 16), (300, 75), (1_024, 416), (4_096, 3_296), (65_536, 60_896)])
-def test_under_a_small_limit_a_quarter_of_it_is_for_connections(limit: int, room: int) -> None:
+@pytest.mark.parametrize(("limit", "room"), [(64, 13), (300, 60), (1_024, 416), (4_096, 3_296), (65_536, 60_896)])
+def test_under_a_small_limit_a_fifth_of_it_is_for_connections(limit: int, room: int) -> None:
     assert rooms(limit, [], True, sinks_max(4_096, limit), False)[CLIENTS] == room
 
 
