@@ -11,7 +11,9 @@ Every protocol maps `ErrorCode` to its own codes in one table, `protocols/<name>
 from __future__ import annotations
 
 import enum
+import errno
 from dataclasses import dataclass
+from typing import Final
 
 
 class RetryHint(enum.Enum):
@@ -123,3 +125,12 @@ class StoreError(GatewayError):
     def __init__(self, text: str, file: str = "") -> None:
         super().__init__(text)
         self.file = file
+
+
+_NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
+
+
+def lacks_descriptor(error: OSError) -> bool:
+    """True when a file could not be opened since the process or the system has no file descriptor left: nothing is wrong with
+    the file."""
+    return error.errno in _NO_DESCRIPTOR

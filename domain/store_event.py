@@ -25,7 +25,7 @@ class StoreEventKind(enum.Enum):
     STALLED = "stalled"
     """Nothing that waits for a sync, or for other replicas, is taken until those before it are answered."""
     MOVING = "moving"
-    """They are, and it is taken again."""
+    """What waited for a sync, or for other replicas, is answered: writes are taken again."""
     DAMAGED = "damaged"
     """Bytes that were durable are wrong or missing."""
     REBUILT = "rebuilt"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 from typing import Final, NamedTuple, final
 
+from domain.errors import lacks_descriptor
 from domain.ports import Disk
 
 PROBE: Final = "room"
 PROBE_BYTES: Final = 1024 * 1024
 """Room that there has to be before writes are taken again."""
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
-_NO_DESCRIPTOR: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 
 @final
@@ -48,13 +48,7 @@ _DESCRIPTORS: Final = Lack(
 def is_full(error: OSError) -> bool:
     """True when a write failed for a lack that ends by itself: the volume is full, the quota is used up, or the process or the
     system has no file descriptor left."""
-    return error.errno in _FULL or error.errno in _NO_DESCRIPTOR
-
-
-def lacks_descriptor(error: OSError) -> bool:
-    """True when a file could not be opened since the process or the system has no file descriptor left: nothing is wrong with
-    the file."""
-    return error.errno in _NO_DESCRIPTOR
+    return error.errno in _FULL or lacks_descriptor(error)
 
 
 def lack_of(error: OSError) -> Lack:

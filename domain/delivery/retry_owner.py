@@ -56,7 +56,7 @@ class RetryFilter:
 
     @property
     def cost(self) -> int:
-        """1, and that of the inner filter."""
+        """Filter.cost: one evaluation, and those of the inner filter."""
         return 1 if self._inner is None else 1 + self._inner.cost
 
     def matches(self, stored_properties: bytes) -> bool:
@@ -67,7 +67,7 @@ class RetryFilter:
         return self._inner is None or self._inner.matches(stored_properties)
 
     def _owner(self, stored: bytes) -> str:
-        """The group that a message is for."""
+        """The name of the group that a message with these properties is for."""
         origin = properties.text(stored, properties.RETRY_TOPIC)
         if origin and self._name.endswith(f"_{origin}") and not any(properties.find(stored, start) for start in _GIVEN_BACK):
             group = self._name[: -len(origin) - 1]

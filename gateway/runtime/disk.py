@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
-from domain.errors import ConfigError
+from domain.errors import ConfigError, lacks_descriptor
 from domain.ports import File
 from gateway.runtime.flusher import Flusher, Synced, sync_folder, write_small
 from gateway.runtime.owner_only import FILE_MODE, close_to_others, made_folders
-from gateway.runtime.spare_descriptors import SPARE, lacks_descriptor
+from gateway.runtime.spare_descriptors import SPARE
 
 LOCK_NAME: Final = "lock"
 LOG_FOLDER: Final = "log/"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from gateway.runtime.spare_descriptors import SPARE, lacks_descriptor
+from domain.errors import lacks_descriptor
+from gateway.runtime.spare_descriptors import SPARE
 
 AGAIN_S: Final = 0.1
 """Seconds between two attempts to open a folder while there is no file descriptor for it."""

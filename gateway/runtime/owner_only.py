@@ -59,7 +59,7 @@ def close_to_others(folder: Path, is_ours: Callable[[str], bool], known: bool) -
 
 @final
 class _Closing:
-    """What was closed, and what could not be.
+    """Takes rights from files and folders, and counts those that were open and those that it could not change.
 
     beside   an entry of the folder that is not ours; "": there is none
     """
@@ -101,7 +101,7 @@ class _Closing:
             self.failed(error)
 
     def failed(self, error: OSError) -> None:
-        """Something stays open."""
+        """Note that a file or folder keeps its rights, and why."""
         self._left += 1
         self._why = self._why or error.strerror or str(error)
 

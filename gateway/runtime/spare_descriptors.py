@@ -3,19 +3,15 @@ others for a moment."""
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from typing import Final, TypeVar, final
 
+from domain.errors import lacks_descriptor
+
 HELD: Final = 16
 """Descriptors that a process with a store holds: more than its store opens in one turn of the loop."""
 Made = TypeVar("Made")
-
-
-def lacks_descriptor(error: OSError) -> bool:
-    """True when a file could not be opened since the process or the system has no file descriptor left."""
-    return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 @final

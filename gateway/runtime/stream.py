@@ -15,8 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
+from domain.errors import lacks_descriptor
 from gateway.connection.pump import Pump
-from gateway.runtime.spare_descriptors import lacks_descriptor
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""

@@ -16,13 +16,12 @@ import struct
 from typing import Final, NamedTuple
 
 from domain.crc32 import crc32
-from domain.errors import StoreError
+from domain.errors import StoreError, lacks_descriptor
 from domain.ports import Disk
 from domain.store_event import StoreEventKind
 from store import derived
 from store.checkpoint import snapshot
 from store.events import StoreEvents
-from store.full import lacks_descriptor
 
 FOLDER: Final = derived.CHECKPOINTS
 SNAPSHOT_FOLDER: Final = snapshot.FOLDER

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, final
 
-from store.full import lacks_descriptor
+from domain.errors import lacks_descriptor
 from store.log import batch
 from store.log.damage import LogDamageError, LogReadError
 from store.log.segment import FOLDER, Segment, Segments, file_name

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode, Failure, lacks_descriptor
 from domain.ports import Clock, File
 from domain.replication.ports import DamagedPart, ReplicaDataError
-from store.full import lacks_descriptor
 from store.log import batch
 from store.log.segment import Segment, Segments
 from store.turns import Turns

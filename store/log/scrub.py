@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
+from domain.errors import lacks_descriptor
 from store.config import StoreConfig
-from store.full import lacks_descriptor
 from store.log import batch
 from store.log.segment import Segments
 from store.log.survey import LogSurvey, Stretch

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, final
 
-from domain.errors import StoreError
-from store.full import lacks_descriptor
+from domain.errors import StoreError, lacks_descriptor
 from store.log import batch
 from store.log.batch import Header
 from store.log.segment import FOLDER, Segment, Segments, file_name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
-from domain.errors import Failure, StoreError
+from domain.errors import Failure, StoreError, lacks_descriptor
 from domain.ports import Clock, Disk, Timer
 from domain.replication.message import Era
 from domain.replication.ports import LeaderStore, LogWork, ReplicaDataError
@@ -21,7 +21,7 @@ from store.checkpoint.recovery import ABORT, lost_power, running
 from store.config import StoreConfig
 from store.derived import DerivedDamageError
 from store.events import StoreEvents
-from store.full import lacks_descriptor, probe
+from store.full import probe
 from store.log import batch
 from store.log.batch import Header
 from store.log.full_disk import FullDisk

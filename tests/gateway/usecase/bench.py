@@ -12,9 +12,9 @@ from domain.address import host_bytes
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Command, CommitOffsets, Receive, Send
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Pulled, Received, Refused, Sent
-from domain.message import Message
+from domain.message import Message, Placed
 from domain.record import Record
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
@@ -113,3 +113,17 @@ def code(events: list[Event]) -> ErrorCode:
     assert isinstance(event, Refused), event
     assert event.failure.text
     return event.failure.code
+
+
+def append(bench: Bench, topic: str, body: str, **marks: str) -> int:
+    """A message that is stored; its position in the log."""
+    stored = properties.encode([("UNIQ_KEY", body), *marks.items()])
+    placed: list[int] = []
+
+    def done(result: list[Placed] | Failure) -> None:
+        assert not isinstance(result, Failure)
+        placed.append(result[0].physical_offset)
+
+    bench.store.log.append([Message(topic, body.encode(), stored, queue_id=0)], done)
+    bench.clock.run_for(20)
+    return placed[0]

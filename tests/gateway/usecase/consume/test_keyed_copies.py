@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from domain import property as properties
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Pull, SendBack
-from domain.errors import Failure
 from domain.event import Done, Pulled
-from domain.message import Message, Placed
 from domain.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.bench import Bench, bench, bodies
+from tests.gateway.usecase.bench import Bench, append, bench, bodies
 
 __all__ = ["bench"]
-
-
-def append(bench: Bench, topic: str, body: str, **marks: str) -> int:
-    """A message that is stored; its position in the log."""
-    stored = properties.encode([("UNIQ_KEY", body), *marks.items()])
-    placed: list[int] = []
-
-    def done(result: list[Placed] | Failure) -> None:
-        assert not isinstance(result, Failure)
-        placed.append(result[0].physical_offset)
-
-    bench.store.log.append([Message(topic, body.encode(), stored, queue_id=0)], done)
-    bench.clock.run_for(20)
-    return placed[0]
 
 
 def test_a_message_with_an_idempotency_key_comes_again_as_often_as_it_is_given_back(bench: Bench) -> None:

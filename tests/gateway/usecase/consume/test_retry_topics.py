@@ -23,9 +23,9 @@ from domain.command import (
     Send,
     SendBack,
 )
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode
 from domain.event import Done, Extended, MessagesWaiting, Pulled, Received, Settled, TopicFollowed
-from domain.message import Message, Placed
+from domain.message import Message
 from domain.receipt import RETRY_V1, RETRY_V2, Receipt
 from domain.record import Record
 from domain.topic import Group, Topic
@@ -33,6 +33,7 @@ from gateway.usecase.consume.redrive import Redriving
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.query import Querying
 from tests.gateway.usecase.bench import Bench, bench, bodies, code
+from tests.gateway.usecase.bench import append as append_to
 from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
@@ -52,16 +53,7 @@ def furnished(bench: Bench) -> Bench:
 
 def append(bench: Bench, topic: str, body: str, **marks: str) -> int:
     """A message as an earlier version has stored it; its position in the log."""
-    stored = properties.encode([("UNIQ_KEY", body), ("KEYS", "k"), *marks.items()])
-    placed: list[int] = []
-
-    def done(result: list[Placed] | Failure) -> None:
-        assert not isinstance(result, Failure)
-        placed.append(result[0].physical_offset)
-
-    bench.store.log.append([Message(topic, body.encode(), stored, queue_id=0)], done)
-    bench.clock.run_for(20)
-    return placed[0]
+    return append_to(bench, topic, body, KEYS="k", **marks)
 
 
 def left_by_an_earlier_version(bench: Bench) -> list[int]:
