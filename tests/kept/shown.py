@@ -1,0 +1,79 @@
+"""Values as JSON, to be kept and compared."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+LEFT_OUT: Final = frozenset({"ticket", "principal"})
+"""Attributes that are each node's own."""
+ADDED: Final[dict[tuple[str, str], object]] = {
+    ("Follow", "run"): "",
+    ("FollowAccepted", "common"): -1,
+    ("RegisterReplica", "run"): "",
+    ("RegisterReplica", "runs_before"): [],
+    ("StoreReplica", "run"): "",
+    ("HearReplica", "run"): "",
+    ("HearReplica", "refuses"): "",
+    ("ReplicaHeard", "refuses"): "",
+    ("GreetController", "level"): 0,
+    ("ControllerGreeted", "level"): 0,
+}
+"""(class, attribute) that 44998bdc does not have -> its value when it is read from bytes of 44998bdc."""
+
+RENAMED: Final[dict[str, str]] = {}
+"""Name of a class, of a member of an enumeration (`Class.MEMBER`) or of an attribute today -> its name at 44998bdc."""
+
+
+def shown(value: Any) -> Any:
+    """A value as JSON. An object is its class and its attributes, a mapping is a list of pairs."""
+    if isinstance(value, enum.Enum):
+        return _name(f"{_name(type(value).__name__)}.{value.name}")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    if isinstance(value, dict):
+        return {"pairs": [[shown(key), shown(each)] for key, each in value.items()]}
+    if isinstance(value, set | frozenset):
+        return sorted(shown(each) for each in value)
+    if hasattr(value, "expression") and hasattr(value, "matches"):
+        return {"filter": list(value.expression)}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [shown(each) for each in value]
+    return {"of": _name(type(value).__name__), **{_name(name): shown(getattr(value, name)) for name in _names(value)}}
+
+
+def _name(name: str) -> str:
+    return RENAMED.get(name, name)
+
+
+def _names(value: Any) -> list[str]:
+    if hasattr(value, "_fields"):
+        return list(value._fields)
+    if is_dataclass(value):
+        return [each.name for each in fields(value) if each.name not in LEFT_OUT]
+    # A compiled class has its attributes under another name.
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", getattr(kind, "__mypyc_attrs__", ()))]
+    return sorted({name for name in slots if name not in LEFT_OUT and not name.startswith("_")})
+
+
+def differences(kept: Any, now: Any, where: str = "") -> Iterator[str]:
+    """What of a value of today is not as it was kept. Attributes of ADDED may be there, with the values given there."""
+    if isinstance(kept, dict) and isinstance(now, dict):
+        kind = now.get("of", "")
+        for name in {**kept, **now}:
+            at = f"{where}.{name}"
+            if name not in now:
+                yield f"{at} is gone"
+            elif name in kept:
+                yield from differences(kept[name], now[name], at)
+            elif (kind, name) not in ADDED or ADDED[kind, name] != now[name]:
+                yield f"{at} is new: {now[name]!r}"
+    elif isinstance(kept, list) and isinstance(now, list) and len(kept) == len(now):
+        for number, (one, other) in enumerate(zip(kept, now, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif type(kept) is not type(now) or kept != now:
+        yield f"{where} was {kept!r}, and is {now!r}"

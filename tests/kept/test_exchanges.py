@@ -1,0 +1,34 @@
+"""Frames between nodes as 44998bdc writes them are read, and written byte for byte as they were."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kept.exchanges.exchange import Exchanges
+from tests.kept.exchanges.families import FAMILIES
+from tests.kept.exchanges.since import LONGER, SINCE
+from tests.kept.shown import differences, shown
+from tests.kept.vectors import load
+
+
+def _wrong(family: str, exchanges: Exchanges, longer: frozenset[str] = frozenset()) -> list[str]:
+    """What is not as it was kept. Of the frames that are `longer` by now other bytes are right, which are read as the same."""
+    wrong: list[str] = []
+    for vector in load(family):
+        exchange = exchanges[vector.name]
+        made = exchange.made()
+        wrong += [f"{vector.name}{each}" for each in differences(vector.value, shown(exchange.read(vector.data)))]
+        wrong += [f"{vector.name}, again{each}" for each in differences(vector.value, shown(exchange.read(made)))]
+        if (made == vector.data) == (vector.name in longer):
+            wrong.append(f"{vector.name}: {made!r} instead of {vector.data!r}")
+    return wrong
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_frame_is_read_as_it_was_meant_and_written_as_it_was(family: str) -> None:
+    longer = frozenset(each for each in FAMILIES[family] if each.startswith(LONGER))
+    assert _wrong(family, FAMILIES[family], longer) == []
+
+
+def test_what_is_new_since_44998bdc_is_read_and_written_as_9b7b43c7_does() -> None:
+    assert _wrong("since", SINCE) == []
