@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-PARTS = ("kinds", "exchanges", "store")
+PARTS = ("kinds", "exchanges", "store", "cluster")
 
 for part in sys.argv[1:] or PARTS:
     importlib.import_module(f"tests.kept.writer.{part}").main()
