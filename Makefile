@@ -3,7 +3,7 @@ PYTHON = .venv/bin/python
 PREPARE = . scripts/prepare && prepare
 COMPILED = $(PREPARE) dev && compile
 
-.PHONY: up test check sim soak bench compile weather spark-zip format
+.PHONY: up test check digests sim soak bench compile weather spark-zip format
 SHELL = /bin/bash
 
 up:            ; ./up
@@ -17,6 +17,10 @@ weather:       ; $(COMPILED) && $(PYTHON) -m examples.weather
 check:
 	$(PREPARE) dev && scripts/check && compile
 	$(PYTHON) -m pytest -m "not interop and not slow"
+
+digests:
+	$(PREPARE) dev
+	$(PYTHON) -m tests.simulation.cluster.seeds -c && $(PYTHON) -m tests.simulation.digests -c
 
 format:
 	$(PREPARE) dev
