@@ -6,7 +6,18 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.access import CLUSTER, AuthenticationExchange, ContextProof, Credentials, Need, Password, Signature
+from domain.access import (
+    CLUSTER,
+    EVERY,
+    GET,
+    LIST,
+    AuthenticationExchange,
+    ContextProof,
+    Credentials,
+    Need,
+    Password,
+    Signature,
+)
 from domain.errors import ErrorCode, Failure
 from domain.oscore import OscoreContexts
 from domain.ports import Entropy
@@ -22,6 +33,8 @@ PRINCIPALS_MAX: Final = 16_384
 VERDICTS_MAX: Final = 4_096
 _NOBODY: Final = b"\x00" * 32
 NOBODY: Final = "nobody"
+WATCH: Final = Need(CLUSTER, EVERY, (GET, LIST))
+"""The right to read the metrics."""
 CERTIFICATE: Final = "certificate"
 TOKEN: Final = "token"
 CONTEXT: Final = "oscore"
@@ -229,6 +242,10 @@ class Access:
                 verdicts.clear()
             verdicts[need] = found
             return found
+
+    def may_watch(self, principal: Principal) -> bool:
+        """True for users who may read the metrics: Super users, and those with Get or List on the cluster."""
+        return principal.privileged or self.verdict(principal, WATCH) is None
 
     def path_verdict(self, principal: Principal, action: str, path: str, client: str, need: Need) -> Failure | None:
         """The refusal of `action` (Pub, Sub) on an MQTT path or filter (None: granted). `need` decides if no rule matches."""

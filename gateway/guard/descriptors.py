@@ -15,7 +15,7 @@ PROCESS: Final = 96
 """Listening sockets, the loop, threads, libraries, files that are read for a moment, and those that are held for the store
 (`gateway.runtime.spare_descriptors`)."""
 ADMIN: Final = 128
-"""Connections of the admin port (`gateway.runtime.admin_port.CONNECTIONS_MAX`); a 32nd of the limit at most."""
+"""Connections of the admin port (`gateway.runtime.admin.port.CONNECTIONS_MAX`); a 32nd of the limit at most."""
 STORE: Final = 256
 """Files of a store: 64 of the log and 64 of the index (`store.log.segment.OPEN_FILES_MAX`), runs of the key index, checkpoints,
 the promise mark, and what backups and repairs read."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
@@ -73,17 +73,45 @@ OPTIONS: Final[Mapping[str, object]] = {
 
 OF_GATEWAY: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
 OF_TABLES: Final[Mapping[str, str]] = {**OF_GATEWAY, "state": "store.state.address"}
-"""Options that are settings of a table."""
+"""GivenOptions that are settings of a table."""
 CLUSTER: Final = "rocketmq://"
 """Begins the address of a name server of an Apache RocketMQ cluster in `--store`."""
 
 
-def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
+@final
+class GivenOptions:
+    """The options that a command was given; called, it reads the configuration."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+
+    def __call__(self) -> Config:
+        """Read the configuration. Raises ConfigError."""
+        from gateway.node.composition import known
+        from gateway.node.config import load
+
+        return load(_settings(self._given), os.environ, known(), self._file)
+
+    @property
+    def _file(self) -> str | None:
+        return self._given["config"] or os.environ.get("HEADGATE_CONFIG")
+
+    def admin_address(self) -> tuple[str, int] | None:
+        """(host, port) of the admin port; None when they cannot be read, which reading the configuration reports."""
+        from gateway.node.config import admin_address
+
+        try:
+            return admin_address(_settings(self._given), os.environ, self._file)
+        except ConfigError:
+            return None
+
+
+def taking_options(command: Callable[[GivenOptions], None]) -> Callable[..., None]:
     """Add the `OPTIONS` to a command. The command is called with a function that reads the configuration."""
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(lambda: _load(given))
+        command(GivenOptions(given))
 
     parameters = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in OPTIONS.items()]
     vars(run)["__signature__"] = Signature(parameters)
@@ -94,7 +122,7 @@ def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[
 
 @app.command()
 @taking_options
-def up(read: Callable[[], Config]) -> None:
+def up(read: GivenOptions) -> None:
     """Start everything in one process.
 
     Example: headgate up --data /var/lib/headgate --admin-file /etc/headgate/admin --host 0.0.0.0
@@ -106,7 +134,7 @@ def up(read: Callable[[], Config]) -> None:
 
 @app.command()
 @taking_options
-def run(read: Callable[[], Config]) -> None:
+def run(read: GivenOptions) -> None:
     """Start a process with some of the roles gateway, store, nameserver and controller (--roles).
 
     Example of a gateway apart from its store: headgate run --roles gateway --store 10.0.0.5:10911
@@ -116,22 +144,29 @@ def run(read: Callable[[], Config]) -> None:
     _serve(read, everything=False)
 
 
-def _serve(read: Callable[[], Config], everything: bool) -> None:
+def _serve(read: GivenOptions, everything: bool) -> None:
     from gateway.runtime.compiled import activate
 
     compiled = activate()
-    from gateway.node.roles import ALL
-    from gateway.runtime.process import run
+    from gateway.runtime.admin.server import started
 
-    config = read()
-    if everything and config.role_set != frozenset(ALL):
-        raise ConfigError(f"roles is {config.roles}: headgate up starts all of them; start a part with headgate run")
-    raise typer.Exit(run(config, compiled, read))
+    admin = started(read.admin_address())  # before most modules are imported, which takes longer
+    try:
+        from gateway.node.roles import ALL
+        from gateway.runtime.process import run
+
+        config = read()
+        if everything and config.role_set != frozenset(ALL):
+            raise ConfigError(f"roles is {config.roles}: headgate up starts all of them; start a part with headgate run")
+        raise typer.Exit(run(config, compiled, read, admin))
+    finally:
+        if admin is not None:
+            admin.abandon()
 
 
 @settings.command("show")
 @taking_options
-def show(read: Callable[[], Config]) -> None:
+def show(read: GivenOptions) -> None:
     """Print what would be in force, and where each value is from: an option, a variable, a file, or the default.
 
     Example: headgate config show --config headgate.toml | grep durability
@@ -316,10 +351,8 @@ def version() -> None:
     typer.echo(f"headgate {metadata.version('headgate')}")
 
 
-def _load(given: Mapping[str, Any]) -> Config:
-    from gateway.node.composition import known
-    from gateway.node.config import load
-
+def _settings(given: Mapping[str, Any]) -> dict[str, object]:
+    """Setting -> its value as an option, None for an option that was not given. Raises ConfigError."""
     options: dict[str, object] = {
         OF_TABLES.get(name, name): value for name, value in given.items() if name not in ("port", "config")
     }
@@ -330,7 +363,7 @@ def _load(given: Mapping[str, Any]) -> Config:
         if not equals:
             raise ConfigError(f"--port {assignment}: NAME=N is wanted, as in --port mqtt=1884")
         options[f"ports.{name}"] = number
-    return load(options, os.environ, known(), given["config"] or os.environ.get("HEADGATE_CONFIG"))
+    return options
 
 
 def _of_cluster(given: Mapping[str, Any]) -> dict[str, object]:

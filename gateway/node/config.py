@@ -26,6 +26,7 @@ ENVIRONMENT: Final = "environment"
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 C = TypeVar("C")
+ADMIN_PORT: Final = 8088
 CLUSTER_OPTIONS: Final = frozenset(
     {"store.kind", "store.nameservers", "store.access_key_file", "store.ca", "store.state.address"}
 )
@@ -188,6 +189,25 @@ def load(
         if given is not None:
             take({_known(name, known | tabled, f"option --{_option(name)}"): given}, f"option --{_option(name)}")
     return _build(parts, values, sources, file or "")
+
+
+def admin_address(options: Mapping[str, object], environment: Mapping[str, str], file: str | None) -> tuple[str, int] | None:
+    """(host, port) of the admin port, as `load` will find them; None when they cannot be read.
+
+    All settings are known only when all protocols are imported. The admin port answers before.
+    """
+    try:
+        document = tomllib.loads(Path(file).read_text("utf-8")) if file is not None else {}
+
+        def found(table: Mapping[str, Any], key: str, name: str, default: object) -> str:
+            given = options.get(name), environment.get(PREFIX + name.replace(".", "_").upper()), table.get(key), default
+            return str(next(value for value in given if value is not None))
+
+        port = int(found(document.get("ports", {}), "admin", "ports.admin", ADMIN_PORT))
+        offset = int(found(document, "port_offset", "port_offset", 0))
+        return found(document, "admin_host", "admin_host", "127.0.0.1"), port + offset if port else 0
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _from_file(file: str, known: set[str], parts: Iterable[str]) -> dict[str, object]:

@@ -8,13 +8,13 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_text
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from domain.principal import Principal
 from domain.topic import Durability
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
@@ -34,7 +34,6 @@ from gateway.node.remote.cluster_access import has_cluster_users
 from gateway.node.remote.follower_port import FollowerPort
 from gateway.node.remote.replica_role import ReplicaRole, is_replicated
 from gateway.node.remote.replication_switch import ReplicationSwitch
-from gateway.node.remote.standby_watch import StandbyWatch, may_watch
 from gateway.node.remote.webhook_part import WebhookPart, webhook_part_of
 from gateway.node.renewal import Renewal
 from gateway.node.role import Role
@@ -44,7 +43,8 @@ from gateway.node.store_role import StoreRole
 from gateway.observe.health import SERVING, STOPPING, Health
 from gateway.observe.metrics import Snapshot, row_of
 from gateway.runtime.address import bind, concrete
-from gateway.runtime.admin import Admin
+from gateway.runtime.admin.server import AdminServer
+from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.compiled import in_use
 from gateway.runtime.datagrams.group import share_by_host
@@ -58,7 +58,6 @@ from gateway.runtime.stream import StreamListener, half_close, in_order, reset_w
 from gateway.runtime.tls import TlsContexts
 from gateway.runtime.turn_watch import TurnWatch
 from gateway.runtime.waiting.ports import WaitingFor, WaitingPorts
-from gateway.runtime.waiting.standby_page import StandbyPage
 from gateway.webhooks.settings import WebhookSettings
 from protocols.adapter import Endpoint, Peer, SecuredEndpoint
 from protocols.declaration import Listener
@@ -83,19 +82,22 @@ class Node:
     next   configuration of that one
     kept   listening sockets for that one, by listener: connections wait there
     controller   the part that is a controller, which outlives this node where another one takes its place; None: there is none
+    admin   the server of the admin port, which outlives this node too; None: it is not made yet, or this node is a part
     side   the parts that serve clients; while it runs
     """
 
     def __init__(
         self, config: Config, reread: Callable[[], Config] | None = None, health: Health | None = None,
         kept: dict[str, socket.socket] | None = None, controller: Node | None = None, room: Mapping[str, int] | None = None,
+        admin: AdminServer | None = None,
     ) -> None:  # fmt: skip
         """`health`: that of the node which this one is a part of, and which has the admin port; None: it is one by itself.
-        `kept`, `controller`: listening sockets, and the part, of the node in whose place this one is. `room`: how the process
+        `kept`, `controller`, `admin`: what the node in whose place this one is leaves. `room`: how the process
         divides its connections; None: this node does that."""
         self.config = self.next = config
         self.kept = kept or {}
         self.controller = controller
+        self.admin = admin
         self._switch: ReplicationSwitch | None = None
         self._part = health is not None
         self._room = room or {}
@@ -110,7 +112,6 @@ class Node:
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._readers: FollowerPort | None = None
-        self._admin: Admin | None = None
         self._webhooks: WebhookPart | None = None
         self._tls: TlsContexts
         self._opening: set[asyncio.Task[None]] = set()
@@ -137,8 +138,9 @@ class Node:
         try:
             self._bind(sockets)
             waiting_for = WaitingFor.OWN_STORE if inherited else _waiting_for(config, replicated)
-            page = self._standby_page()
-            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals, ADMIN.name, self.health, page)
+            if self.admin is not None:
+                self.admin.wait(self._waiting_view())
+            waiting = WaitingPorts(waiting_for, sockets, self.protocols.refusals)
             host = config.advertise or concrete(config.host)
             try:
                 await role.open(self.ports, host)
@@ -156,11 +158,15 @@ class Node:
             self.reload = self._reloadable(tls)
             for name, bound in sockets.items():
                 await self._open(self.protocols.listeners[name], bound, tls)
+            if self.admin is not None:
+                await self.admin.serve(self._serving_view(), self._clock, self._connection_context.intake)
         except BaseException:
             for bound in sockets.values():
                 bound.close()
             role.abandon()
             await self._stop_parts(self.over.is_set())
+            if self.admin is not None and not self.over.is_set():
+                await self.admin.close()
             self._clock.end()
             raise
         self._ready_ns = self._clock.monotonic_ns()
@@ -299,6 +305,10 @@ class Node:
                 continue
             if listener is ADMIN and self.config.tls_only and not is_loopback(self.config.admin_host):
                 log.warning("port %s takes no TLS, whatever tls_only says: let nobody else reach %s", name, self._host(name))
+            if listener is ADMIN:
+                self.admin = self.admin or AdminServer(bind(name, self._host(name), self.config.port(name)))
+                self.ports[name] = self.admin.bound.getsockname()[1]
+                continue
             sockets[name] = self._kept_socket(name) or bind(
                 name, self._host(name), self.config.port(name), datagrams=listener.datagrams
             )
@@ -316,13 +326,7 @@ class Node:
         adapters = self.side.adapters
         if listener.resets:
             reset_when_killed(bound)
-        if listener is ADMIN:
-            self._admin = Admin(
-                self.health, self.snapshot, self.reload.state, self.reload.now, self._hosts(), self.side.access,
-                self._storing.backups, str(self.role.folder), self._may_watch,
-            )  # fmt: skip
-            await self._admin.open(bound, self._clock, self._connection_context.intake)
-        elif listener.name == READERS:
+        if listener.name == READERS:
             self._serve_readers(listener, bound, tls)
         elif listener.datagrams:
             if listener.secure and openssl.library() is None:
@@ -436,24 +440,19 @@ class Node:
     def _hosts(self) -> Hosts:
         return Hosts(self.config.part(HttpConfig, "http").hosts, self.config.advertise)
 
-    def _standby_page(self) -> StandbyPage | None:
-        """The metrics until this node serves; None: its store is no replica."""
+    def _waiting_view(self) -> AdminView:
+        """This node, for the admin port, while it does not serve: a replica that follows has metrics."""
         part = self._parts.get(REPLICA)
         if part is None or not isinstance(part.role, ReplicaRole):
-            return None
-        replica, parts = part.role, list(self._parts.values())
+            return AdminView(self.health, self._hosts())
+        snapshot = partial(part.role.standby_snapshot, [each.role for each in self._parts.values()])
+        return AdminView(self.health, self._hosts(), part.role.accesses, snapshot)
 
-        def snapshot() -> Snapshot:
-            found = replica.standby_snapshot()
-            for each in parts:
-                found = each.role.fill(found)
-            return found
-
-        return StandbyPage(StandbyWatch(self._hosts(), replica.accesses, snapshot).ask, asyncio.get_running_loop())
-
-    def _may_watch(self, principal: Principal) -> bool:
-        """True for users who may read the metrics."""
-        return may_watch(self.side.access, principal)
+    def _serving_view(self) -> AdminView:
+        """This node, for the admin port, while it serves."""
+        access = self.side.access
+        controls = Controls(self.reload.state, self.reload.now, self._storing.backups, str(self.role.folder))
+        return AdminView(self.health, self._hosts(), lambda: () if access is None else (access,), self.snapshot, controls)
 
     def _counters(self) -> dict[str, float]:
         side = self.side
@@ -464,7 +463,7 @@ class Node:
             "uploads_held_bytes": side.uploads.bytes_held,
             "uploads_refused_total": side.uploads.refused,
             "unread_held_bytes": side.unread.bytes_held,
-            "admin_refused_total": 0 if self._admin is None else self._admin.refused,
+            "admin_refused_total": 0 if self.admin is None else self.admin.refused,
         }
         if self._webhooks is not None:
             counters |= self._webhooks.figures()
@@ -475,7 +474,7 @@ class Node:
     async def stop(self, goes_on: bool = False) -> None:
         """Stop accepting, answer commands in flight and parked calls, close all connections, close the store.
 
-        `goes_on`: another node takes the place of this one: `controller` is left as it is, and belongs to that.
+        `goes_on`: another node takes the place of this one: `controller` and `admin` stay, and belong to that.
         """
         self.health.phase = STOPPING
         replica = self._parts.pop(REPLICA, None)
@@ -512,8 +511,8 @@ class Node:
             await asyncio.sleep(0.005)
         for pump in list(pumps):
             pump.abort()
-        if self._admin is not None:
-            await self._admin.close()
+        if self.admin is not None:
+            await (self.admin.leave(AdminView(self.health, self._hosts())) if goes_on else self.admin.close())
         if self._webhooks is not None:
             await self._webhooks.close()
         await self.role.close()

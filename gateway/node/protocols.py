@@ -12,14 +12,14 @@ from typing import Final, final
 from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.refusal import ReasonWords
-from gateway.node.config import Config
+from gateway.node.config import ADMIN_PORT, Config
 from protocols.adapter import Adapter, CarriedApart, DatagramAdapter
 from protocols.declaration import GROUP, LAST, Declaration, Listener
 from protocols.http2.application import ApplicationFactory
 from protocols.registry import Recogniser
 from protocols.setting import Setting
 
-ADMIN: Final = Listener("admin", 8088, "/healthz /readyz /metrics", place=LAST + 1)
+ADMIN: Final = Listener("admin", ADMIN_PORT, "/healthz /readyz /metrics", place=LAST + 1)
 """The node's own port for administration."""
 
 

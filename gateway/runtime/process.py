@@ -21,6 +21,7 @@ from gateway.runtime.spare_descriptors import HELD, SPARE
 
 if TYPE_CHECKING:
     from gateway.node.config import Config
+    from gateway.runtime.admin.server import AdminServer
 
 log = logging.getLogger("headgate.process")
 COMPILING_CHECK_S = 2.0
@@ -29,8 +30,9 @@ REST_S = 0.5
 """Seconds between the end of a node whose store leads no more and the start of the next one: what ends it may end that, too."""
 
 
-def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
+def run(config: Config, compiled: str, reread: Callable[[], Config], admin: AdminServer | None = None) -> int:
     """Serve until SIGTERM or SIGINT; `compiled` says what runs as machine code. On SIGHUP settings and certificates are reread.
+    `admin`: the admin port, which answers already.
 
     Raises ConfigError and StoreError before anything is served.
     """
@@ -42,16 +44,16 @@ def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(lambda before: _node(config, reread, before), loop, compiled))
+        return loop.run_until_complete(_serve(lambda before: _node(config, reread, before, admin), loop, compiled))
     finally:
         loop.close()
 
 
-def _node(config: Config, reread: Callable[[], Config], before: Node | None) -> Node:
-    """The first node, or the one in the place of another, with the listening sockets that it keeps and its controller."""
+def _node(config: Config, reread: Callable[[], Config], before: Node | None, admin: AdminServer | None) -> Node:
+    """The first node, or the one in the place of another, with what that leaves: sockets, the controller, the admin port."""
     if before is None:
-        return Node(config, reread)
-    return Node(before.next, reread, kept=before.kept, controller=before.controller)
+        return Node(config, reread, admin=admin)
+    return Node(before.next, reread, kept=before.kept, controller=before.controller, admin=before.admin)
 
 
 async def _serve(make: Callable[[Node | None], Node], loop: asyncio.AbstractEventLoop, compiled: str) -> int:

@@ -13,8 +13,7 @@ import pytest
 from gateway.connection.intake import SLICE_NS, TURN_NS, PumpIntake
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
-from gateway.runtime.admin import Admin
-from gateway.runtime.admin_port import (
+from gateway.runtime.admin.port import (
     ACCEPTED_MAX,
     ANSWER_NS,
     BEGIN_NS,
@@ -22,6 +21,8 @@ from gateway.runtime.admin_port import (
     HOST_WAITING_MAX,
     AdminPort,
 )
+from gateway.runtime.admin.server import AdminServer
+from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.clock import new_loop
 from protocols.hosts import Hosts
 
@@ -88,7 +89,7 @@ class Stage:
         self.served: list[str] = []
         self.clock = StandingClock()
         self.bound = socket.create_server(("127.0.0.1", 0), backlog=1_024)
-        self.port = AdminPort(self.bound, lambda: Inner(self), self.clock, PumpIntake(self.clock, lambda: 0))
+        self.port = AdminPort(self.bound, self.clock, PumpIntake(self.clock, lambda: 0))
         self.clients: list[socket.socket] = []
 
     def connect(self, host: str, said: bytes) -> None:
@@ -129,7 +130,7 @@ async def _crowd(said: bytes, count: int) -> list[tuple[int, int, bool]]:
         for _ in range(count):
             stage.connect(FLOOD, said)
         stage.connect("127.0.0.1", REQUEST)
-        stage.port.open()
+        stage.port.open(lambda: Inner(stage))
         while stage.waiting_of("127.0.0.1") == 0:
             await asyncio.sleep(0)
         assert stage.waiting_of(FLOOD) <= HOST_WAITING_MAX
@@ -199,8 +200,9 @@ def test_a_question_waits_for_few_turns_in_which_others_are_handled() -> None:
         clock = StandingClock()
         intake = PumpIntake(clock, lambda: 0)
         bound = socket.create_server(("127.0.0.1", 0), backlog=8)
-        admin = Admin(Health(clock.monotonic_ns), Snapshot, list, lambda: None, Hosts((), ""))
-        await admin.open(bound, clock, intake)
+        view = AdminView(Health(clock.monotonic_ns), Hosts((), ""), tuple, Snapshot, Controls(list, lambda: None))
+        admin = AdminServer(bound)
+        await admin.serve(view, clock, intake)
         flooding = EndlessWork(intake)
         intake.add(flooding)
         waited = []

@@ -90,7 +90,6 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
-    ("gateway.runtime.admin_port", ("domain", "gateway.connection.intake")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
     ("gateway.runtime.outgoing.dialer", ("domain", "gateway.rocketmq.dialer", "gateway.runtime.outgoing.connect")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),

@@ -20,7 +20,7 @@ USECASE_ENTRIES_MAX = 13
 """Files and folders in `gateway/usecase`."""
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = (
-    "gateway/connection/pump.py", "gateway/forwarding/forwarded.py", "gateway/runtime/admin_port.py",
+    "gateway/connection/pump.py", "gateway/forwarding/forwarded.py", "gateway/runtime/admin/port.py",
     "gateway/runtime/datagrams/pump.py", "gateway/runtime/outgoing/dialer.py", "gateway/runtime/outgoing/store_connection.py",
     "store/effects.py", "store/events.py", "store/lease/turn.py", "store/listeners.py",
 )  # fmt: skip

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Final, final
 
@@ -40,7 +39,7 @@ from gateway.node.nameserver.slave import SlaveRegistration
 from gateway.node.protocols import Protocols
 from gateway.node.remote.follower_composition import MIB, compose_follower
 from gateway.node.remote.kept_key import KeptKey
-from gateway.node.role import EndClients, OpenPort
+from gateway.node.role import EndClients, OpenPort, Role
 from gateway.node.roles import READERS
 from gateway.node.storage import engine_of, settings_of
 from gateway.observe.health import Health
@@ -242,7 +241,7 @@ class ReplicaRole(AloneRole):
             self.repairs, self._settings.clock_skew_max_ms,
             lambda: ProcessorTime(*processor_ns()),
         )  # fmt: skip
-        _load_ahead()
+        choose()  # the engine of HTTP/2 is imported now: clients would wait for that at an election
         replica.standby = self._stands_by
         if self._serves(ports):
             replica.promoting = self._stand_down
@@ -286,13 +285,16 @@ class ReplicaRole(AloneRole):
         empty: access is not controlled."""
         return [each.access for each in (self._served, self.side) if each is not None and each.access is not None]
 
-    def standby_snapshot(self) -> Snapshot:
-        """What the metrics page shows first while the replica follows: its log, and what readers do."""
-        return Snapshot(
+    def standby_snapshot(self, parts: Sequence[Role]) -> Snapshot:
+        """The figures of the metrics page while the replica follows: its log, what readers do, and what `parts` add."""
+        found = Snapshot(
             protocols=[] if self._served is None else [row_of(one) for one in self._served.counter_registry.all()],
             store={} if self.replica is None else self.replica.reads.figures(),
             compiled=in_use(),
         )
+        for each in parts:
+            found = each.fill(found)
+        return found
 
     def _stands_by(self, text: str) -> None:
         self._health.standby = text
@@ -399,12 +401,6 @@ def sign_of(settings: ReplicationSettings, clock: Clock) -> Sign | None:
         return KeptKey(KeyPlace(settings.access_key_file), clock).signed
     except KeyPlaceError as error:
         raise ConfigError(f"replication.access_key_file: {error}") from error
-
-
-def _load_ahead() -> None:
-    """Import what a node imports when it opens its ports: that takes 0.2 s of CPU, and clients would wait at an election."""
-    import_module("aiohttp.web")
-    choose()
 
 
 def _boot() -> str:

@@ -1,4 +1,4 @@
-"""All ports of a node that does not serve clients yet, until it does."""
+"""All ports for clients of a node that does not serve them yet, until it does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol, final
 
-from gateway.observe.health import Health
 from gateway.runtime.waiting.datagrams import Refusal, RefusedDatagrams
 from gateway.runtime.waiting.listeners import ClosedListeners, ResettingListeners
-from gateway.runtime.waiting.standby_page import StandbyPage
-from gateway.runtime.waiting.startup_admin import StartupAdmin
 
 
 class _PortsKept(Protocol):
@@ -39,14 +36,9 @@ class WaitingFor(Enum):
 class WaitingPorts:
     """Keeps bound ports until `stop`, and answers for the node meanwhile."""
 
-    def __init__(
-        self, waiting: WaitingFor, sockets: Mapping[str, socket.socket], refusals: Mapping[str, Refusal], admin: str,
-        health: Health, page: StandbyPage | None = None,
-    ) -> None:  # fmt: skip
-        """`refusals`: datagram port -> what is said to a datagram. `admin`: the port that tells how the node is; `page`: its
-        metrics meanwhile."""
+    def __init__(self, waiting: WaitingFor, clients: Mapping[str, socket.socket], refusals: Mapping[str, Refusal]) -> None:
+        """`clients`: listener -> its bound socket. `refusals`: datagram port -> what is said to a datagram."""
         loop = asyncio.get_running_loop()
-        clients = {name: each for name, each in sockets.items() if name != admin}
         streams = clients.values()
         is_follower = waiting is WaitingFor.ELECTION
         datagrams = [(clients[name], refusals[name]) for name in refusals if is_follower and name in clients]
@@ -55,8 +47,6 @@ class WaitingPorts:
             ClosedListeners(streams if is_follower else ()),
             RefusedDatagrams(datagrams, loop),
         ]
-        if admin in sockets:
-            self._parts.append(StartupAdmin(sockets[admin], health, page))
 
     def stop(self) -> None:
         """Leave the sockets to who serves them."""

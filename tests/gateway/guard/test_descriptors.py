@@ -18,7 +18,7 @@ from gateway.guard.descriptors import (
 )
 from gateway.node.roles import CONTROLLER, GATEWAY, NAMESERVER, REPLICA, parts_of
 from gateway.node.roles import STORE as STORE_ROLE
-from gateway.runtime.admin_port import CONNECTIONS_MAX
+from gateway.runtime.admin.port import CONNECTIONS_MAX
 from gateway.runtime.spare_descriptors import HELD
 from store.log.segment import OPEN_FILES_MAX
 

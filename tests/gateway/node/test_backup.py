@@ -24,13 +24,14 @@ from gateway.node.plan_source import running, stopped
 from gateway.node.restore import restore
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
-from gateway.runtime.admin import Admin
+from gateway.runtime.admin.server import AdminServer
+from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.copying import FileCopies
 from gateway.runtime.disk import DataDirectory
 from protocols.hosts import Hosts
 from store.config import StoreConfig
 from store.log import promise
-from tests.gateway.runtime.test_admin import Users
+from tests.gateway.runtime.admin.test_application import Users
 from tests.interop.node import ROOT
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -425,8 +426,13 @@ class LiveNode:
         bound = socket.create_server(("127.0.0.1", 0))
         self.port = bound.getsockname()[1]
         health = Health(time.monotonic_ns)
-        admin = Admin(health, Snapshot, list, lambda: None, Hosts((), ""), self._authority, store.backups, str(self.folder))
-        await admin.open(bound, clock, PumpIntake(clock, lambda: 0))
+        users = self._authority
+        view = AdminView(
+            health, Hosts((), ""), lambda: () if users is None else (users,), Snapshot,
+            Controls(list, lambda: None, store.backups, str(self.folder)),
+        )  # fmt: skip
+        admin = AdminServer(bound)
+        await admin.serve(view, clock, PumpIntake(clock, lambda: 0))
         self._ready.set()
         while not self._over.is_set():
             await asyncio.sleep(0.01)

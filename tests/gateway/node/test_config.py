@@ -9,7 +9,7 @@ import pytest
 from domain.errors import ConfigError
 from domain.topic import Durability
 from gateway.node.composition import known
-from gateway.node.config import Config, load
+from gateway.node.config import Config, admin_address, load
 
 KNOWN = known()
 
@@ -105,3 +105,30 @@ def test_every_other_host_does(host: str) -> None:
 def test_absent_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
         load({}, {}, KNOWN, "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "text"),
+    [
+        ({}, {}, ""),
+        ({"port_offset": 1000}, {}, 'admin_host = "::1"\n'),
+        ({}, {"HEADGATE_PORT_OFFSET": "70"}, "port_offset = 5\n[ports]\nadmin = 99\n"),
+        ({"ports.admin": "7"}, {"HEADGATE_PORTS_ADMIN": "8", "HEADGATE_ADMIN_HOST": "127.0.0.9"}, "[ports]\nadmin = 99\n"),
+        ({"ports.admin": "0", "admin_host": "localhost", "port_offset": 3}, {}, ""),
+    ],
+)
+def test_the_admin_port_is_known_before_all_settings_are(
+    options: dict[str, object], environment: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    config = load(options, environment, KNOWN, str(file))
+    assert admin_address(options, environment, str(file)) == (config.admin_host, config.port("admin"))
+
+
+@pytest.mark.parametrize("text", ["port_offset = 'x'\n", "ports = 3\n", "= 4\n"])
+def test_wrong_settings_are_left_to_who_reads_all_of_them(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    assert admin_address({}, {}, str(file)) is None
+    assert admin_address({}, {}, str(tmp_path / "absent")) is None

@@ -24,6 +24,7 @@ from gateway.node.protocols import installed
 from gateway.node.remote.replica_role import ReplicaRole
 from gateway.observe.health import SERVING, Health
 from gateway.runtime import process
+from gateway.runtime.admin.server import AdminServer
 from tests.interop.node import free_ports
 
 LIVES = 100 if os.environ.get("SOAK") else 4
@@ -75,15 +76,16 @@ def test_nothing_is_left_of_the_lives_before(tmp_path: Path, goes_on: bool) -> N
         nodes: list[weakref.ref[Node]] = []
         facts: list[tuple[int, int, int, int]] = []
         controller: Node | None = None
+        admin: AdminServer | None = None
         for _ in range(LIVES):
-            node = Node(config, controller=controller)
+            node = Node(config, controller=controller, admin=admin)
             await node.start()
             life = replica_of(node).replica
             assert life is not None
             life._end("another replica leads")
             await asyncio.wait_for(node.over.wait(), 10)
             await node.stop(goes_on)
-            controller = node.controller
+            controller, admin = node.controller, node.admin if goes_on else None
             nodes.append(weakref.ref(node))
             del node, life
             await asyncio.sleep(0.2)
@@ -95,6 +97,8 @@ def test_nothing_is_left_of_the_lives_before(tmp_path: Path, goes_on: bool) -> N
         assert all(each <= bound for fact in facts[2:] for each, bound in zip(fact, most, strict=True)), facts
         if controller is not None:
             await controller.stop()
+        if admin is not None:
+            await admin.close()
 
     asyncio.run(run())
 
@@ -141,7 +145,7 @@ def test_the_process_hands_its_controller_from_life_to_life_and_ends_it_last(tmp
     members: list[object] = []
 
     def make(before: Node | None) -> Node:
-        nodes.append(process._node(config, lambda: config, before))
+        nodes.append(process._node(config, lambda: config, before, None))
         return nodes[-1]
 
     async def lives() -> None:

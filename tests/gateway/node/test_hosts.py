@@ -12,9 +12,8 @@ def test_the_admin_port_is_on_loopback_whatever_the_host_is(tmp_path: Path) -> N
     found: list[str] = []
 
     async def scene(node: Node) -> None:
-        assert node._admin is not None
-        assert node._admin.port is not None
-        sockets = [node._admin.port.bound, *(listener.socket for listener in node._streams)]
+        assert node.admin is not None
+        sockets = [node.admin.bound, *(listener.socket for listener in node._streams)]
         found.extend(each.getsockname()[0] for each in sockets)
         await node.stop()
 

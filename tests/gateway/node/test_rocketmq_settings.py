@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import ConfigError
-from gateway.node.cli import OPTIONS, _load
+from gateway.node.cli import OPTIONS, GivenOptions
 from gateway.node.composition import known
 from gateway.node.config import Config, load
 from gateway.node.node import Node
@@ -30,7 +30,7 @@ def config(text: str, tmp_path: Path, environment: dict[str, str] | None = None)
 
 def options(**given: Any) -> Config:
     """The configuration that options give."""
-    return _load({**dict.fromkeys(OPTIONS), **given})
+    return GivenOptions({**dict.fromkeys(OPTIONS), **given})()
 
 
 def test_the_option_names_a_name_server() -> None:

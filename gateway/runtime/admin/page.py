@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, final
 
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.observe.metrics import Snapshot, pieces, process_families
-from gateway.runtime.admin_port import AdminPort
+from gateway.runtime.admin.port import AdminPort
 
 PAUSE_S: Final = 0.1
 """Least time between two pages."""
@@ -29,7 +29,7 @@ class MetricsPage:
     made    pages so far
     """
 
-    def __init__(self, snapshot: Callable[[], Snapshot], clock: Clock, port: AdminPort) -> None:
+    def __init__(self, snapshot: Callable[[], Awaitable[Snapshot]], clock: Clock, port: AdminPort) -> None:
         self.made = 0
         self._snapshot = snapshot
         self._clock = clock
@@ -54,7 +54,7 @@ class MetricsPage:
             await asyncio.sleep(early_ns / SECOND_NS)
         process = await asyncio.get_running_loop().run_in_executor(None, process_families)
         began = self._clock.monotonic_ns()
-        left = pieces(self._snapshot(), process)
+        left = pieces(await self._snapshot(), process)
         parts: list[bytes] = []
         took_ns = self._clock.monotonic_ns() - began
         while True:

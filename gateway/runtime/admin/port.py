@@ -1,14 +1,15 @@
 """The connections of the admin port: how many there are, how long they last, and when each gets its turn of the loop.
 
-A connection passes three steps: it is accepted, it becomes a connection of the loop, its request is handed to aiohttp. The last
-two wait for their turn in the same queue as the work of all other ports (gateway.connection.intake), where hosts take turns. So
-a host that connects as fast as it can delays neither the other ports nor what others ask of this one.
+A connection is accepted, it becomes a connection of the loop, and each of its requests is handed to aiohttp. The last two steps
+wait for their turn in the same queue as the work of all other ports (gateway.connection.intake), where hosts take turns. So a
+host that connects as fast as it can delays neither the other ports nor what others ask of this one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,9 @@ from domain.ports import Clock
 from gateway.connection.intake import PumpIntake, SlicedConnection
 
 REQUEST_S: Final = 10.0
-"""Seconds for a request to arrive, and again for its response to be read."""
+"""Seconds for a request to arrive, and again for its response to be read; of a stream, for the client to read on."""
+IDLE_S: Final = 60.0
+"""Seconds in which a connection that has had an answer may be quiet."""
 REQUEST_BYTES_MAX: Final = 64 * 1024
 BACKLOG: Final = 1_024
 """Connections that wait to be accepted: the kernel drops further ones, and their clients try again after a second."""
@@ -46,6 +49,8 @@ BEGIN_TURNS: Final = 3
 ANSWER_TURNS: Final = 3
 """Turns of the loop that the tasks take that begin a connection and answer a request: a step of a task is a turn."""
 
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+_CODING: Final = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 log = logging.getLogger("headgate.admin")
 
 
@@ -72,10 +77,13 @@ class HostArrivals:
 
 @final
 class AdminConnection(asyncio.Protocol):
-    """One connection: bounds its time and its bytes, and passes a complete head, and what follows, to aiohttp.
+    """One connection: bounds its time and its bytes, and passes one request after the other to aiohttp.
+
+    A complete head waits for its turn. What follows it goes on at once as far as it is the body, and else waits for the answer.
 
     host    network of the client (`domain.address.network_of_host`)
-    inner   aiohttp's connection, made when the head is there
+    inner   aiohttp's connection, made for the first head
+    last    True: no request may follow the present one, since only aiohttp knows where its body ends
     """
 
     sends = False
@@ -83,19 +91,30 @@ class AdminConnection(asyncio.Protocol):
     def __init__(self, host: str, port: AdminPort) -> None:
         self.host = host
         self.inner: Any = None
+        self.last = False
         self._port = port
-        self._head = bytearray()
-        self._queued = False
+        self._unread = bytearray()
+        self._scanned = 0
+        self._head_bytes = 0
+        self._body_bytes = 0
+        self._is_asking = False
+        self._is_stream = False
+        self._answered = 0
         self._size = 0
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def idle(self) -> bool:
+        """True after an answer, until the next request begins."""
+        return self._answered > 0 and not (self._is_asking or self._unread or self._body_bytes or self.last)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the time of the request."""
         # uvloop's transports do not inherit from asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._port.enter(self)
-        self.restart()
+        self._restart(REQUEST_S)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -103,58 +122,117 @@ class AdminConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def restart(self) -> None:
-        """Give the connection REQUEST_S from now on."""
+    def end(self) -> None:
+        """Close the connection when what was written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _restart(self, seconds: float) -> None:
+        """Give the connection so much time from now on."""
+        self._stop_timer()
+        if self._transport is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def _late(self) -> None:
+        if self.idle:
+            self.end()
+        else:
+            self._port.refuse(self)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._transport is not None:
-            self._timer = asyncio.get_running_loop().call_later(REQUEST_S, self._port.refuse, self)
+            self._timer = None
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the request."""
+        """Bytes of requests."""
+        if self.idle:
+            self._restart(REQUEST_S)
         self._size += len(data)
         if self._size > REQUEST_BYTES_MAX:
             self._port.refuse(self)
-        elif self.inner is not None:
-            self.inner.data_received(data)
-        else:
-            since = max(0, len(self._head) - 3)
-            self._head += data
-            # What does not begin as a method does is no HTTP: aiohttp says so at once.
-            if not self._queued and (not 65 <= self._head[0] <= 90 or self._head.find(b"\r\n\r\n", since) >= 0):
-                self._queued = True
-                self._port.wait(self)
+            return
+        body = len(data) if self.last else min(self._body_bytes, len(data))
+        if body:
+            self._body_bytes -= body
+            self.inner.data_received(data[:body])
+        self._unread += data[body:]
+        if not self._is_asking:
+            self._find_head()
+
+    def _find_head(self) -> None:
+        """Have a complete head wait for its turn. What does not begin as a method does is no HTTP: aiohttp says so at once."""
+        unread = self._unread
+        if not unread:
+            return
+        end = unread.find(b"\r\n\r\n", max(0, self._scanned - 3))
+        self._scanned = len(unread)
+        is_http = 65 <= unread[0] <= 90
+        if is_http and end < 0:
+            return
+        self._head_bytes = end + 4 if is_http else len(unread)
+        self._is_asking = True
+        self._port.wait(self)
 
     def take_slice(self) -> bool:
-        """Hand the head to aiohttp."""
-        if self._transport is not None and not self._transport.is_closing():
+        """Hand the head to aiohttp, and of the body what has arrived."""
+        if self._transport is None or self._transport.is_closing():
+            return False
+        if self.inner is None:
             self.inner = self._port.serve()
             self._port.served(self)
             self.inner.connection_made(self._transport)
-            self.inner.data_received(bytes(self._head))
-            self._head.clear()
+        head = bytes(self._unread[: self._head_bytes])
+        length = _LENGTH.search(head)
+        self.last = length is None and _CODING.search(head) is not None
+        self._body_bytes = int(length[1]) if length is not None else 0
+        here = len(self._unread) if self.last else min(len(self._unread), self._head_bytes + self._body_bytes)
+        self._body_bytes -= here - self._head_bytes
+        given = bytes(self._unread[:here])
+        del self._unread[:here]
+        self._head_bytes = self._scanned = 0
+        self.inner.data_received(given)
         return False
+
+    def respond(self, *, is_stream: bool) -> None:
+        """The response begins. A stream may take any time, as long as the client reads it."""
+        self._is_stream = is_stream
+        if is_stream:
+            self._stop_timer()
+        else:
+            self._restart(REQUEST_S)
+
+    def answered(self) -> None:
+        """The response is written: the next request may be handed on."""
+        self._is_asking = self._is_stream = False
+        self._answered += 1
+        self._size = len(self._unread)
+        self._restart(IDLE_S if self.idle else REQUEST_S)
+        self._find_head()
 
     def eof_received(self) -> bool:
         """The client has sent all its bytes. True: a request is there, and its response is still sent."""
         if self.inner is not None:
             self.inner.eof_received()
-        return self._queued
+        return self._is_asking
 
     def pause_writing(self) -> None:
         """The client does not read."""
+        if self._is_stream:
+            self._restart(REQUEST_S)
         if self.inner is not None:
             self.inner.pause_writing()
 
     def resume_writing(self) -> None:
         """The client reads again."""
+        if self._is_stream:
+            self._stop_timer()
         if self.inner is not None:
             self.inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         self._transport = None
         self._port.leave(self)
         if self.inner is not None:
@@ -213,23 +291,20 @@ class AdminPort:
 
     bound       the listening socket
     refused     connections that were closed by a bound: too many at once, or a request that is too large or too slow
-    serve       makes aiohttp's side of a connection
+    serve       makes aiohttp's side of a connection; once open
     _arrivals   host -> its connections that wait to begin
     _open       host -> its open connections
     _by_inner   aiohttp's side -> connection
     """
 
-    def __init__(
-        self, bound: socket.socket, serve: Callable[[], Any], clock: Clock, intake: PumpIntake,
-        connections_max: int = CONNECTIONS_MAX,
-    ) -> None:  # fmt: skip
+    def __init__(self, bound: socket.socket, clock: Clock, intake: PumpIntake, connections_max: int = CONNECTIONS_MAX) -> None:
         """`connections_max`: fewer than CONNECTIONS_MAX in a process that may open few files."""
         self.refused = 0
         self._connections_max = connections_max
         self._host_max = min(HOST_CONNECTIONS_MAX, connections_max // 2)
         self._waiting_max = WAITING_MAX if connections_max == CONNECTIONS_MAX else connections_max
         self._lacked_s = -LOG_INTERVAL_S
-        self.serve = serve
+        self.serve: Callable[[], Any]
         self.bound = bound
         self._clock = clock
         self._intake = intake
@@ -243,18 +318,31 @@ class AdminPort:
         self._logged_s = -LOG_INTERVAL_S
         self._resume: asyncio.TimerHandle | None = None
 
-    def open(self) -> None:
-        """Accept connections."""
+    def open(self, serve: Callable[[], Any]) -> None:
+        """Accept connections; `serve` makes aiohttp's side of one."""
+        self.serve = serve
         self.bound.setblocking(False)
         self.bound.listen(BACKLOG)
         self._listen()
 
-    def close(self) -> None:
-        """Accept no more. Open connections stay open."""
+    def leave_socket(self) -> None:
+        """Accept no more, and close idle connections. The others stay."""
         if self._resume is not None:
             self._resume.cancel()
-        self._loop.remove_reader(self.bound.fileno())
-        self.bound.close()
+        if self.bound.fileno() >= 0:
+            self._loop.remove_reader(self.bound.fileno())
+            self.bound.close()
+        for connection in [each for each in self._all if each.idle]:
+            connection.end()
+
+    @property
+    def busy(self) -> bool:
+        """True while a connection has not had its answer."""
+        return self._waiting > 0 or bool(self._beginning) or any(not each.idle for each in self._all)
+
+    def close(self) -> None:
+        """Accept no more, and close what waits to begin. Open connections stay open."""
+        self.leave_socket()
         for arrivals in self._arrivals.values():
             for waiting in arrivals.sockets:
                 waiting.close()
@@ -324,14 +412,22 @@ class AdminPort:
             accepted.close()  # the client is gone
 
     def enter(self, connection: AdminConnection) -> None:
-        """A new connection. With HOST_CONNECTIONS_MAX of its host, or too many in all, the oldest of them is closed."""
+        """A new connection. With too many of its host, or in all, one of them is closed: an idle one, else the oldest."""
         own = self._open.setdefault(connection.host, {})
         if len(own) >= self._host_max:
-            self.refuse(next(iter(own)), True)
+            self._replace(own)
         elif len(self._all) >= self._connections_max:
-            self.refuse(next(iter(self._all)), True)
+            self._replace(self._all)
         self._all[connection] = None
         self._open.setdefault(connection.host, own)[connection] = None
+
+    def _replace(self, connections: dict[AdminConnection, None]) -> None:
+        """Close one of the connections."""
+        idle = next((each for each in connections if each.idle), None)
+        if idle is None:
+            self.refuse(next(iter(connections)), True)
+        else:
+            idle.abort()
 
     def leave(self, connection: AdminConnection) -> None:
         """A connection has ended."""

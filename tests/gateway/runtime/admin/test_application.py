@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import socket
 import threading
 import time
@@ -19,15 +20,24 @@ from domain.principal import Principal
 from gateway.connection.intake import PumpIntake
 from gateway.observe.health import SERVING, Health
 from gateway.observe.metrics import Snapshot
-from gateway.runtime import admin_port, metrics_page
-from gateway.runtime.admin import PIECE_BYTES, Admin
-from gateway.runtime.admin_port import HOST_CONNECTIONS_MAX
+from gateway.runtime.admin import page as metrics_page
+from gateway.runtime.admin import port as admin_port
+from gateway.runtime.admin.application import PIECE_BYTES
+from gateway.runtime.admin.port import HOST_CONNECTIONS_MAX, REQUEST_BYTES_MAX
+from gateway.runtime.admin.server import AdminServer
+from gateway.runtime.admin.view import AdminView, Controls
 from gateway.runtime.clock import LoopClock
 from protocols.hosts import Hosts
 
 
 class Users:
-    """An authority with a Super user `root` and a user `guest`; both have the password `p`."""
+    """Access control with a Super user `root` and a user `guest`; both have the password `p`, and `watchers` see metrics."""
+
+    watchers: tuple[str, ...] = ("root", "guest")
+
+    def may_watch(self, principal: Principal) -> bool:
+        """True for the watchers."""
+        return principal.user in self.watchers
 
     def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
         """The principal of a known user."""
@@ -42,21 +52,14 @@ class Users:
 class Port:
     """An admin port on loopback."""
 
-    def __init__(self, authority: Users | None, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, users: Users | None, snapshot: Callable[[], Snapshot]) -> None:
         self.reloads = 0
-        self.health = Health(time.monotonic_ns)
-        self.health.phase = SERVING
+        health = Health(time.monotonic_ns)
+        health.phase = SERVING
         self.bound = socket.create_server(("127.0.0.1", 0))
-        self.watchers: tuple[str, ...] = ("root", "guest")
-        self.admin = Admin(
-            self.health,
-            snapshot,
-            list,
-            self._reload,
-            Hosts((), ""),
-            authority,
-            may_watch=lambda principal: principal.user in self.watchers,
-        )
+        controls = Controls(list, self._reload)
+        self._view = AdminView(health, Hosts((), ""), lambda: () if users is None else (users,), snapshot, controls)
+        self.admin = AdminServer(self.bound)
 
     def _reload(self) -> None:
         self.reloads += 1
@@ -64,10 +67,10 @@ class Port:
     async def open(self) -> None:
         """Serve."""
         clock = LoopClock(asyncio.get_running_loop())
-        await self.admin.open(self.bound, clock, PumpIntake(clock, lambda: 0))
+        await self.admin.serve(self._view, clock, PumpIntake(clock, lambda: 0))
 
     async def ask(self, data: bytes) -> bytes:
-        """Everything that comes back until the node closes."""
+        """Everything that comes back until the node closes, as the last request wants."""
         reader, writer = await asyncio.open_connection(*self.bound.getsockname())
         writer.write(data)
         got = await asyncio.wait_for(reader.read(), 20)
@@ -86,8 +89,9 @@ def opened(
         runner.run(port.admin.close())
 
 
-def request(method: str, path: str, *fields: str, host: str = "localhost") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *fields, "", ""]).encode()
+def request(method: str, path: str, *fields: str, host: str = "localhost", keep: bool = False) -> bytes:
+    more = fields if keep else (*fields, "Connection: close")
+    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *more, "", ""]).encode()
 
 
 def basic(user: str) -> str:
@@ -144,15 +148,84 @@ def test_all_but_the_health_of_the_node_asks_for_credentials(path: str, user: st
 
 
 def test_metrics_are_for_those_who_may_watch() -> None:
-    with opened(Users()) as (port, runner):
-        port.watchers = ("root",)
+    users = Users()
+    users.watchers = ("root",)
+    with opened(users) as (port, runner):
         assert runner.run(port.ask(request("GET", "/metrics", basic("guest")))).startswith(b"HTTP/1.1 403")
 
 
-def test_a_connection_has_one_request() -> None:
+def test_requests_of_a_connection_are_answered_in_order() -> None:
+    several = request("GET", "/healthz", keep=True) + request("GET", "/readyz", keep=True) + request("GET", "/nothing")
     with opened() as (port, runner):
-        got = runner.run(port.ask(request("GET", "/healthz") * 3))
+        got = runner.run(port.ask(several))
+        assert re.findall(rb"HTTP/1\.1 (\d+)", got) == [b"200", b"200", b"404"]
+        assert got.index(b'"status"') < got.index(b'"ready"')
+
+
+def test_a_body_belongs_to_its_request() -> None:
+    body = (
+        request("POST", "/v1/admin/reload", "Content-Length: 39", keep=True) + b"GET /healthz HTTP/1.1\r\nHost: forged\r\n\r\n"
+    )
+    with opened() as (port, runner):
+        got = runner.run(port.ask(body + request("GET", "/readyz")))
+        assert got.count(b"HTTP/1.1 200") == 2
+        assert b'"ready"' in got
+        assert b'"status"' not in got
+        assert port.reloads == 1
+
+
+def test_a_chunked_body_is_of_the_last_request() -> None:
+    chunked = request("POST", "/v1/admin/reload", "Transfer-Encoding: chunked", keep=True) + b"3\r\nabc\r\n0\r\n\r\n"
+    with opened() as (port, runner):
+        got = runner.run(port.ask(chunked))
         assert got.count(b"HTTP/1.1 200") == 1
+        assert b"Connection: close" in got
+        assert port.reloads == 1
+
+
+def test_requests_that_are_sent_ahead_wait_for_the_answer_within_the_bound_of_bytes() -> None:
+    async def flood(port: Port) -> bytes:
+        reader, writer = await asyncio.open_connection(*port.bound.getsockname())
+        writer.write(request("GET", "/healthz", keep=True) * (2 * REQUEST_BYTES_MAX // 40))
+        got = b""
+        try:
+            while piece := await asyncio.wait_for(reader.read(65_536), 20):
+                got += piece
+        except ConnectionResetError:
+            pass
+        writer.close()
+        return got
+
+    with opened() as (port, runner):
+        assert runner.run(flood(port)).count(b"HTTP/1.1 200") < 40
+        assert port.admin.refused == 1
+
+
+def test_a_quiet_connection_is_closed_without_being_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_port, "IDLE_S", 0.05)
+    with opened() as (port, runner):
+        assert runner.run(port.ask(request("GET", "/healthz", keep=True))).count(b"HTTP/1.1 200") == 1
+        assert port.admin.refused == 0
+
+
+def test_a_quiet_connection_makes_room_for_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
+    async def crowd(port: Port) -> list[bytes]:
+        address, quiet = port.bound.getsockname(), []
+        for _ in range(HOST_CONNECTIONS_MAX):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(request("GET", "/healthz", keep=True))
+            await reader.readuntil(b"}")
+            quiet.append((reader, writer))
+        answer = await port.ask(request("GET", "/healthz"))
+        first = await quiet[0][0].read()
+        for _, writer in quiet:
+            writer.close()
+        return [answer[:12], first]
+
+    with opened() as (port, runner):
+        assert runner.run(crowd(port)) == [b"HTTP/1.1 200", b""]
+        assert port.admin.refused == 0
+        assert not caplog.records
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HT", request("POST", "/v1/admin/reload", "Content-Length: 5")])
@@ -214,8 +287,7 @@ def test_a_page_is_made_by_the_loop_for_all_who_ask_meanwhile() -> None:
     with opened(snapshot=snapshot) as (port, runner):
         answers = runner.run(scrape(port))
         assert all(answer.endswith(b"\n") and b"headgate_build_info" in answer for answer in answers)
-        assert port.admin.page is not None
-        assert port.admin.page.made < 10, "40 questions at once"
+        assert port.admin.pages < 10, "40 questions at once"
         assert threads == {threading.get_ident()}
 
 

@@ -1,0 +1,245 @@
+"""The aiohttp application of the admin port: health, readiness, metrics, reload and backups over HTTP/1.1."""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+
+from domain.access import BearerToken, Credentials, Password
+from domain.backup import BackupPlan
+from domain.errors import Failure
+from gateway.observe.metrics import CONTENT_TYPE
+from gateway.runtime.admin.page import MetricsPage
+from gateway.runtime.admin.port import REQUEST_BYTES_MAX, AdminPort
+from gateway.runtime.admin.view import AdminView, Controls
+from protocols.hosts import origin_host
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+PIECE_BYTES: Final = 64 * 1024
+"""Part of the metrics page that is sent in one turn of the loop."""
+REALM: Final = 'Basic realm="headgate"'
+_OWN: Final = frozenset(("same-origin", "none"))
+_OPEN: Final = frozenset(("/healthz", "/readyz"))
+"""What balancers and supervisors ask, without credentials."""
+T = TypeVar("T")
+
+
+class NotServedError(Exception):
+    """A request that is not served: the status of HTTP, and a line of text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class NodeLoop(Protocol):
+    """The way from the loop that serves the admin port to the loop of the node."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """The result of `function`, called in the loop of the node. Raises NotServedError when that loop has no time."""
+
+
+@final
+class AdminApplication:
+    """The resources of the admin port.
+
+    /healthz           200: the process answers, and says what it does
+    /readyz            200: the node serves clients; 503: it does not, with the reasons
+    /metrics           metrics as Prometheus text
+    /v1/admin/loaded   state of the reloadable files, as JSON
+    /v1/admin/reload   POST: reload the files; 409: a file could not be used
+    /v1/admin/backups  POST: hold the files of the store for a backup, and list them as JSON; 503: not now
+    /v1/admin/backups/HOLD   POST: renew the hold; DELETE: end it; 404: it has ended
+
+    A node that does not serve answers 503 with its reasons to everything else than health, readiness and, once its log is
+    open, metrics. Where access is controlled, `/metrics` asks for the credentials of a user who may watch, and everything but
+    `/healthz` and `/readyz` for those of a Super user (401, 403). A Host field that is no name of this node is answered 421,
+    a POST from a page of another site 403.
+    """
+
+    def __init__(self, view: Callable[[], AdminView], node: NodeLoop, page: MetricsPage, port: AdminPort) -> None:
+        """`view()`: the node in its present state."""
+        self._view = view
+        self._node = node
+        self._page = page
+        self._port = port
+
+    def made(self) -> web.Application:
+        """The application, for aiohttp's runner."""
+        from aiohttp import web
+
+        @web.middleware
+        async def judged(request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
+            return await self._judged(request, handler)
+
+        application = web.Application(middlewares=[judged], client_max_size=REQUEST_BYTES_MAX)
+        one = "/v1/admin/backups/{hold:[0-9]{1,18}}"
+        application.add_routes(
+            [
+                web.get("/healthz", self._health),
+                web.get("/readyz", self._readiness),
+                web.get("/metrics", self._metrics),
+                web.get("/v1/admin/loaded", self._controlled(self._loaded)),
+                web.post("/v1/admin/reload", self._controlled(self._reload)),
+                web.post("/v1/admin/backups", self._controlled(self._begin_backup)),
+                web.post(one, self._controlled(self._renew_backup)),
+                web.delete(one, self._controlled(self._end_backup)),
+            ]
+        )
+        return application
+
+    async def _judged(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
+        """The answer of `handler`, or why the request is not served."""
+        from aiohttp import web
+
+        view, path = self._view(), request.path
+        try:
+            if view.controls is None and path not in _OPEN and not (path == "/metrics" and view.shows_metrics):
+                return self._unready(view, {"reasons": view.health.reasons()})
+            if view.controls is not None or path not in _OPEN:
+                _check_site(request, view)
+            if path not in _OPEN:
+                given, peer = credentials_of(request.headers.get("Authorization", "")), request.remote or ""
+                await self._node.run(lambda: _check_user(view, given, peer, is_for_metrics=path == "/metrics"))
+            return await handler(request)
+        except NotServedError as refusal:
+            fields = {"WWW-Authenticate": REALM} if refusal.status == 401 else {}
+            return web.Response(status=refusal.status, text=f"{refusal.text}\n", headers=fields)
+
+    @staticmethod
+    def _unready(view: AdminView, document: dict[str, object]) -> web.Response:
+        from aiohttp import web
+
+        fields = {"Retry-After": "1"} if view.controls is None else {}
+        return web.json_response(document, status=503, headers=fields)
+
+    async def _health(self, _: web.Request) -> web.Response:
+        from aiohttp import web
+
+        return web.json_response(self._view().health.document())
+
+    async def _readiness(self, _: web.Request) -> web.Response:
+        from aiohttp import web
+
+        view = self._view()
+        found = view.health.readiness()
+        return web.json_response(found) if found["ready"] else self._unready(view, found)
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        body = await self._page.read()
+        host, fields = request.remote or "", {"Content-Type": CONTENT_TYPE}
+        if len(body) <= PIECE_BYTES or request.method == "HEAD":
+            await self._port.turn(host)
+            return web.Response(body=body, headers=fields)
+        response = web.StreamResponse(headers={**fields, "Content-Length": str(len(body))})
+        await response.prepare(request)
+        for at in range(0, len(body), PIECE_BYTES):
+            await self._port.turn(host)
+            await response.write(body[at : at + PIECE_BYTES])
+        await response.write_eof()
+        return response
+
+    def _controlled(self, handler: Callable[[web.Request, Controls], Awaitable[web.Response]]) -> Any:
+        """`handler` with the controls of a node that serves."""
+
+        async def handle(request: web.Request) -> web.Response:
+            view = self._view()
+            if view.controls is None:
+                return self._unready(view, {"reasons": view.health.reasons()})
+            return await handler(request, view.controls)
+
+        return handle
+
+    async def _loaded(self, _: web.Request, controls: Controls) -> web.Response:
+        from aiohttp import web
+
+        return web.json_response(controls.loaded())
+
+    async def _reload(self, _: web.Request, controls: Controls) -> web.Response:
+        from aiohttp import web
+
+        controls.reload()
+        state = controls.loaded()
+        return web.json_response(state, status=409 if any(subject["fault"] for subject in state) else 200)
+
+    async def _begin_backup(self, _: web.Request, controls: Controls) -> web.Response:
+        from aiohttp import web
+
+        backups = controls.backups
+        if backups is None:
+            raise NotServedError(404, "this storage engine cannot be backed up while it runs: stop the node")
+        begun: asyncio.Future[tuple[int, BackupPlan] | Failure] = asyncio.get_running_loop().create_future()
+        backups.begin(lambda result: None if begun.done() else begun.set_result(result))
+        found = await begun
+        if isinstance(found, Failure):
+            raise NotServedError(503, found.text)
+        hold, plan = found
+        facts = {**plan._asdict(), "mark": plan.mark.hex(), "hold": hold, "lease_ms": backups.lease_ms, "data": controls.data}
+        return web.json_response(facts)
+
+    async def _renew_backup(self, request: web.Request, controls: Controls) -> web.Response:
+        return self._held(controls.backups is not None and controls.backups.renew(int(request.match_info["hold"])))
+
+    async def _end_backup(self, request: web.Request, controls: Controls) -> web.Response:
+        return self._held(controls.backups is not None and controls.backups.end(int(request.match_info["hold"])))
+
+    @staticmethod
+    def _held(lasts: bool) -> web.Response:
+        from aiohttp import web
+
+        if not lasts:
+            raise NotServedError(404, "the hold has ended: it was not renewed in time, or the node was restarted")
+        return web.json_response({})
+
+
+def _check_site(request: web.Request, view: AdminView) -> None:
+    """Raise NotServedError for a host that is no name of the node, and for what a page of another site sends."""
+    host = request.headers.get("Host", "")
+    if host and not view.hosts.knows(host.encode("latin-1", "replace")):
+        raise NotServedError(421, "this is no name of this node: add it to [http] hosts, or advertise it")
+    origin = request.headers.get("Origin", "")
+    foreign = origin_host(origin) != host.lower() if origin else request.headers.get("Sec-Fetch-Site", "none") not in _OWN
+    if request.method not in ("GET", "HEAD") and foreign:
+        raise NotServedError(403, "pages of other sites may not send")
+
+
+def _check_user(view: AdminView, given: Credentials | None, peer: str, *, is_for_metrics: bool) -> None:
+    """Raise NotServedError for a user whom no guard lets in. Called in the loop of the node.
+
+    A refusal of somebody who is known says more than one of somebody who is not.
+    """
+    refusal: NotServedError | None = None
+    for guard in view.guards():
+        found = guard.authenticate(given, peer)
+        if isinstance(found, Failure):
+            refusal = refusal or NotServedError(401, found.text)
+        elif guard.may_watch(found) if is_for_metrics else found.privileged:
+            return
+        else:
+            refusal = NotServedError(
+                403, f"this is for {'users with Get or List on the cluster' if is_for_metrics else 'Super users'}"
+            )
+    if refusal is not None:
+        raise refusal
+
+
+def credentials_of(given: str) -> Credentials | None:
+    """The credentials of an Authorization field; None when it has none that are known."""
+    scheme, _, value = given.partition(" ")
+    if scheme.lower() == "bearer":
+        return BearerToken(value.strip())
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, _, secret = b64decode(value.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return Password(user.decode("utf-8", "replace"), secret)

@@ -1,0 +1,62 @@
+"""The part of a node that the admin port shows and controls, in each state of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.access import Credentials
+from domain.backup import Backups
+from domain.errors import Failure
+from domain.principal import Principal
+from gateway.observe.health import Health
+from gateway.observe.metrics import Snapshot
+from protocols.hosts import Hosts
+
+
+class Guard(Protocol):
+    """Users who may be served: access control."""
+
+    def authenticate(self, credentials: Credentials | None, host: str) -> Principal | Failure:
+        """The principal of a known user, and what is said to an unknown one."""
+
+    def may_watch(self, principal: Principal) -> bool:
+        """True for users who may read the metrics; everything else is for Super users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What an administrator can do while the node serves.
+
+    loaded    state of the reloadable files
+    reload    reads them again
+    backups   backups of the store in the folder `data`; None: its engine has none
+    """
+
+    loaded: Callable[[], list[dict[str, object]]]
+    reload: Callable[[], None]
+    backups: Backups | None = None
+    data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminView:
+    """A node in one of its states. All functions are called in the event loop of the node.
+
+    hosts      names of this node
+    guards     a request is served when one of them accepts its user; empty: access is not controlled
+    snapshot   figures of the metrics page; None: there are none while the node starts
+    controls   None: the node does not serve clients
+    """
+
+    health: Health
+    hosts: Hosts
+    guards: Callable[[], Sequence[Guard]] = tuple
+    snapshot: Callable[[], Snapshot] | None = None
+    controls: Controls | None = None
+
+    @property
+    def shows_metrics(self) -> bool:
+        """False while the node opens its log for the first time."""
+        return self.snapshot is not None and (self.controls is not None or bool(self.health.standby))
