@@ -73,7 +73,7 @@ OPTIONS: Final[Mapping[str, object]] = {
 
 OF_GATEWAY: Final[Mapping[str, str]] = {name: f"gateway.{name}" for name in ("store", "access_key_file", "store_ca")}
 OF_TABLES: Final[Mapping[str, str]] = {**OF_GATEWAY, "state": "store.state.address"}
-"""GivenOptions that are settings of a table."""
+"""Options that are settings of a table."""
 CLUSTER: Final = "rocketmq://"
 """Begins the address of a name server of an Apache RocketMQ cluster in `--store`."""
 
