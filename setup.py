@@ -46,8 +46,8 @@ FOLDERS = {
         "wire",
     ),
     "protocols/http": (
-        "application", "connection", "documents", "flow", "flow_streams", "handler", "large_answer", "options", "path",
-        "problem", "request", "response", "router", "routes", "site", "status",
+        "application", "connection", "documents", "flow", "flow_streams", "handler", "options", "path", "problem",
+        "request", "request_run", "response", "router", "routes", "site", "status",
     ),
     "protocols/http/description": ("openapi",),
     "protocols/http/handlers": (

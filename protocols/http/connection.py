@@ -15,20 +15,18 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
-from domain.errors import ErrorCode
 from domain.event import Event
 from domain.refusal import Ending
 from protocols.adapter import Peer
-from protocols.http import large_answer
 from protocols.http.flow import Flow
+from protocols.http.handler import Outcome
 from protocols.http.http1.context import ConnectionContext
 from protocols.http.http1.exchange import Exchange
 from protocols.http.http1.flow_output import FlowOutput
 from protocols.http.http1.patience import Patience
 from protocols.http.http1.reader import Reader
 from protocols.http.http1.unread import UnreadResponses
-from protocols.http.problem import RefusalError, problem
-from protocols.http.request import Request
+from protocols.http.problem import draining, too_slow
 from protocols.http.response import CONTINUE, Response, http1
 from protocols.http.site import readable_by
 
@@ -131,6 +129,10 @@ class HttpConnection:
         self._flush()
         if self._stream is not None and self._stream.exchange.feeds:
             commands += self._stream.pass_on(now)
+        return self._with_end(commands)
+
+    def _with_end(self, commands: list[Command]) -> list[Command]:
+        """The commands of a turn, and Disconnected behind them when the connection is closed."""
         if self.closed:
             commands.append(Disconnected(self._reason, self._reason == "closed"))
         return commands
@@ -145,55 +147,21 @@ class HttpConnection:
             exchange = waiting[at]
             at += 1
             self._exchanges.append(exchange)
-            self._start(exchange, commands)
+            self._started(exchange, exchange.start(exchange, self._reader.share, self._now), commands)
         self._waiting = waiting[at:]
 
-    def _start(self, exchange: Exchange, commands: list[Command]) -> None:
-        request, handler = exchange.request, exchange.handler
-        response = exchange.refusal
-        if request is not None and handler is not None:
-            exchange.slices = handler.in_slices(request, exchange, exchange.content_max, self._reader.share, self._now)
-            if exchange.slices is not None:
-                self._sliced = exchange
-                if exchange.slices.due <= self._now:
-                    self._run_slice(exchange, commands)
-                return
-            try:
-                command, response = handler.carry_out(request, exchange)
-            except RefusalError as refusal:
-                command, response = None, refusal.response
-            if command is not None:
-                commands.append(command)
-            self._started(exchange, request)
-        if response is not None:
-            self._respond(exchange, response)
-
-    def _started(self, exchange: Exchange, request: Request) -> None:
-        """The command has its own copy of the content; the exchange of a long poll lives for long."""
-        exchange.held = len(request.body)
-        self._held += exchange.held
-        self._reader.share.give(exchange.shared)
-        exchange.shared = 0
-        exchange.request = None
-
-    def _run_slice(self, exchange: Exchange, commands: list[Command]) -> None:
-        """Run one slice of a large request; the requests behind it wait until it is over."""
-        slices, request = exchange.slices, exchange.request
-        if slices is None or request is None:
-            return
-        share = self._reader.share
-        before = share.held
-        command = slices.run(self._now)
-        exchange.shared += share.held - before
+    def _started(self, exchange: Exchange, outcome: Outcome, commands: list[Command]) -> None:
+        """A request is carried out, or one slice of it; the requests behind it wait until its last slice."""
+        command, response = outcome
         if command is not None:
             commands.append(command)
-        if not slices.over:
+        if exchange.slices is not None:
+            self._sliced = exchange
             return
         self._sliced = None
-        exchange.slices = None
-        self._started(exchange, request)
-        if slices.response is not None and exchange.handler is not None:
-            self._respond(exchange, slices.response)
+        self._held += exchange.held
+        if response is not None:
+            self._respond(exchange, response)
 
     def _respond(self, exchange: Exchange, response: Response) -> None:
         if exchange.origin:
@@ -225,28 +193,30 @@ class HttpConnection:
         ticket = getattr(event, "ticket", None)
         part = isinstance(ticket, tuple) and len(ticket) > 0
         exchange = ticket[0] if isinstance(ticket, tuple) and part else ticket
-        if isinstance(exchange, Exchange) and exchange.flow is not None:
+        if not isinstance(exchange, Exchange):
+            return
+        if exchange.flow is not None:
             exchange.flow.answer(event, now)
             if exchange.flow.over:
                 self._undo_commands += exchange.flow.expire(now)
             return
-        if isinstance(exchange, Exchange) and exchange.handler is not None:
-            self._now = now
-            handler = exchange.handler
-            if part:
-                collected = handler.collect(event)
-                if collected is not None:
-                    self._respond(exchange, collected)
-                    self._flush()
+        handler = exchange.handler
+        if handler is None:
+            return
+        self._now = now
+        if part:
+            collected = handler.collect(event)
+            if collected is None:
                 return
-            if handler.repeatable:
-                unread = self._unread
-                response, undo = large_answer.respond(handler, event, exchange, unread.room, unread.bytes)
-                self._undo_commands += undo
-            else:
-                response = handler.finish(event)
-            self._respond(exchange, response)
-            self._flush()
+            response = collected
+        elif handler.repeatable:
+            unread = self._unread
+            response, undo = exchange.repeatable_response(handler, event, exchange, unread.room, unread.bytes)
+            self._undo_commands += undo
+        else:
+            response = handler.finish(event)
+        self._respond(exchange, response)
+        self._flush()
 
     def _flush(self) -> None:
         """Move responses to the output, up to the first unanswered request."""
@@ -298,7 +268,7 @@ class HttpConnection:
         if self.closed:
             return ()
         commands: list[Command] = []
-        self._reader.stop(problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node"))
+        self._reader.stop(draining())
         self._start_all(commands)
         for last in [*self._exchanges, *self._waiting][-1:]:
             last.keep_alive = False
@@ -353,14 +323,13 @@ class HttpConnection:
         if self._undo_commands:
             undo_commands, self._undo_commands = self._undo_commands, []
             return undo_commands
-        if self._sliced is not None:
-            slices: list[Command] = []
-            self._run_slice(self._sliced, slices)
-            self._start_all(slices)
+        commands: list[Command] = []
+        sliced = self._sliced
+        if sliced is not None:
+            self._started(sliced, sliced.next_slice(self._reader.share, now), commands)
+            self._start_all(commands)
             self._flush()
-            if self.closed:
-                slices.append(Disconnected(self._reason, self._reason == "closed"))
-            return slices
+            return self._with_end(commands)
         if self._reader.behind and self._may_parse:
             return self._parse(b"")
         if self._stream is not None:
@@ -368,11 +337,10 @@ class HttpConnection:
             if late is None or now < late:
                 return self._run_stream(self._stream, now)
         if self._reader.begun:
-            self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
-            commands: list[Command] = []
+            self._reader.refuse(too_slow())
             self._start_all(commands)
             self._flush()
-            return (Disconnected(self._reason),) if self.closed else ()
+            return self._with_end(commands)
         self._close()
         silent = self._patience.silent
         return (Disconnected("silent" if silent else "idle", not silent),)
@@ -391,6 +359,4 @@ class HttpConnection:
         else:
             self._exchanges.clear()
             self._close()
-        if self.closed:
-            commands.append(Disconnected(self._reason, self._reason == "closed"))
-        return commands
+        return self._with_end(commands)

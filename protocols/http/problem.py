@@ -55,6 +55,36 @@ def of_failure(failure: Failure) -> Response:
     return response
 
 
+def head_too_large(what: str, bytes_max: int) -> Response:
+    """431 for the head of a request, or its trailer."""
+    return problem(431, "head-too-large", f"{what} is above {bytes_max} bytes")
+
+
+def target_too_long(bytes_max: int) -> Response:
+    """414."""
+    return problem(414, "target-too-long", f"the request target is above {bytes_max} bytes")
+
+
+def content_too_large(bytes_max: int) -> Response:
+    """413 for content that a request may have, and that is too long."""
+    return problem(413, ErrorCode.MESSAGE_TOO_LARGE.value, f"the content is above {bytes_max} bytes", limit=bytes_max)
+
+
+def no_proxy() -> Response:
+    """405 for CONNECT."""
+    return problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")])
+
+
+def too_slow() -> Response:
+    """408."""
+    return problem(408, "request-timeout", "the request did not arrive in time")
+
+
+def draining() -> Response:
+    """503 for a request that is incomplete when the node stops."""
+    return problem(503, ErrorCode.DRAINING.value, "the node stops: send the request again, to another node")
+
+
 def unsent_answers(size: int) -> Response:
     """429 in place of a large response to a client that has not read `size` bytes of earlier responses."""
     return problem(429, ErrorCode.RATE.value, f"{size} bytes of answers wait for this client to read them: ask again")

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, final
 
+from domain import limits
 from domain import property as properties
 from domain.errors import ErrorCode
 from protocols.adapter import Peer
@@ -48,6 +49,7 @@ _LISTS: Final = frozenset(
 )
 _KNOWN: Final = _ONCE | _LISTS
 HEAD_BYTES_MAX: Final = 16 * 1024
+TARGET_BYTES_MAX: Final = 8 * 1024
 DISCARDED_BYTES_MAX: Final = 64 * 1024
 """Bytes of content that are read and discarded after a refusal, so that the client reads the response."""
 CONTENT_BYTES_PER_S: Final = 32 * 1024
@@ -147,6 +149,16 @@ def head_fault(request: Request, body_max: int) -> Response | None:
         detail = f"content coding {encoding.decode('latin-1')} is not spoken here"
         return problem(415, ErrorCode.MEDIA_TYPE.value, detail, [(b"accept-encoding", b"gzip, deflate")])
     return None
+
+
+def is_discardable(request: Request) -> bool:
+    """True when the client of a refused request sends its content without waiting for an answer, and little of it."""
+    return not request.has(b"expect") and 0 <= request.length <= DISCARDED_BYTES_MAX
+
+
+def content_due(began: int, size: int) -> int:
+    """Monotonic ns by which a request must be complete: 10 s after it `began`, and 1 s more for each 32 KiB of content."""
+    return began + limits.FRAME_NS + size * limits.SECOND_NS // CONTENT_BYTES_PER_S
 
 
 def is_compressed(request: Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, final
 
-from protocols.http.problem import RefusalError, problem
+from protocols.http.problem import RefusalError, content_too_large, head_too_large, problem
 
 FRAMING_BYTES_MAX: Final = 64 * 1024
 FRAMING_PER_BYTE_MAX: Final = 8
@@ -121,13 +121,12 @@ class ChunkReader:
         digits = _DIGITS.match(line)
         size = int(digits.group(), 16) if digits is not None else 0
         if size > self._content_max - self.size:
-            limit = self._content_max
-            raise RefusalError(problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit))
+            raise RefusalError(content_too_large(self._content_max))
         return size
 
     def _check_trailer(self, size: int) -> None:
         if size > TRAILER_BYTES_MAX:
-            raise RefusalError(problem(431, "head-too-large", f"a trailer is above {TRAILER_BYTES_MAX} bytes"))
+            raise RefusalError(head_too_large("a trailer", TRAILER_BYTES_MAX))
 
 
 def _malformed(detail: str) -> RefusalError:

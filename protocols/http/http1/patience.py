@@ -6,7 +6,7 @@ from typing import Final, final
 
 from domain import limits
 from protocols.http.http1.reader import Reader
-from protocols.http.request import CONTENT_BYTES_PER_S
+from protocols.http.request import content_due
 
 KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
 
@@ -42,7 +42,7 @@ class Patience:
         if reader.behind or (current is not None and current.feeds):
             return None
         if current is not None:
-            return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
+            return content_due(self._began, reader.size)
         if reader.begun:
             return self._began + limits.FRAME_NS
         return None if unanswered else self._idle_at

@@ -26,12 +26,11 @@ from protocols.http.http1.chunks import ChunkReader
 from protocols.http.http1.exchange import Exchange
 from protocols.http.http1.heads import HEAD_BYTES_MAX as PLAIN_BYTES_MAX
 from protocols.http.http1.heads import Heads
-from protocols.http.problem import RefusalError, problem
-from protocols.http.request import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX, Request, head_fault, no_room
+from protocols.http.problem import RefusalError, head_too_large, problem, target_too_long
+from protocols.http.request import HEAD_BYTES_MAX, TARGET_BYTES_MAX, Request, is_discardable, no_room
 from protocols.http.response import Fields, Response
 from protocols.http.router import Router
 
-TARGET_BYTES_MAX: Final = 8 * 1024
 REQUESTS_PER_TURN_MAX: Final = 64
 """Requests of one connection that are parsed in one turn of the loop."""
 EMPTY_LINES_MAX: Final = 4
@@ -69,7 +68,6 @@ class Reader:
     _head_bytes       bytes of the head so far
     _tail             the last three bytes of an incomplete head
     _empty_lines      ends of heads since the last request that had none before them
-    _content_max      most bytes of content of the current request
     _length           bytes of content of the current request by its Content-Length
     _counting         True: llhttp counts the content of the current request by its Content-Length, too
     _chunks           decodes the content of the current request; None: it has a length
@@ -78,7 +76,7 @@ class Reader:
     """
 
     __slots__ = (
-        "_at", "_body", "_chunks", "_content_max", "_counting", "_empty_lines", "_ended", "_field_bytes", "_fields",
+        "_at", "_body", "_chunks", "_counting", "_empty_lines", "_ended", "_field_bytes", "_fields",
         "_head_bytes", "_heads", "_length", "_parser", "_peer", "_router", "_segments", "_tail", "_target", "begun", "current",
         "done", "expects", "share", "size", "stopped",
     )  # fmt: skip
@@ -102,7 +100,6 @@ class Reader:
         self._head_bytes = 0
         self._tail = b""
         self._empty_lines = 0
-        self._content_max = 0
         self._length = 0
         self._counting = True
         self._chunks: ChunkReader | None = None
@@ -214,7 +211,7 @@ class Reader:
         if self.current is not None:
             self._head_over(self.current)
         elif self._head_bytes > HEAD_BYTES_MAX:
-            self.refuse(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
+            self.refuse(head_too_large("the head of a request", HEAD_BYTES_MAX))
         elif not self._tail:
             self._empty_lines += 1
             if self._empty_lines > EMPTY_LINES_MAX:
@@ -305,14 +302,14 @@ class Reader:
         """A part of the request target."""
         self._target += piece
         if len(self._target) > TARGET_BYTES_MAX:
-            self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"))
+            self._stop(target_too_long(TARGET_BYTES_MAX))
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
         """One header field."""
         value = value or b""
         self._field_bytes += len(name) + len(value) + 4
         if self._field_bytes > HEAD_BYTES_MAX:
-            self._stop(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
+            self._stop(head_too_large("the head of a request", HEAD_BYTES_MAX))
         self._fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -336,31 +333,17 @@ class Reader:
         self.size = self._head_bytes = 0
         self._body = b""
         self.current = exchange
-        if request.method == b"CONNECT":
-            self._stop(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
         framing = request.field(b"transfer-encoding")
-        if framing and framing.lower() != b"chunked":
+        if framing and framing.lower() != b"chunked" and request.method != b"CONNECT":
             self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
-        try:
-            exchange.origin = self._router.site.judge(request)
-            handler = self._router.find(request)
-            limit = handler.content_limit(request)
-            refused = head_fault(request, limit)
-            if refused is None:
-                handler.admit(request)
-        except RefusalError as refusal:
-            refused = refusal.response
+        exchange.judge(request, self._router)
+        refused = exchange.refusal
         if refused is None:
-            exchange.handler = handler
-            exchange.feeds = handler.uploads
-            exchange.content_max = self._content_max = limit
             self.expects = not http10 and request.has(b"expect")
-        else:
-            if framing or request.has(b"expect") or request.length < 0 or request.length > DISCARDED_BYTES_MAX:
-                self._stop(refused)
-            exchange.refusal = refused
+        elif framing or request.method == b"CONNECT" or not is_discardable(request):
+            self._stop(refused)
         self._length = request.length
-        self._chunks = ChunkReader(limit) if framing else None
+        self._chunks = ChunkReader(exchange.content_max) if framing else None
 
     def _add(self, data: bytes) -> None:
         """A part of the content, without chunk framing."""

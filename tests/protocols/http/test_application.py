@@ -144,6 +144,13 @@ def test_bounds() -> None:
     assert [streams.status(stream_id) for stream_id in (1, 3, 5, 7, 9)] == [431, 413, 413, 413, 415]
 
 
+def test_a_target_above_8_kib_is_414() -> None:
+    """RFC 9110, 15.5.15; as over HTTP/1.1."""
+    streams = Streams()
+    assert streams.ask(1, "GET", "/v1/topics/t/queues/3?offset=0&filter=" + "x" * 8_192) == []
+    assert streams.status(1) == 414
+
+
 def test_one_slice_of_one_stream_runs_in_a_turn() -> None:
     streams = Streams()
     application = streams.application
@@ -176,8 +183,9 @@ def test_the_answer_to_a_large_batch_may_come_before_its_last_slice() -> None:
     assert isinstance(command, Send)
     application.answer(sent(command), 0)
     assert streams.status(1) == 200
-    assert application.deadline() is None
     assert application.expire(SECOND) == []
+    assert application.deadline() is None
+    assert len(streams.heads[1]) == 1
 
 
 def test_a_cancelled_request_is_not_answered() -> None:

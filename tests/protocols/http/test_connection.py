@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from domain.command import Command, Disconnected, Extend, Receive, Send
@@ -64,6 +66,16 @@ def test_reading_stops_when_too_much_content_waits() -> None:
     assert isinstance(command, Send)
     client.connection.answer(sent(command), 0)
     assert client.connection.reading
+
+
+def test_content_of_a_request_in_slices_that_is_answered_before_its_last_slice_is_not_held() -> None:
+    """Else a connection with such requests stops reading after HELD_BYTES_MAX of them."""
+    packed = request("POST", "/v1/topics/t/messages", {"Content-Encoding": "gzip"}, gzip.compress(bytes(4_000_000)))
+    client = Client()
+    for at in range(5):
+        client.send(packed)
+        assert client.connection.reading, f"after {at} requests"
+    assert [answer.status for answer in client.answers()] == [201] * 5
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,18 @@ def test_streams_that_are_incomplete_are_answered_503() -> None:
     application.opened(1, RequestHead(fields), 0)
     assert application.drain(1) == ()
     assert streams.status(1) == 503
+
+
+def test_a_stream_whose_refused_content_is_discarded_ends_all_the_same() -> None:
+    """Else the connection, which waits for its last stream, is not closed."""
+    streams = Streams()
+    application = factory().open(streams, PEER, 0)
+    fields = [(b":method", b"POST"), (b":path", b"/v1/topics/t/messages"), (b":authority", b"localhost")]
+    application.opened(1, RequestHead([*fields, (b"content-length", b"9999999")]), 0)
+    assert (streams.status(1), streams.over) == (413, set())
+    application.drain(1)
+    due = application.deadline()
+    assert due is not None
+    application.expire(due)
+    assert streams.over == {1}
+    assert len(streams.heads[1]) == 1

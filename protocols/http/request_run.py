@@ -1,0 +1,132 @@
+"""One request above its frames, in either version of HTTP: judged by its head, carried out, answered (RFC 9110)."""
+
+from __future__ import annotations
+
+from domain import limits
+from domain.command import Command
+from domain.event import Event
+from domain.principal import GATEWAY
+from protocols.host_shares import HostShare
+from protocols.http.handler import Handler, Outcome
+from protocols.http.problem import RefusalError, no_proxy, unsent_answers
+from protocols.http.request import DISCARDED_BYTES_MAX, Request, head_fault, no_room
+from protocols.http.response import Response
+from protocols.http.router import Router
+from protocols.http.slices import SlicedRequest
+
+
+class RequestRun:
+    """A request from its complete head to its response. The connection that it arrived on frames both, and orders them.
+
+    request      None when it was refused before its head was complete, or once its command has its own copy of the content
+    handler      None: refused, or answered
+    refusal      the response of a refused request
+    content_max  most bytes of content that are accepted, or discarded after a refusal
+    feeds        True: its content is passed on as it arrives
+    head_only    True: the method is HEAD, so the response has no body
+    origin       origin of another site whose page may read the response; b"" for none
+    shared       bytes of its content that count against the bound of unfinished requests
+    held         bytes of content that its command holds
+    slices       the work on it, while it is done in slices
+    """
+
+    __slots__ = ("content_max", "feeds", "handler", "head_only", "held", "origin", "refusal", "request", "shared", "slices")
+
+    def __init__(self, request: Request | None) -> None:
+        self.request = request
+        self.handler: Handler | None = None
+        self.refusal: Response | None = None
+        self.head_only = request is not None and request.method == b"HEAD"
+        self.content_max = DISCARDED_BYTES_MAX
+        self.feeds = False
+        self.origin = b""
+        self.shared = 0
+        self.held = 0
+        self.slices: SlicedRequest | None = None
+
+    def judge(self, request: Request, router: Router) -> Handler | None:
+        """Judge the complete head: sets `handler`, or `refusal`. Returns the handler of the target, also if that refuses it."""
+        handler: Handler | None = None
+        if request.method == b"CONNECT":
+            self.refusal = no_proxy()
+            return handler
+        try:
+            self.origin = router.site.judge(request)
+            handler = router.find(request)
+            limit = handler.content_limit(request)
+            self.refusal = head_fault(request, limit)
+            if self.refusal is None:
+                handler.admit(request)
+                self.handler = handler
+                self.content_max = limit
+                self.feeds = handler.uploads
+        except RefusalError as refusal:
+            self.refusal = refusal.response
+        return handler
+
+    def start(self, ticket: object, share: HostShare, now: int) -> Outcome:
+        """Carry out the request: its command, its response, neither, or its refusal. `share` holds bytes of work in slices."""
+        request, handler = self.request, self.handler
+        if request is None or handler is None:
+            return None, self.refusal
+        slices = handler.in_slices(request, ticket, self.content_max, share, now)
+        if slices is not None:
+            uncounted = len(request.body) - self.shared
+            if share.take(uncounted):
+                self.shared += uncounted
+                self.slices = slices
+                return self.next_slice(share, now)
+            self._copied(request, share)
+            return None, no_room().response
+        try:
+            command, response = handler.carry_out(request, ticket)
+        except RefusalError as refusal:
+            command, response = None, refusal.response
+        self._copied(request, share)
+        return command, response
+
+    def next_slice(self, share: HostShare, now: int) -> Outcome:
+        """Run one slice of the work on a large request. An event may have answered it before its last slice."""
+        slices, request = self.slices, self.request
+        assert slices is not None
+        assert request is not None
+        before = share.held
+        command = slices.run(now)
+        self.shared += share.held - before
+        if not slices.over:
+            return command, None
+        self.slices = None
+        self._copied(request, share)
+        return command, None if self.handler is None else slices.response
+
+    def _copied(self, request: Request, share: HostShare) -> None:
+        """The command has its own copy of the content; the run of a long poll lives for long."""
+        self.held = 0 if self.handler is None else len(request.body)
+        share.give(self.shared)
+        self.shared = 0
+        self.request = None
+
+    def repeatable_response(
+        self, handler: Handler, event: Event, ticket: object, room: int, unsent: int
+    ) -> tuple[Response, list[Command]]:
+        """(the response of a repeatable handler, the commands that undo what it leaves out): 429 for who does not read.
+
+        room     bytes that a large response may have
+        unsent   bytes of earlier responses that the client has not read
+        """
+        size = handler.content_bytes(event)
+        if size > limits.SMALL_ANSWER_BYTES and size > room:  # refused before it is made: base64 of 4 MiB takes 10 ms
+            return unsent_answers(unsent), by_the_gateway(handler.undo(event, ticket))
+        response = handler.finish(event)
+        size = len(response.body)
+        if size > limits.SMALL_ANSWER_BYTES and size > room:
+            return unsent_answers(unsent), by_the_gateway(handler.undo(event, ticket))
+        return response, by_the_gateway(handler.left_out(ticket))
+
+
+def by_the_gateway(command: Command | None) -> list[Command]:
+    """The command as one of the gateway itself: it needs no right of the client."""
+    if command is None:
+        return []
+    command.principal = GATEWAY
+    return [command]
