@@ -43,7 +43,7 @@ class _Stream(RequestRun):
     __slots__ = ("began", "body", "linger_until", "reset", "size")
 
     def __init__(self, request: Request, now: int) -> None:
-        RequestRun.__init__(self, request)
+        super().__init__(request)
         self.began = now
         self.reset = False
         self.linger_until = 0

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, final
 
-from domain.command import Command, Disconnected
+from domain.command import Command
 from domain.controller.peer import LeaderChanged
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Received, Refused
-from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES
+from domain.limits import SMALL_ANSWER_BYTES
 from domain.lite import LiteTaken
 from domain.membership import MembersChanged
 from domain.node import NodeFrame, NodeFrameOut
@@ -19,12 +19,12 @@ from domain.relay import Inquiry
 from domain.replication.message import LogBytes
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.host_shares import UNCOUNTED_BYTES_MAX, HostShare
 from protocols.remoting import access, callback, codes, extension, member, namespace
 from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS, Reader
+from protocols.remoting.framed_connection import FramedConnection
 from protocols.remoting.messages import lite, receive, send, transaction
 from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.namespace import Namespaces
@@ -34,7 +34,6 @@ from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, Outcome, PartTicket, Rendering, RequestError, Steps, Ticket, success
 from protocols.remoting.wire.fastjson import ANSWER_BYTES_MAX, LongAnswerError
 from protocols.remoting.wire.frame import Frame, FrameDecoder
-from protocols.upload import Upload
 
 INQUIRIES_MAX: Final = 4_096
 """Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
@@ -53,25 +52,13 @@ COMMANDS_PER_TURN: Final = 16
 
 SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 
-END_OF_STREAM: Final = "end-of-stream"
-IDLE: Final = "idle"
-FRAME_TIMEOUT: Final = "frame-timeout"
-REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
-"""All values of Disconnected.reason in this protocol."""
-
 
 @final
-class RemotingConnection:
+class RemotingConnection(FramedConnection[Frame]):
     """The connection of a client of the name server, of the broker, or of both: their request codes do not collide.
 
-    reading             False: stop reading the socket, `requests_max` requests are unanswered
-    closed              True: the connection ends
     _inquiries          requests of the node that wait for the client's reply, by opaque
-    _frame_began_ns     when the incomplete frame began
-    _active_ns          when a frame was last received or sent
-    _answers            what `_unwritten` counts of the bound that all connections share
     _client             the client of this connection
-    _decoder            decoder of received bytes
     _header_cache       headers of sends that all connections have seen
     _lease_returns      commands that end leases whose messages were not sent
     _namespace_checked  True: a request was searched for a namespace
@@ -79,80 +66,37 @@ class RemotingConnection:
     _opaque             opaque of the node's last request
     _later              commands of requests with many of them and of LISTINGS, for the next turns; nothing is read meanwhile
     _listing            True: a request of LISTINGS is not answered
-    _out                encoded frames that are not written yet
     _readers            request code -> reader, of the kind of port that this is
     _rendering          the reply that is written over many turns: to a request of LISTINGS
     _steps              requests that are read over many turns; nothing is read meanwhile
     _unanswered         requests that wait for their reply
-    _unwritten          bytes in `_out`
-    _upload             room for the incomplete frame
     """
 
     __slots__ = (
-        "_active_ns",
-        "_answers",
-        "_client",
-        "_decoder",
-        "_frame_began_ns",
-        "_header_cache",
-        "_inquiries",
-        "_later",
-        "_lease_returns",
-        "_listing",
-        "_namespace_checked",
-        "_namespaces",
-        "_node",
-        "_opaque",
-        "_out",
-        "_readers",
-        "_rendering",
-        "_steps",
-        "_unanswered",
-        "_unwritten",
-        "_upload",
-        "closed",
-        "reading",
-    )
+        "_client", "_header_cache", "_inquiries", "_later", "_lease_returns", "_listing", "_namespace_checked", "_namespaces",
+        "_node", "_opaque", "_readers", "_rendering", "_steps", "_unanswered",
+    )  # fmt: skip
 
     def __init__(self, node: NodeInfo, peer: Peer, header_cache: HeaderCache, now: int) -> None:
+        config = node.config
+        super().__init__(FrameDecoder(config.frame_bytes_max), config, node.uploads, node.unread, peer, now)
         self._node = node
         self._readers = _readers_of(node)
         self._client = Client(node, peer)
         self._header_cache = header_cache
-        self._decoder = FrameDecoder(node.config.frame_bytes_max)
-        self._out: list[bytes] = []
         self._lease_returns: list[Command] = []
         self._later: deque[Command] = deque()
         self._steps: deque[tuple[Frame, Principal | None, Steps]] = deque()
         self._rendering: tuple[Ticket, Rendering] | None = None
         self._listing = False
-        self._unwritten = 0
-        self._answers = HostShare(node.unread, peer.host)
-        self._upload = Upload(node.uploads, peer.host)
         self._unanswered = 0
         self._opaque = 0
         self._inquiries: dict[int, Inquiry] = {}
         self._namespaces: Namespaces | None = None
         self._namespace_checked = False
-        self._active_ns = now
-        self._frame_began_ns = now
-        self.reading = True
-        self.closed = False
 
-    def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Frames -> commands. A request that cannot become a command is answered at once."""
-        if self.closed:
-            return ()
-        if not data:
-            return self._close(END_OF_STREAM)
-        decoder = self._decoder
-        self._active_ns = now
-        begun = decoder.held == 0
-        frames = decoder.feed(data)
-        if begun or frames:
-            self._frame_began_ns = now
-        if self._upload.size or decoder.unfinished > UNCOUNTED_BYTES_MAX:
-            self._await_room(now)
+    def _take(self, frames: list[Frame]) -> list[Command]:
+        """A request that cannot become a command is answered at once."""
         commands: list[Command] = []
         for frame in frames:
             if frame.flag & 1 == 0:
@@ -160,20 +104,12 @@ class RemotingConnection:
             elif frame.opaque in self._inquiries:
                 reply = frame if self._namespaces is None else self._namespaces.reply_to_stored(frame)
                 commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
-        if decoder.fault:
-            commands.extend(self._close(decoder.fault))
-        elif self._later or self._steps or self._listing or self._unanswered >= self._node.config.requests_max:
+        if not self._may_read():
             self.reading = False
         return commands
 
-    def _await_room(self, now: int) -> None:
-        """Count the incomplete frame with the unfinished requests. Nothing is read while there is no room for it."""
-        waited = self._upload.retry_ns > 0
-        if not self._upload.begin(self._decoder.unfinished, now):
-            self.reading = False
-        elif waited:  # its silence was not the client's
-            self._active_ns = self._frame_began_ns = now
-            self._read_on()
+    def _may_read(self) -> bool:
+        return not (self._later or self._steps or self._listing or self._unanswered >= self._config.requests_max)
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
@@ -255,9 +191,9 @@ class RemotingConnection:
         if type(ticket) is Ticket:
             self._active_ns = now
             if ticket.code in LISTINGS:
-                self._listed(ticket, event)
+                self._listed(ticket, event, now)
                 return
-            self._count_answer(ticket)
+            self._count_answer(ticket, now)
             if not ticket.oneway:
                 if type(event) is Refused:
                     self._queue(self._refusal(ticket, event))
@@ -270,25 +206,25 @@ class RemotingConnection:
         elif type(ticket) is PartTicket:
             if ticket.multi.put(ticket.at, event):
                 self._active_ns = now
-                self._complete(ticket.multi)
+                self._complete(ticket.multi, now)
         elif ticket is None:
             self._notify(event, now)
 
-    def _listed(self, ticket: Ticket, event: Event) -> None:
+    def _listed(self, ticket: Ticket, event: Event, now: int) -> None:
         """Write the reply to a request of LISTINGS, over many turns if it is long."""
         if type(event) is Refused:
-            self._end_listing(ticket, self._refusal(ticket, event))
+            self._end_listing(ticket, self._refusal(ticket, event), now)
         elif ticket.oneway:
-            self._end_listing(ticket, b"")
+            self._end_listing(ticket, b"", now)
         else:
             rendered = ticket.render(self._client, ticket, event)
             if isinstance(rendered, bytes):
-                self._end_listing(ticket, rendered)
+                self._end_listing(ticket, rendered, now)
             else:
                 self._rendering = (ticket, rendered)
-                self._render()
+                self._render(now)
 
-    def _render(self) -> None:
+    def _render(self, now: int) -> None:
         """Write on at the long reply."""
         assert self._rendering is not None
         ticket, rendering = self._rendering
@@ -301,13 +237,13 @@ class RemotingConnection:
             text = f"the answer exceeds the {ANSWER_BYTES_MAX} bytes that clients take: ask about one topic or group"
             reply = ticket.reply(codes.SYSTEM_ERROR, remark=text)
         self._rendering = None
-        self._end_listing(ticket, reply)
+        self._end_listing(ticket, reply, now)
 
-    def _end_listing(self, ticket: Ticket, reply: bytes) -> None:
+    def _end_listing(self, ticket: Ticket, reply: bytes, now: int) -> None:
         self._listing = False
-        self._count_answer(ticket)
+        self._count_answer(ticket, now)
         if ticket.oneway:
-            self._read_on()
+            self._read_on(now)
         else:
             self._reply(ticket, reply)
 
@@ -336,8 +272,8 @@ class RemotingConnection:
             return
         self._active_ns = now
 
-    def _complete(self, multi: MultiTicket) -> None:
-        self._count_answer(multi.ticket)
+    def _complete(self, multi: MultiTicket, now: int) -> None:
+        self._count_answer(multi.ticket, now)
         if not multi.ticket.oneway:
             self._reply(multi.ticket, multi.render(self._client, multi.ticket, multi.events))
 
@@ -356,23 +292,11 @@ class RemotingConnection:
         self._queue(data)
         return sent
 
-    def _queue(self, data: bytes) -> None:
-        self._unwritten += len(data)
-        if self._unwritten > UNCOUNTED_BYTES_MAX:
-            self._answers.hold(self._unwritten)
-        self._out.append(data)
-
-    def _count_answer(self, ticket: Ticket) -> None:
+    def _count_answer(self, ticket: Ticket, now: int) -> None:
         if not ticket.oneway:
             self._unanswered -= 1
             if not self.reading:
-                self._read_on()
-
-    def _read_on(self) -> None:
-        """Read again if nothing forbids it."""
-        waits = self._later or self._steps or self._listing or self._upload.retry_ns
-        if not waits and not self.closed and self._unanswered < self._node.config.requests_max:
-            self.reading = True
+                self._read_on(now)
 
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
         failure = event.failure
@@ -382,25 +306,16 @@ class RemotingConnection:
 
     def outgoing(self) -> Sequence[bytes]:
         """Encoded frames in the order of the answers."""
-        out = self._out
-        if out:
-            self._out = []
-            self._unwritten = 0
-            self._answers.release()
+        out = super().outgoing()
         return out if self._namespaces is None else [self._namespaces.to_client(each) for each in out]
 
     def deadline(self) -> int | None:
-        """When an incomplete frame or an idle connection times out, monotonic ns; 0 while commands wait for a turn."""
+        """As of the transport; 0 while commands wait for a turn."""
         if self.closed:
             return None
         if self._rendering is not None or self._steps or self._lease_returns or (self._later and self._may_go_on()):
             return 0
-        if self._upload.retry_ns:
-            return self._upload.retry_ns
-        idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
-        if self._decoder.held:
-            return min(idle, self._frame_began_ns + self._node.config.frame_seconds * SECOND_NS)
-        return idle
+        return super().deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
         """Commands that return leases, or those of the next turn; Disconnected when a deadline has passed."""
@@ -413,22 +328,19 @@ class RemotingConnection:
                 command.principal = GATEWAY
             return returns
         if self._rendering is not None:
-            self._render()
+            self._render(now)
             return ()
         if self._later and self._may_go_on():
-            return self._go_on()
+            return self._go_on(now)
         if self._steps:
-            return self._step()
-        if self._upload.retry_ns:
-            self._await_room(now)
-            return ()
-        return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
+            return self._step(now)
+        return super().expire(now)
 
     def _may_go_on(self) -> bool:
         """True when the next of `_later` may be carried out: a listing waits until the one before is answered and written."""
         return not _is_listing(self._later[0]) or not (self._listing or self._unwritten)
 
-    def _go_on(self) -> Sequence[Command]:
+    def _go_on(self, now: int) -> Sequence[Command]:
         """Commands of `_later` for this turn; a listing is the last of them."""
         commands: list[Command] = []
         while self._later and len(commands) < COMMANDS_PER_TURN and self._may_go_on():
@@ -436,10 +348,10 @@ class RemotingConnection:
             if _is_listing(commands[-1]):
                 self._listing = True
                 return commands
-        self._read_on()
+        self._read_on(now)
         return commands
 
-    def _step(self) -> Sequence[Command]:
+    def _step(self, now: int) -> Sequence[Command]:
         """Read the oldest request of many turns on. Returns its commands when it has been read."""
         frame, principal, steps = self._steps[0]
         try:
@@ -452,18 +364,15 @@ class RemotingConnection:
         self._steps.popleft()
         commands: list[Command] = []
         self._carry_out(frame, principal, outcome, commands)
-        self._read_on()
+        self._read_on(now)
         return commands
 
     def _close(self, reason: str) -> Sequence[Command]:
-        self.closed = True
-        self.reading = False
-        self._upload.end()
         self._later.clear()
         self._steps.clear()
         self._rendering = None
         self._client.leave_group("")
-        return (Disconnected(reason),)
+        return super()._close(reason)
 
 
 def _readers_of(node: NodeInfo) -> Mapping[int, Reader]:

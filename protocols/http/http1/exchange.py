@@ -26,7 +26,7 @@ class Exchange(RequestRun):
     __slots__ = ("fault", "fed", "flow", "http10", "keep_alive", "output", "pieces")
 
     def __init__(self, request: Request | None, keep_alive: bool, http10: bool) -> None:
-        RequestRun.__init__(self, request)
+        super().__init__(request)
         self.keep_alive = keep_alive
         self.http10 = http10
         self.output = b""

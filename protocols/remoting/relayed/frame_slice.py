@@ -9,7 +9,7 @@ from typing import Final, final
 import orjson
 
 from domain.octets import uint32
-from protocols.remoting.wire.frame import FAULT_HEADER, FrameBuffer
+from protocols.remoting.wire.frame import FrameBuffer
 from protocols.remoting.wire.header import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, LANGUAGE_JAVA, LANGUAGES, split
 
 _FIXED: Final = struct.Struct(">hBhii")
@@ -134,32 +134,16 @@ def _key(name: str) -> bytes:
 
 
 @final
-class FrameSplitter(FrameBuffer):
-    """Finds the frames of a stream without copying them: each is a slice of the bytes that were received."""
+class FrameSplitter(FrameBuffer[FrameSlice]):
+    """Finds the frames of a stream without copying them: those of one chunk lie one behind the other in the same bytes."""
 
     __slots__ = ()
 
-    def feed(self, data: bytes) -> list[FrameSlice]:
-        """The frames that a chunk completes, possibly none. They lie one behind the other in the same bytes."""
-        data = self._joined(data)
-        out: list[FrameSlice] = []
-        at = 0
-        size = len(data)
-        while at < size:
-            end = self._end(data, at)
-            if end == 0:
-                break
-            frame = _slice(data, at, end)
-            if frame is None:
-                self.fault = FAULT_HEADER
-                break
-            out.append(frame)
-            at = end
-        return out
+    def _frame(self, data: bytes, at: int, end: int) -> FrameSlice | None:
+        return _slice(data, at, end)
 
 
 def _slice(data: bytes, start: int, end: int) -> FrameSlice | None:
-    """The frame from `start` to `end`; None when its header is malformed."""
     kind = data[start + 4]
     body_at = start + 8 + (data[start + 5] << 16 | data[start + 6] << 8 | data[start + 7])
     frame = FrameSlice(data, start, end, body_at, kind)

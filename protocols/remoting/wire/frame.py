@@ -6,8 +6,9 @@ Codes are not checked here: a frame is a request or a reply, of a client or of a
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Final, final
+from typing import Final, Generic, TypeVar, final
 
 from domain.limits import REMOTING_FRAME_BYTES_MAX
 from domain.octets import uint32
@@ -48,7 +49,10 @@ class Frame(Header):
         self.body = body
 
 
-class FrameBuffer:
+AnyFrame = TypeVar("AnyFrame")
+
+
+class FrameBuffer(ABC, Generic[AnyFrame]):
     """A stream of frames that comes in chunks of any size: finds where its frames end, and keeps the last, incomplete one.
 
     fault   "" while the stream is well-formed, else FAULT_LENGTH or FAULT_HEADER: `feed` has returned all frames before the
@@ -67,6 +71,28 @@ class FrameBuffer:
         self._need = 0
         self.held = 0
         self.fault = ""
+
+    def feed(self, data: bytes) -> list[AnyFrame]:
+        """The frames that a chunk completes, possibly none."""
+        data = self._joined(data)
+        out: list[AnyFrame] = []
+        at = 0
+        size = len(data)
+        while at < size:
+            end = self._end(data, at)
+            if end == 0:
+                break
+            frame = self._frame(data, at, end)
+            if frame is None:
+                self.fault = FAULT_HEADER
+                break
+            out.append(frame)
+            at = end
+        return out
+
+    @abstractmethod
+    def _frame(self, data: bytes, at: int, end: int) -> AnyFrame | None:
+        """The frame from `at` to `end`; None when its header is malformed."""
 
     @property
     def unfinished(self) -> int:
@@ -124,38 +150,18 @@ class FrameBuffer:
 
 
 @final
-class FrameDecoder(FrameBuffer):
+class FrameDecoder(FrameBuffer[Frame]):
     """Decodes a stream of frames."""
 
     __slots__ = ()
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """The frames that a chunk completes, possibly none."""
-        data = self._joined(data)
-        out: list[Frame] = []
-        at = 0
-        size = len(data)
-        while at < size:
-            end = self._end(data, at)
-            if end == 0:
-                break
-            frame = _decoded(data, at, end)
-            if frame is None:
-                self.fault = FAULT_HEADER
-                break
-            out.append(frame)
-            at = end
-        return out
-
-
-def _decoded(data: bytes, at: int, end: int) -> Frame | None:
-    """The frame from `at` to `end`; None when its header is malformed."""
-    kind = data[at + 4]
-    size = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
-    frame = Frame(kind, data[at + 8 + size : end])
-    if kind == BINARY:
-        return frame if read_binary(frame, data, at + 8, size) else None
-    return frame if read_json(frame, data[at + 8 : at + 8 + size]) else None
+    def _frame(self, data: bytes, at: int, end: int) -> Frame | None:
+        kind = data[at + 4]
+        size = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+        frame = Frame(kind, data[at + 8 + size : end])
+        if kind == BINARY:
+            return frame if read_binary(frame, data, at + 8, size) else None
+        return frame if read_json(frame, data[at + 8 : at + 8 + size]) else None
 
 
 def head(

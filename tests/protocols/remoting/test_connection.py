@@ -15,8 +15,8 @@ from domain.membership import Members, MembersChanged, QueryMembers
 from protocols.adapter import Peer
 from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes
-from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS
+from protocols.remoting.framed_connection import REASONS_CLOSED
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request
@@ -142,6 +142,19 @@ def test_a_complete_frame_stops_the_frame_clock() -> None:
     conn.receive(data[:5], 0)
     assert len(conn.receive(data[5:] + data[:3], 5 * SECOND_NS)) == 1
     assert conn.deadline() == 15 * SECOND_NS
+
+
+def test_the_time_in_which_nothing_is_read_is_not_that_of_an_incomplete_frame() -> None:
+    conn = connection(requests_max=1)
+    data = request(38, {"consumerGroup": "g"})
+    (query,) = conn.receive(data + data[:9], SECOND_NS)
+    assert isinstance(query, QueryMembers)
+    assert not conn.reading
+    assert conn.deadline() == 121 * SECOND_NS
+    conn.answer(Members(query.ticket, []), 30 * SECOND_NS)
+    assert conn.reading
+    assert conn.deadline() == 40 * SECOND_NS
+    assert conn.expire(40 * SECOND_NS) == (Disconnected("frame-timeout"),)
 
 
 def test_too_many_unanswered_requests_pause_reading() -> None:

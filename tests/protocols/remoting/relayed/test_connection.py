@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain.command import Disconnected
+from domain.limits import SECOND_NS
 from protocols.adapter import Peer
 from protocols.host_shares import HostShares
 from protocols.remoting.config import RemotingConfig
@@ -77,3 +78,13 @@ def test_the_time_that_a_frame_waits_for_room_is_not_the_clients() -> None:
     (late,) = second.expire(due)
     assert isinstance(late, Disconnected)
     assert uploads.bytes_held == 0
+
+
+def test_the_time_in_which_the_relay_takes_nothing_is_not_the_clients() -> None:
+    first, _ = connections(HostShares())
+    first.receive(FRAME[:9], 0)
+    first.answer(RelayReading(False), SECOND_NS)
+    assert first.deadline() == RemotingConfig().idle_seconds * SECOND_NS
+    first.answer(RelayReading(True), 30 * SECOND_NS)
+    assert first.reading
+    assert first.deadline() == (30 + RemotingConfig().frame_seconds) * SECOND_NS
