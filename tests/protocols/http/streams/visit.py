@@ -27,15 +27,16 @@ from protocols.adapter import Connection
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
 from protocols.http2.connection import Http2Connection
-from protocols.http2.engine_h2 import Session
 from protocols.setting import Setting
 from store.config import StoreConfig
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.bench import Bench, open_bench
 from tests.protocols.http.stage import PEER, FixedEntropy
+from tests.protocols.http2.peer import ENGINES
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
-VERSIONS = ("1.1", "2")
+VERSIONS = ("1.1", *(f"2 {engine}" for engine in ENGINES))
+"""The versions of HTTP, and the engines of HTTP/2 that are built."""
 FRAME_BYTES = 16_384
 """The largest frame of HTTP/2 that a peer takes without having said so (RFC 9113, 4.2)."""
 
@@ -63,7 +64,7 @@ class Visit(StrictDriver):
 
     def __init__(self, bench: Bench, version: str = "1.1", authority: Any = None, **options: object) -> None:
         self.bench = bench
-        self.version = version
+        self.version, _, engine = version.partition(" ")
         self.refused: list[str] = []
         self.lost = ""
         self.reading = True
@@ -71,8 +72,9 @@ class Visit(StrictDriver):
         config = read(HttpConfig, "http", options, {})
         now = bench.clock.monotonic_ns()
         self.server: Connection
-        if version == "2":
-            self.server = Http2Connection(Session, [HttpApplicationFactory(setting, config)], PEER, now, setting.uploads)
+        if self.version == "2":
+            session = ENGINES[engine or "h2"]
+            self.server = Http2Connection(session, [HttpApplicationFactory(setting, config)], PEER, now, setting.uploads)
         else:
             self.server = HttpAdapter(setting, config).connect(PEER, now)
         self.client = ClientConnection("http", self)
@@ -80,7 +82,7 @@ class Visit(StrictDriver):
         self.h2 = H2Connection(H2Configuration(header_encoding=None))
         self.raw = b""
         self.replies: dict[int, Reply] = {}
-        if version == "2":
+        if self.version == "2":
             self.h2.initiate_connection()
 
     def _count(self, protocol: str, word: str) -> None:
