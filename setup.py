@@ -106,8 +106,7 @@ FOLDERS = {
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("counters", "groups", "placement", "topics"),
     "gateway/usecase/consume": (
-        "follow", "follow_call", "lease_watch", "long_polls", "pull", "pull_poll", "receive", "receive_call", "settle",
-        "watch",
+        "follow", "follow_call", "lease_watch", "pull", "pull_poll", "receive", "receive_call", "settle", "watch",
     ),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
@@ -115,6 +114,7 @@ FOLDERS = {
         "outbound", "sessions", "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
     ),
     "gateway/usecase/tools": ("inspect",),
+    "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": (
         "asker", "breaker", "chains", "deliverer", "form", "leasing", "outbox", "pace", "settlement", "signature", "term",
         "tries", "under_way", "verdict",

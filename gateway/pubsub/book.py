@@ -45,9 +45,9 @@ from gateway.pubsub.subscribers import Subscribers
 from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 from gateway.usecase.publish import latest
 from gateway.usecase.publish.send import Sending
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 SPACE: Final = "pubsub"
 """State space: id -> record of a topic."""

@@ -11,7 +11,7 @@ from domain.data_topic import DataTopic
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from gateway.usecase.long_questions import STEP_ITEMS
+from gateway.usecase.waiting.long_questions import STEP_ITEMS
 
 EXPIRED_PER_TURN: Final = 32
 """Topics that are deleted at once since they have expired."""

@@ -22,16 +22,13 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.follow import TopicFollowing
 from gateway.usecase.consume.lease_watch import LeaseWatches
 from gateway.usecase.consume.locks import Locks
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.pull_poll import PullContext
 from gateway.usecase.consume.read_holds import ReadHolding
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
 from gateway.usecase.handler import UseCase, Verb
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.connections import ConnectionQueries
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.offsets import Offsets
@@ -43,6 +40,9 @@ from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
+from gateway.usecase.waiting.long_polls import RightsCheck
+from gateway.usecase.waiting.long_questions import LongQuestions
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 
 class Dispatcher:

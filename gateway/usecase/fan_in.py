@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, TypeVar, TypeVarTuple, cast, final
 
 from domain.errors import Failure
-from gateway.usecase.long_questions import STEP_ITEMS, Steps
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, Steps
 
 Answer = TypeVar("Answer")
 Place = TypeVarTuple("Place")

@@ -13,8 +13,8 @@ from domain.limits import SECOND_NS
 from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import DataVersion, Registration, TopicQueues
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.waiting.long_questions import LongQuestions
 from nameserver.leaders_topics import LeadersTopics
 from nameserver.table import RouteTable
 from protocols.remoting import codes, dispatch

@@ -17,7 +17,7 @@ from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message import Message
 from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.read_turns import BYTES_PER_TURN
+from gateway.usecase.waiting.read_turns import BYTES_PER_TURN
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.neighbours.grpc_peer import GrpcPeer, Operator

@@ -6,8 +6,8 @@ from typing import Final, final
 
 from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.role import EndClients, OpenPort
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
+from gateway.usecase.waiting.long_questions import LongQuestions
 from nameserver.config import NameserverConfig
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable

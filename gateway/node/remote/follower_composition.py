@@ -27,8 +27,8 @@ from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.replication import Replicas
+from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.webhooks.settings import WebhookSettings
 from protocols.setting import Setting
 

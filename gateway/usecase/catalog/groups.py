@@ -18,7 +18,7 @@ from gateway.usecase.catalog import every
 from gateway.usecase.catalog.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 Then = Callable[[Group | Failure], None]
 

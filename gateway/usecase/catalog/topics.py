@@ -21,7 +21,7 @@ from gateway.usecase.catalog import every
 from gateway.usecase.catalog.deleted_topics import DeletedTopics
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 Then = Callable[[Topic | Failure], None]
 RetryTopic = tuple[str, int, bool]

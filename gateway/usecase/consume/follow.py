@@ -17,9 +17,9 @@ from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.follow_call import FollowCall, FollowContext
-from gateway.usecase.consume.long_polls import RightsCheck
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.long_polls import RightsCheck
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 SERVED_PER_TURN: Final = 128
 """Commands that are served in one turn of the loop; one message may be for thousands."""

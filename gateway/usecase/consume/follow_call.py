@@ -20,8 +20,8 @@ from domain.store_ports import MessageLog, ReadResult
 from domain.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.fan_in import FanIn
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 PASSED_OVER_BYTES: Final = 64 * 1024
 """What a read counts that passes over messages that are not wanted, and finds none."""

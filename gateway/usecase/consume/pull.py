@@ -14,10 +14,10 @@ from domain.filter.expression import Expressions
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.consume.pull_poll import OffsetMoved, PullContext, PullPoll
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 
 class Pulling:

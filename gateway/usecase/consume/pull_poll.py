@@ -23,11 +23,11 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
-from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
 from gateway.usecase.consume.offload import Offload
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
+from gateway.usecase.waiting.long_polls import LongPoll, LongPolls, RightsCheck
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 
 @final

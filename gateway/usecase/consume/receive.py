@@ -11,9 +11,9 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.receive_call import ReceiveCall, ReceiveContext
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 
 class Receiving:

@@ -25,9 +25,9 @@ from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import RetryTopic, Topics, retry_topics
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
-from gateway.usecase.consume.long_polls import LongPoll, LongPolls
-from gateway.usecase.consume.read_turns import ReadTurns
-from gateway.usecase.consume.search_turns import SearchTurns
+from gateway.usecase.waiting.long_polls import LongPoll, LongPolls
+from gateway.usecase.waiting.read_turns import ReadTurns
+from gateway.usecase.waiting.search_turns import SearchTurns
 
 
 @final

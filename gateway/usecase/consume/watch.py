@@ -17,8 +17,8 @@ from domain.ports import Clock
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import SubscriberRoutes
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 PENDING_MAX: Final = 4_096
 """Records that one watch may have waiting for the end of a loop turn."""

@@ -28,8 +28,8 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.bounds import answer_bounds
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 STAY_NS: Final = 5 * limits.SECOND_NS
 """How long a reader stays before it is sent to the leader, which tells it of a reset, and whether its group has receivers."""

@@ -13,11 +13,11 @@ from domain.store_ports import GroupPositions, MessageLog
 from domain.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.receive_poll import LitePoll, LiteReceiveContext
 from gateway.usecase.lite.subscriptions import LiteSubscriber
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 
 class LiteReceiving:

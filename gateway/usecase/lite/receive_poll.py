@@ -20,9 +20,9 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, RightsCheck
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
+from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN, RightsCheck
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 NAMES_PER_ATTEMPT_MAX: Final = 256
 """Lite topics that one attempt of a poll looks at."""

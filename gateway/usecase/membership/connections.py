@@ -17,8 +17,8 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import every
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
+from gateway.usecase.waiting.long_questions import LongQuestions
 
 POSITIONS_MAX: Final = 65_536
 """Queues of which one QueryConsumedTopics asks the group's position."""

@@ -25,7 +25,7 @@ from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 QUEUES_MAX: Final = 65_536
 """Queues that one question looks at."""

@@ -20,9 +20,9 @@ from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
+from gateway.usecase.waiting.long_questions import LongQuestions
 
 END: Final = -1
 """The timestamp that means the end of a queue."""

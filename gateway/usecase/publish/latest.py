@@ -22,8 +22,8 @@ from domain.ports import Clock
 from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.handler import Verb
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 SPACE: Final = "latest"
 _SET: Final = "set"

@@ -19,9 +19,9 @@ from domain.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
+from gateway.usecase.waiting.long_polls import RightsCheck
 
 _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
 

@@ -31,7 +31,6 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.publish.will_publisher import WillPublisher
@@ -48,6 +47,7 @@ from gateway.usecase.sessions.start_positions import StartPositions
 from gateway.usecase.sessions.stored_sessions import StoredSessions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
+from gateway.usecase.waiting.long_questions import LongQuestions
 
 GONE_MAX: Final = 10_000
 """Deleted topics that are remembered, so that connected sessions begin anew when one of them is created again."""

@@ -21,7 +21,6 @@ from domain.ports import Clock
 from domain.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CLOCKS_MS, CatchUp
 from gateway.usecase.sessions.mqtt_session import MqttSession
@@ -29,6 +28,7 @@ from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.shared_joins import SharedJoins
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.subscription_limits import refusal
+from gateway.usecase.waiting.long_questions import LongQuestions
 
 Done = Callable[[None | Failure], None]
 

@@ -10,7 +10,7 @@ from domain.errors import Failure
 from domain.event import MessagesWaiting, Refused
 from domain.store_ports import Metadata, Outlook
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.long_polls import LongPoll, LongPolls
+from gateway.usecase.waiting.long_polls import LongPoll, LongPolls
 
 
 @final

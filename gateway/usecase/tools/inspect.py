@@ -17,9 +17,9 @@ from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.long_polls import LongPolls, RightsCheck
 from gateway.usecase.handler import Verb
 from gateway.usecase.tools.await_poll import AwaitPoll
+from gateway.usecase.waiting.long_polls import LongPolls, RightsCheck
 
 
 class Inspecting:

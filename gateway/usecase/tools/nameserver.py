@@ -45,8 +45,8 @@ from domain.nameserver.route import (
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
 from gateway.usecase.tools.own_routes import OwnRoutes
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 
 SWEEP_NS: Final = 5 * SECOND_NS
 FULL: Final = Failure(

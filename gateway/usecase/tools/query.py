@@ -19,11 +19,11 @@ from domain.store_request import KeyQuery
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import every
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.membership.members import Registry
+from gateway.usecase.waiting.long_questions import LongQuestions
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 POSITIONS_MAX: Final = 65_536
 """Queues of which one QueryConsumers asks a group's position."""

@@ -17,7 +17,7 @@ from domain.subscription.subscription import GROUP_PREFIX, WILD_TOPICS_MAX, Stat
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.followed_space import FollowedSpace
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS, LongQuestions, Steps
+from gateway.usecase.waiting.long_questions import STEP_ITEMS, LongQuestions, Steps
 from gateway.webhooks.catalog.wild import WildSources
 
 SPACE: Final = "webhook"

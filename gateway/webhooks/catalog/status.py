@@ -20,7 +20,7 @@ from domain.subscription.subscription import GROUP_PREFIX, Status, WebhookSubscr
 from gateway.access.revocation import RightsCheck
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
 from gateway.usecase.handler import Verb
-from gateway.usecase.long_questions import STEP_ITEMS
+from gateway.usecase.waiting.long_questions import STEP_ITEMS
 from gateway.webhooks.catalog.book import SubscriptionBook
 from gateway.webhooks.catalog.claims import Claims
 

@@ -11,9 +11,9 @@ from domain.message import LOCAL_HOST, Message
 from domain.record import encode
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, LongPolls
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
+from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN, LongPolls
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite import stage as lite_stage

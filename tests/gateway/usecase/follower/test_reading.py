@@ -17,7 +17,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.follower.reading import AGAIN_NS, STAY_NS, FollowerReading
-from gateway.usecase.long_questions import LongQuestions
+from gateway.usecase.waiting.long_questions import LongQuestions
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.replica.pair import Leading, apply_all, ship
 from tests.store.replica.test_follower import Two

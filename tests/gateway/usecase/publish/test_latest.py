@@ -19,8 +19,8 @@ from domain.record import Record, check
 from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.consume.read_turns import ReadTurns
 from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
+from gateway.usecase.waiting.read_turns import ReadTurns
 from tests.connection_driver import StrictDriver
 from tests.stored_state import memory_state
 

@@ -9,7 +9,7 @@ import pytest
 from domain.command import Acknowledge, Command, Receive
 from domain.event import Event, Leased, Received
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume import read_turns
+from gateway.usecase.waiting import read_turns
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Disconnect
 from protocols.mqtt.packet import Packet

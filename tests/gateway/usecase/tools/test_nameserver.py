@@ -44,9 +44,9 @@ from domain.nameserver.route import (
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.long_questions import LongQuestions
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
+from gateway.usecase.waiting.long_questions import LongQuestions
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from store.config import StoreConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.usecase.consume.search_turns import TURN_NS, SearchTurns
+from gateway.usecase.waiting.search_turns import TURN_NS, SearchTurns
 from tests.neighbours.loop import TurnClock
 
 

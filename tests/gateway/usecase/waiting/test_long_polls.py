@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain import limits
 from domain.command import Receive
 from domain.errors import Failure
-from gateway.usecase.consume.long_polls import Key, LongPolls
+from gateway.usecase.waiting.long_polls import Key, LongPolls
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 

@@ -9,7 +9,7 @@ import pytest
 from domain.event import Event
 from domain.mqtt_session import ReadingResumed
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.read_turns import BYTES_PER_TURN, LARGE_BYTES, LEAST_BYTES, SHORT_TURNS, UNKNOWN_BYTES, ReadTurns
+from gateway.usecase.waiting.read_turns import BYTES_PER_TURN, LARGE_BYTES, LEAST_BYTES, SHORT_TURNS, UNKNOWN_BYTES, ReadTurns
 from tests.neighbours.loop import TurnClock
 
 
