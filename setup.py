@@ -106,14 +106,16 @@ FOLDERS = {
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("counters", "groups", "placement", "topics"),
     "gateway/usecase/consume": (
-        "follow", "follow_call", "lease_watch", "pull", "pull_poll", "receive", "receive_call", "settle", "watch",
+        "follow", "follow_call", "lease_watch", "leasing_call", "pull", "pull_poll", "receive", "receive_call", "settle",
+        "watch",
     ),
+    "gateway/usecase/lite": ("receive_poll",),
     "gateway/usecase/publish": ("gathered_sends", "identity", "send", "will_publisher"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "filter_index", "group_dispatcher", "group_receive", "inbound", "mqtt_session",
         "outbound", "sessions", "shared_subscriptions", "snapshot", "stored_sessions", "strategy",
     ),
-    "gateway/usecase/tools": ("inspect",),
+    "gateway/usecase/tools": ("await_poll", "inspect"),
     "gateway/usecase/waiting": ("long_polls",),
     "gateway/webhooks": (
         "asker", "breaker", "chains", "deliverer", "form", "leasing", "outbox", "pace", "settlement", "signature", "term",

@@ -114,3 +114,8 @@ class Group:
     created_ms: int = 0
     retry: RetryPolicy = DEFAULT
     notify: bool = True
+
+    @property
+    def attempts_max(self) -> int:
+        """Deliveries of a message, after which it becomes a dead letter."""
+        return self.retry_max + 1

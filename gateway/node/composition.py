@@ -55,6 +55,7 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.own_routes import OwnRoutes
 from gateway.usecase.tools.query import Querying
 from gateway.usecase.tools.replication import Replicas
+from gateway.usecase.waiting.long_polls import LiveTails
 from gateway.webhooks.catalog.unavailable import NoSubscriptions
 from gateway.webhooks.catalog.use_cases import webhook_use_cases
 from gateway.webhooks.granting import Granting
@@ -75,7 +76,8 @@ class StoreSide:
     front          dispatcher -> what the access gate passes commands to
     first          access gate or throttle -> what takes the commands of clients first
     interest       called with the filter of each subscription of a connected client that begins (True) or ends (False)
-    waits          called with the topic of each pull that waits at the end of a queue; True: `interest` is called when it ends
+    waits          called with the topic of each pull that waits at the end of a queue; True: `interest` is called when it ends;
+                   None: the store reports arrivals anyway
     follow_lost    called once with what is to be told topic, queue and offset when a queue has lost its messages from there on
     streams        adapters in place of those of the same name
     access         users and policies of another node, and the authority over them; None: this node keeps its own
@@ -91,7 +93,7 @@ class StoreSide:
     front: Callable[[Handler], Handler] = lambda handler: handler
     first: Callable[[Handler], Handler] = lambda handler: handler
     interest: Callable[[str, bool], None] = lambda pattern, begins: None
-    waits: Callable[[str], bool] = lambda topic: False
+    waits: Callable[[str], bool] | None = None
     follow_lost: Callable[[Callable[[str, int, int], None]], None] = lambda lost: None
     streams: Callable[[Config, Setting], Mapping[str, Adapter]] = lambda config, setting: {}
     access: tuple[AccessRecords, Access | None] | None = None
@@ -185,7 +187,7 @@ def compose(
         side = StoreSide(store=opened, recall_broker=config.broker)
     store = side.store
     policy = config.part(NodePolicy, "policy")
-    handler = _dispatcher(config, policy, store, clock, entropy)
+    handler = _dispatcher(config, policy, side, clock, entropy)
     counters = CounterRegistry(protocols.words, clock.wall_ms)
     added = _added(config, policy, side, handler, counters, clock, entropy)
     access_records, access = side.access or open_access(
@@ -299,8 +301,6 @@ def _added(
     store.log.listen(sessions)
     watches.interest = side.interest
     sessions.follow_interest(side.interest)
-    handler.pulling.follow_waits(side.waits, side.interest)
-    handler.following.follow_waits(side.waits, side.interest)
     side.follow_lost(sessions.went_back)
     if side.heard:
         handler.registry.inherit(side.heard)
@@ -327,7 +327,8 @@ def given_to_store(config: Config, store_host: bytes, entropy: Entropy) -> dict[
     }
 
 
-def _dispatcher(config: Config, policy: NodePolicy, store: MessageStore, clock: Clock, entropy: Entropy) -> Dispatcher:
+def _dispatcher(config: Config, policy: NodePolicy, side: StoreSide, clock: Clock, entropy: Entropy) -> Dispatcher:
+    store = side.store
     handler = Dispatcher(
         store=store,
         clock=clock,
@@ -335,6 +336,7 @@ def _dispatcher(config: Config, policy: NodePolicy, store: MessageStore, clock: 
         cluster=config.cluster,
         broker=config.broker,
         policy=policy,
+        tails=None if side.waits is None else LiveTails(side.waits, side.interest),
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])

@@ -17,10 +17,10 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.system_topics import SystemTopics
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.attempt_limit import AttemptLimit
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.follow import TopicFollowing
 from gateway.usecase.consume.lease_watch import LeaseWatches
+from gateway.usecase.consume.leasing_call import LeasingContext
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.pull_poll import PullContext
@@ -40,7 +40,7 @@ from gateway.usecase.publish.latest import LatestChanges
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
-from gateway.usecase.waiting.long_polls import RightsCheck
+from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.long_questions import LongQuestions
 from gateway.usecase.waiting.read_turns import ReadTurns
 
@@ -55,6 +55,7 @@ class Dispatcher:
     questions      questions about all topics, groups or queues
     sending        appends messages, for other use cases too
     dead_letters   moves messages to dead-letter topics
+    leasing        what all calls that lease messages work with
     receiving      message-level consumption (POP)
     registry       connected members and producers
     pulling        queue-level consumption
@@ -74,7 +75,9 @@ class Dispatcher:
         cluster: str,
         broker: str,
         policy: NodePolicy,
+        tails: LiveTails | None = None,
     ) -> None:
+        """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all."""
         log, leases, positions, pulls = store.log, store.leases, store.positions, store.pulls
         metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
@@ -88,18 +91,14 @@ class Dispatcher:
         self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.at_send, policy)
         self.dead_letters = DeadLetters(log, leases, positions, self.sending, metadata.group, store.dead_letters)
         self.reads = ReadTurns(clock)
-        receive_context = ReceiveContext(
-            leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy, self.reads
-        )
-        self.receiving = Receiving(receive_context)
+        self.leasing = LeasingContext(leases, self.groups, self.rights, self.dead_letters, clock, self.counters, self.reads)
+        self.receiving = Receiving(ReceiveContext(self.leasing, self.topics, policy))
         log.listen(self.receiving)
         self.registry = Registry(self.topics, self.groups, pulls, clock)
         resets = PendingResets(clock)
-        attempt_limit = AttemptLimit(self.groups, self.dead_letters)
-        pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters, self.reads)
-        self.pulling = Pulling(pull_context, self.topics)
+        self.pulling = Pulling(PullContext(store, self.leasing, self.registry, resets, tails), self.topics)
         log.listen(self.pulling)
-        self.following = TopicFollowing(log, self.topics, clock, self.reads, metadata.group)
+        self.following = TopicFollowing(log, self.topics, clock, self.reads, metadata.group, tails)
         log.listen(self.following)
         self.lease_watches = LeaseWatches(clock)
         locks = Locks(clock)

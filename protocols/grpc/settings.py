@@ -47,7 +47,7 @@ def for_consumer(sent: pb.Settings, group: Group) -> pb.Settings:
         merged.subscription.max_lite_topic_size = lite.NAME_CHARS_MAX
     policy = merged.backoff_policy
     policy.Clear()
-    policy.max_attempts = group.retry_max + 1
+    policy.max_attempts = group.attempts_max
     retry = group.retry
     if retry.kind == EXPONENTIAL:
         backoff = policy.exponential_backoff

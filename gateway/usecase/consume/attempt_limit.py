@@ -36,7 +36,7 @@ class AttemptLimit:
         exhausted: list[ExhaustedMessage] = []
         for data in result.records:
             record = Record(data)
-            if record.reconsume_times <= group.retry_max:
+            if record.reconsume_times < group.attempts_max:
                 kept.append(data)
                 continue
             exhausted.append((command.topic, leased(command, result, record), data))

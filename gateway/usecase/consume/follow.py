@@ -16,9 +16,9 @@ from domain.store_ports import MessageLog
 from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.follow_call import FollowCall, FollowContext
+from gateway.usecase.consume.follow_call import FollowCall, FollowContext, topic_key
 from gateway.usecase.handler import Verb
-from gateway.usecase.waiting.long_polls import RightsCheck
+from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 SERVED_PER_TURN: Final = 128
@@ -35,9 +35,10 @@ class TopicFollowing:
     """
 
     def __init__(
-        self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns, find_group: Callable[[str], Group | None]
-    ) -> None:
-        self._context = FollowContext(log, clock, reads, find_group)
+        self, log: MessageLog, topics: Topics, clock: Clock, reads: ReadTurns, find_group: Callable[[str], Group | None],
+        tails: LiveTails | None,
+    ) -> None:  # fmt: skip
+        self._context = FollowContext(log, clock, reads, find_group, tails)
         self._topics = topics
         self._clock = clock
         self._woken: dict[FollowCall, int] = {}
@@ -53,29 +54,21 @@ class TopicFollowing:
 
     def waiting(self) -> int:
         """Commands that wait for messages."""
-        return self._context.waiting
-
-    def follow_waits(self, waits: Callable[[str], bool], interest: Callable[[str, bool], None]) -> None:
-        """Tell of topics that are waited for, as `Pulling.follow_waits`. For stores that tell who has asked."""
-        self._context.waits = waits
-        self._context.interest = interest
+        return len(self._context.polls)
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the waiting commands that `check` forbids: rights have changed."""
-        for calls in list(self._context.parked.values()):
-            for call in list(calls):
-                failure = check(call.connection, call.command)
-                if failure is not None:
-                    call.refuse(failure)
+        self._context.polls.review(check)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the commands that wait for the topic."""
-        calls = self._context.parked.get(topic)
-        if calls is None:
+        polls = self._context.polls
+        if not polls.waits_for(topic):
             return
         begins = not self._woken
-        for call in calls:
-            if call.told(queue_id, records):
+        for call in polls.calls(topic_key(topic)):
+            assert isinstance(call, FollowCall)
+            if call.arrived(queue_id, records):
                 self._woken[call] = self._woken.get(call, 0) + len(records)
         if begins and self._woken:
             self._clock.call_soon(self._serve)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from domain import lite
@@ -15,7 +15,7 @@ from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.offload import Offload
-from gateway.usecase.consume.pull_poll import OffsetMoved, PullContext, PullPoll
+from gateway.usecase.consume.pull_poll import PullContext, PullPoll, answer_moved
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.long_polls import RightsCheck
 
@@ -39,12 +39,7 @@ class Pulling:
 
     def waiting(self) -> int:
         """Pulls that are parked now."""
-        return len(self._context.parked)
-
-    def follow_waits(self, waits: Callable[[str], bool], interest: Callable[[str, bool], None]) -> None:
-        """Tell of topics at whose end pulls wait: `ParkedPulls.waits` and `interest`. For stores that tell who has asked."""
-        self._context.parked.waits = waits
-        self._context.parked.interest = interest
+        return len(self._context.parked.polls)
 
     def offload(self, offload: Offload) -> None:
         """From now on send readers that are far behind to replicas that follow."""
@@ -52,11 +47,11 @@ class Pulling:
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked pulls that `check` forbids: rights have changed."""
-        self._context.parked.review(check)
+        self._context.parked.polls.review(check)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the pulls that wait at the end of the queue."""
-        self._context.parked.wake(topic, queue_id)
+        self._context.parked.polls.wake(topic, queue_id)
 
     def freed(self, group: str, topic: str) -> None:
         """Wake the pulls of members of `group`: they are given messages whose leases have ended. Readers lease nothing."""
@@ -94,7 +89,7 @@ class Pulling:
             return
         offset = context.reset_offset(command)
         if offset is not None:
-            context.log.bounds(command.topic, command.queue_id, OffsetMoved(connection, command, offset).answer)
+            context.log.bounds(command.topic, command.queue_id, partial(answer_moved, connection, command, offset))
             return
         if command.commit >= 0 and command.group:
             commit = context.pulls.report if command.member else context.positions.commit
@@ -114,7 +109,7 @@ class Pulling:
         return None
 
     def _view(self, connection: ClientConnection, command: ViewMessage) -> None:
-        reads = self._context.reads
+        reads = self._context.leasing.reads
         if reads.crowded:
             reads.add(connection, partial(self._view_in_turn, connection, command))
         else:
@@ -125,7 +120,7 @@ class Pulling:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             else:
-                self._context.reads.count(len(result))
+                self._context.leasing.reads.count(len(result))
                 connection.answer(Viewed(command.ticket, result))
 
         self._context.log.record_at(command.physical_offset, viewed)

@@ -1,9 +1,10 @@
-"""One Pull command from its first read to its answer, and the pulls that are parked."""
+"""One Pull command: it reads a queue by offset, and waits at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import final
 
 from domain import limits, lite
@@ -11,7 +12,7 @@ from domain.command import Pull
 from domain.delivery.expiry import unexpired
 from domain.delivery.retry_owner import kept
 from domain.errors import Failure
-from domain.event import Pulled, Refused
+from domain.event import Event, Pulled, Refused
 from domain.message_store import MessageStore
 from domain.ports import Clock
 from domain.record import Record
@@ -20,215 +21,152 @@ from domain.store_ports import Leases, ReadResult
 from domain.store_request import PullRequest, ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.counters import MessageCounters
-from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
+from gateway.usecase.consume.leasing_call import LeasingContext
 from gateway.usecase.consume.offload import Offload
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
-from gateway.usecase.waiting.long_polls import LongPoll, LongPolls, RightsCheck
-from gateway.usecase.waiting.read_turns import ReadTurns
+from gateway.usecase.waiting.long_polls import LiveTails, LongPolls, WaitingCall
 
 
 @final
 class ParkedPulls:
-    """The pulls that wait at the end of a queue. Each has a key of its own, so that no reader waits behind another.
+    """The pulls that wait at the end of a queue. Each has a key of its own, so that no reader waits behind another."""
 
-    waits     called with the topic of a pull that is parked. True: its messages are told from now on, and it reads once more
-    interest  called with that topic and False when the pull is answered
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self.waits: Callable[[str], bool] = _told_anyway
-        self.interest: Callable[[str, bool], None] = _nobody
-        self._followed: set[LongPoll] = set()
-        self._long_polls = LongPolls(clock)
+    def __init__(self, clock: Clock, tails: LiveTails | None) -> None:
+        self.polls = LongPolls(clock, tails=tails)
         self._serial = 0
         self._lite_count = 0
-        self._of_members: dict[tuple[str, str], dict[LongPoll, None]] = {}
+        self._of_members: dict[tuple[str, str], dict[PullPoll, None]] = {}
 
-    def __len__(self) -> int:
-        return len(self._long_polls)
-
-    def park(self, poll: PullPoll) -> LongPoll | None:
-        """Park one pull for its wait time. Returns None when too many are parked."""
+    def park(self, poll: PullPoll) -> bool:
+        """Park one pull for its wait time. Returns False when too many are parked."""
         self._serial += 1
         command = poll.command
-        key = (f"\x00{self._serial}", command.topic, command.queue_id)
-        place = self._long_polls.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll)
-        if place is not None:
-            self._lite_count += command.topic.startswith(lite.PREFIX)
-            if command.member:
-                self._of_members.setdefault((command.group, command.topic), {})[place] = None
-        return place
-
-    def follows(self, command: Pull, place: LongPoll) -> bool:
-        """Follow the topic of a pull that was parked. True: what came before that is to be read."""
-        if not self.waits(command.topic):
+        if not poll.park((f"\x00{self._serial}", command.topic, command.queue_id), command.wait_ms):
             return False
-        self._followed.add(place)
+        self._lite_count += command.topic.startswith(lite.PREFIX)
+        if command.member:
+            self._of_members.setdefault((command.group, command.topic), {})[poll] = None
         return True
 
-    def leave(self, command: Pull, place: LongPoll) -> None:
-        """Remove a pull that was parked, also when its long poll is done."""
-        self._long_polls.leave(place)
-        if place in self._followed:
-            self._followed.discard(place)
-            self.interest(command.topic, False)
+    def forget(self, poll: PullPoll) -> None:
+        """Wake a pull no more that was parked and is answered."""
+        command = poll.command
         self._lite_count -= command.topic.startswith(lite.PREFIX)
         key = (command.group, command.topic)
         waiting = self._of_members.get(key)
         if waiting is not None:
-            waiting.pop(place, None)
+            waiting.pop(poll, None)
             if not waiting:
                 del self._of_members[key]
-
-    def wake(self, topic: str, queue_id: int) -> None:
-        """Serve the pulls that wait at the end of one queue."""
-        self._long_polls.wake(topic, queue_id)
 
     def wake_lite(self, parent: str, name: str) -> None:
         """Serve the pulls that wait at the end of one lite topic's queue."""
         if self._lite_count:
-            self._long_polls.wake(lite.queue_name(parent, name), 0)
+            self.polls.wake(lite.queue_name(parent, name), 0)
 
     def wake_members(self, group: str, topic: str) -> None:
         """Serve the pulls of members of `group`, which are given messages whose leases have ended."""
-        for place in list(self._of_members.get((group, topic), ())):
-            self._long_polls.wake_one(place)
-
-    def review(self, check: RightsCheck) -> None:
-        """Refuse the parked pulls that `check` forbids."""
-        self._long_polls.review(check)
+        for poll in list(self._of_members.get((group, topic), ())):
+            if poll.key is not None:
+                self.polls.serve(poll.key)
 
 
 @final
 class PullContext:
-    """What all pulls of a node work with.
+    """The collaborators of all pulls of a node.
 
     log             reads messages
-    leases          ends the leases of messages that come too late
     positions       commits the offsets of readers that are no members
     pulls           reads and leases messages for members, and commits their offsets
-    registry        the members of groups
-    rights          tells whether a group may read a topic
-    resets          positions that were set and that readers have still to take over
-    attempt_limit   moves leased messages whose attempts are used up to dead letters
-    counters        counts the messages that groups pull
-    parked          the pulls that wait
-    clock           tells which messages have expired
     find_group      the group of a name
-    reads           bounds the bytes that are read and answered in one turn
+    leasing         the collaborators of all calls that lease
+    attempt_limit   moves leased messages whose attempts are used up to dead letters
+    registry        the members of groups
+    resets          positions that were set and that readers have still to take over
+    parked          the pulls that wait
     expired         expired messages that were passed over
     offload         sends readers that are far behind to replicas that follow; None: it is not replicated
     """
 
     __slots__ = (
-        "attempt_limit", "clock", "counters", "expired", "find_group", "leases", "log", "offload", "parked", "positions",
-        "pulls", "reads", "registry", "resets", "rights",
+        "attempt_limit", "expired", "find_group", "leasing", "log", "offload", "parked", "positions", "pulls", "registry",
+        "resets",
     )  # fmt: skip
 
     def __init__(
-        self, store: MessageStore, registry: Registry, rights: Rights, resets: PendingResets, attempt_limit: AttemptLimit,
-        clock: Clock, counters: MessageCounters, reads: ReadTurns,
+        self, store: MessageStore, leasing: LeasingContext, registry: Registry, resets: PendingResets,
+        tails: LiveTails | None,
     ) -> None:  # fmt: skip
         self.log = store.log
-        self.leases = store.leases
         self.positions = store.positions
         self.pulls = store.pulls
-        self.registry = registry
-        self.rights = rights
-        self.resets = resets
-        self.attempt_limit = attempt_limit
-        self.counters = counters
-        self.parked = ParkedPulls(clock)
-        self.reads = reads
-        self.clock = clock
         self.find_group: Callable[[str], Group | None] = store.metadata.group
+        self.leasing = leasing
+        self.attempt_limit = AttemptLimit(leasing.groups, leasing.dead_letters)
+        self.registry = registry
+        self.resets = resets
+        self.parked = ParkedPulls(leasing.clock, tails)
         self.expired = 0
         self.offload: Offload | None = None
 
     def refusal(self, command: Pull) -> Failure | None:
         """Why the group may not read the topic now, None when it may."""
-        return self.rights.refusal(command.group, command.topic, command.broadcast)
+        return self.leasing.rights.refusal(command.group, command.topic, command.broadcast)
 
     def reset_offset(self, command: Pull) -> int | None:
         """The offset that the reader has to go on at since its group's position was reset; None: at the one it asks for."""
         return self.resets.required_offset(command.group, command.topic, command.queue_id, command.offset)
 
 
-@final
-class OffsetMoved:
-    """Answers a pull whose group's position was reset: the offset is out of range, and the reset one is next."""
-
-    __slots__ = ("_command", "_offset", "_receiver")
-
-    def __init__(self, receiver: ClientConnection | PullPoll, command: Pull, offset: int) -> None:
-        self._receiver = receiver
-        self._command = command
-        self._offset = offset
-
-    def answer(self, bounds: tuple[int, int] | Failure) -> None:
-        """Answer with `bounds`, the lowest and the next offset of the queue."""
-        command = self._command
-        if isinstance(bounds, Failure):
-            self._receiver.answer(Refused(command.ticket, bounds))
-            return
-        status = "TOO_LARGE" if command.offset > self._offset else "TOO_SMALL"
-        self._receiver.answer(Pulled(command.ticket, status, [], self._offset, *bounds))
+def answer_moved(receiver: ClientConnection | PullPoll, command: Pull, offset: int, bounds: tuple[int, int] | Failure) -> None:
+    """Answer a pull whose group's position was reset to `offset`: its own is out of range, since `bounds` are the queue's."""
+    if isinstance(bounds, Failure):
+        receiver.answer(Refused(command.ticket, bounds))
+        return
+    status = "TOO_LARGE" if command.offset > offset else "TOO_SMALL"
+    receiver.answer(Pulled(command.ticket, status, [], offset, *bounds))
 
 
 @final
-class PullPoll:
-    """A pull is reading (`_is_reading`), parked (`_place` is set), or answered.
+class PullPoll(WaitingCall[Pull]):
+    """A pull is reading (`_is_reading`), parked, or answered. It stays parked while it reads again.
 
-    The store answers a plain read before the call returns, and a read with leases when these are written.
+    The store answers a plain read before the call returns, and a read with leases when these are written. The command's offset
+    moves on over messages that the filter does not want.
 
-    connection    where the answer goes
-    command       the client's command; its offset moves on over messages that the filter does not want
-
-    _place        the long poll since the pull was parked
-    _is_answered  the answer is given
     _is_reading   the store has not answered the last read
     _is_missed    the pull was woken while it was reading
     _last         the last result without messages, for the answer at the end of the wait time
     _unmarked     `Pulled.unmarked` of the last result
+    _was_parked   the pull is parked, or was until it expired or was answered
     """
 
-    __slots__ = (
-        "_context", "_is_answered", "_is_missed", "_is_reading", "_last", "_place", "_unmarked", "command", "connection",
-    )  # fmt: skip
+    __slots__ = ("_context", "_is_missed", "_is_reading", "_last", "_unmarked", "_was_parked")
 
     def __init__(self, context: PullContext, connection: ClientConnection, command: Pull) -> None:
+        super().__init__(context.parked.polls, connection, command)
         self._context = context
-        self.connection = connection
-        self.command = command
-        self._place: LongPoll | None = None
-        self._is_answered = False
         self._is_reading = False
         self._is_missed = False
         self._last: ReadResult | None = None
         self._unmarked = False
+        self._was_parked = False
 
     def read(self) -> None:
         """Read, when this turn may read more messages; else in a later one."""
         self._is_reading = True
-        reads = self._context.reads
-        if reads.crowded:
-            reads.add(self.connection, self._read_in_turn)
-        else:
-            self._read_in_turn()
+        self.in_turn(self._context.leasing.reads, self._read_in_turn)
 
     def _read_in_turn(self) -> None:
         """Read from the command's offset; a member of the group leases what it reads where others receive."""
         context, command = self._context, self.command
-        if self._is_answered or self.connection.closed:
+        if self.is_answered or self.connection.closed:
             self._is_reading = False
             return
-        limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
-        size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
         member = context.registry.members(command.group).get(command.member) if command.member else None
-        request = ReadRequest(command.topic, command.queue_id, command.offset, limit, size, command.filter)
+        request = read_request(command)
         if member is None:
             context.log.read(request, self._found)
         else:
@@ -247,55 +185,49 @@ class PullPoll:
             self.read()
         else:
             command = self.command
-            context.log.bounds(command.topic, command.queue_id, OffsetMoved(self, command, offset).answer)
-        return self._is_answered
+            context.log.bounds(command.topic, command.queue_id, partial(answer_moved, self, command, offset))
+        return self.is_answered
 
     def expire(self) -> None:
-        """Answer with the last result without messages: the wait time is over."""
+        """Answer with the last result without messages."""
         last = self._last
         if last is not None:
-            self.answer(
-                Pulled(self.command.ticket, last.status, [], last.next_offset, last.min_offset, last.max_offset)
-            )  # fmt: skip
-
-    def refuse(self, failure: Failure) -> None:
-        """Answer Refused: the client may not read these messages any more."""
-        self.answer(Refused(self.command.ticket, failure))
+            self.answer(self._pulled(last))
 
     def abandon(self) -> None:
         """Leave the parked pulls: the connection has closed."""
-        if self._place is not None and not self._is_answered:
-            self._is_answered = True
-            self._context.parked.leave(self.command, self._place)
+        super().abandon()
+        self._forget()
 
-    def answer(self, event: Pulled | Refused) -> None:
+    def answer(self, event: Event) -> None:
         """Give the answer and leave the parked pulls."""
-        self._is_answered = True
-        context = self._context
         if isinstance(event, Pulled) and event.records:
+            leasing = self._context.leasing
             size = 0
             for record in event.records:
                 size += len(record)
-            context.counters.pulled(self.command.group, self.command.topic, len(event.records), size)
-            context.reads.count(size)
-        if self._place is not None:
-            context.parked.leave(self.command, self._place)
-            if self.abandon in self.connection.on_close:
-                self.connection.on_close.remove(self.abandon)
-        self.connection.answer(event)
+            leasing.counters.pulled(self.command.group, self.command.topic, len(event.records), size)
+            leasing.reads.count(size)
+        super().answer(event)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._was_parked:
+            self._was_parked = False
+            self._context.parked.forget(self)
 
     def _found(self, result: ReadResult | Failure) -> None:
         """Take what the store has read; of leased messages, those whose attempts are used up become dead letters first."""
         if isinstance(result, Failure):
             self._is_reading = False
-            if not self._is_answered:
-                self.answer(Refused(self.command.ticket, result))
+            if not self.is_answered:
+                self.refuse(result)
             return
         if result.records:
             result = self._own(result)
         if result.records and not self.command.whole:
             result = self._unexpired(result)
-        if result.pop_ms and not self._is_answered:
+        if result.pop_ms and not self.is_answered:
             self._context.attempt_limit.pulled(self.command, result, self._deliver)
         else:
             self._deliver(result)
@@ -303,7 +235,7 @@ class PullPoll:
     def _unexpired(self, result: ReadResult) -> ReadResult:
         """`result` without its expired messages; of leased ones, the leases are settled."""
         context = self._context
-        left, marked = unexpired(result.records, context.clock.wall_ms())
+        left, marked = unexpired(result.records, context.leasing.clock.wall_ms())
         self._unmarked = not marked
         context.expired += len(result.records) - len(left)
         return self._with(result, left)
@@ -321,15 +253,15 @@ class PullPoll:
         gone = set(result.records).difference(left)
         if result.pop_ms:
             receipts = [leased(command, result, Record(data)) for data in result.records if data in gone]
-            context.leases.settle(command.group, command.topic, receipts, _settled)
+            context.leasing.leases.settle(command.group, command.topic, receipts, _settled)
         return replace(result, records=left, status="FOUND" if left else "NO_MATCH")
 
     def _deliver(self, result: ReadResult) -> None:
         """Answer with `result`; at the end of the queue, park the pull instead."""
         command = self.command
         self._is_reading = False
-        if self._is_answered:
-            withdraw(self._context.leases, command, result)
+        if self.is_answered or self.connection.closed:
+            withdraw(self._context.leasing.leases, command, result)
             return
         if self._is_missed and not result.records:
             self._is_missed = False
@@ -340,12 +272,11 @@ class PullPoll:
             self._last = result
             # The next attempt begins behind the messages that the filter did not want.
             command.offset = max(command.offset, result.next_offset)
-            if self._place is not None:
+            if self._was_parked:
                 return
-            self._place = self._context.parked.park(self)
-            if self._place is not None:
-                self.connection.on_close.append(self.abandon)
-                if self._context.parked.follows(command, self._place):
+            self._was_parked = self._context.parked.park(self)
+            if self._was_parked:
+                if self.polls.begin_tail(self):
                     self.read()
                 return
         offload = self._context.offload
@@ -358,21 +289,20 @@ class PullPoll:
                 )
             )  # fmt: skip
             return
-        self.answer(
-            Pulled(
-                command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset,
-                self._unmarked,
-            )
+        self.answer(self._pulled(result, self._unmarked))
+
+    def _pulled(self, result: ReadResult, unmarked: bool = False) -> Pulled:
+        return Pulled(
+            self.command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset,
+            unmarked,
         )  # fmt: skip
 
 
-def _told_anyway(_topic: str) -> bool:
-    """Default of `ParkedPulls.waits`."""
-    return False
-
-
-def _nobody(_topic: str, _begins: bool) -> None:
-    """Default of `ParkedPulls.interest`."""
+def read_request(command: Pull) -> ReadRequest:
+    """The read of a pull, within the bounds of one pull."""
+    limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
+    size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
+    return ReadRequest(command.topic, command.queue_id, command.offset, limit, size, command.filter)
 
 
 def _settled(_result: list[Failure | None] | Failure) -> None:
@@ -383,4 +313,4 @@ def withdraw(leases: Leases, command: Pull, result: ReadResult) -> None:
     """End the leases of messages that came too late for an answer. Does nothing for messages that were only read."""
     if result.pop_ms and result.records:
         receipts = [leased(command, result, Record(data)) for data in result.records]
-        leases.withdraw(command.group, command.topic, receipts)
+        leases.withdraw(command.group, command.topic, receipts, True)

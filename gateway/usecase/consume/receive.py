@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from domain import address, limits
+from domain import address
 from domain.admin.group import CountWaitingMessages, WaitingCount
 from domain.command import Command, Receive
-from domain.errors import ErrorCode, Failure
+from domain.errors import Failure
 from domain.event import Refused
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.consume.leasing_call import illegal_lease
 from gateway.usecase.consume.receive_call import ReceiveCall, ReceiveContext
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.long_polls import RightsCheck
@@ -29,30 +30,31 @@ class Receiving:
     @property
     def expired(self) -> int:
         """Messages that were settled instead of delivered, since their expiry was over."""
-        return self._context.expired
+        return self._context.leasing.expired
 
     def waiting(self) -> int:
         """Receive calls that are parked now."""
-        return len(self._context.long_polls)
+        return len(self._context.polls)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the calls that wait for `topic`. A retry topic also wakes the calls that wait for the topic it retries."""
-        self._context.long_polls.wake(topic, queue_id)
+        self._context.polls.wake(topic, queue_id)
         for group, origin in address.retried_by_pop(topic):
-            self._context.long_polls.wake_group(group, origin)
+            self._context.polls.wake_group(group, origin)
 
     def freed(self, group: str, topic: str) -> None:
         """Wake the calls of `group` for `topic`: its leases have ended. A retry topic also wakes those of its origin."""
-        self._context.long_polls.wake_group(group, topic)
+        self._context.polls.wake_group(group, topic)
         for _, origin in address.retried_by_pop(topic):
-            self._context.long_polls.wake_group(group, origin)
+            self._context.polls.wake_group(group, origin)
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked calls that `check` forbids: rights have changed."""
-        self._context.long_polls.review(check)
+        self._context.polls.review(check)
 
     def _receive(self, connection: ClientConnection, command: Receive) -> None:
-        failure = self._context.topics.unreadable(command.topic, command.queue_id) or _illegal(command)
+        failure = self._context.topics.unreadable(command.topic, command.queue_id)
+        failure = failure or illegal_lease(command.limit, command.invisible_ms)
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
@@ -65,22 +67,14 @@ class Receiving:
                 command.ordered = command.ordered or group.orderly
                 ReceiveCall(self._context, connection, command, group).begin()
 
-        self._context.groups.ensure(command.group, ready)
+        self._context.leasing.groups.ensure(command.group, ready)
 
     def _count(self, connection: ClientConnection, command: CountWaitingMessages) -> None:
         context = self._context
         failure = context.topics.unreadable(command.topic, command.queue_id)
-        failure = failure or context.rights.refusal(command.group, command.topic)
+        failure = failure or context.leasing.rights.refusal(command.group, command.topic)
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
-        count = context.long_polls.waiting((command.group, command.topic, command.queue_id))
+        count = context.polls.waiting((command.group, command.topic, command.queue_id))
         connection.answer(WaitingCount(command.ticket, count))
-
-
-def _illegal(command: Receive) -> Failure | None:
-    if not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
-        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
-    if not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:
-        return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
-    return None

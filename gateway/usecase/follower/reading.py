@@ -28,6 +28,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.bounds import answer_bounds
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.pull_poll import read_request
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.read_turns import ReadTurns
 
@@ -123,10 +124,7 @@ class FollowerReading:
     def _read(self, connection: ClientConnection, command: Pull) -> None:
         if connection.closed:
             return
-        limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
-        size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
-        request = ReadRequest(command.topic, command.queue_id, command.offset, limit, size, command.filter)
-        self._log.read(request, partial(self._found, connection, command))
+        self._log.read(read_request(command), partial(self._found, connection, command))
 
     def _found(self, connection: ClientConnection, command: Pull, result: ReadResult | Failure) -> None:
         if isinstance(result, Failure):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import limits, lite
+from domain import lite
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.lite import ReceiveLite
-from domain.store_ports import GroupPositions, MessageLog
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.consume.leasing_call import illegal_lease
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration
-from gateway.usecase.lite.receive_poll import LitePoll, LiteReceiveContext
+from gateway.usecase.lite.receive_poll import LitePoll, LiteReceiveContext, client_key
 from gateway.usecase.lite.subscriptions import LiteSubscriber
 from gateway.usecase.waiting.long_polls import RightsCheck
 
@@ -23,11 +23,11 @@ from gateway.usecase.waiting.long_polls import RightsCheck
 class LiteReceiving:
     """The verb ReceiveLite. As a LiteListener it keeps which lite topics are ready for which subscriber."""
 
-    def __init__(self, context: LiteReceiveContext, log: MessageLog, positions: GroupPositions, rights: Rights) -> None:
+    def __init__(self, context: LiteReceiveContext, log: MessageLog, positions: GroupPositions, metadata: Metadata) -> None:
         self._log = log
         self._positions = positions
         self._context = context
-        self._rights = rights
+        self._metadata = metadata
         context.queues.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -36,7 +36,7 @@ class LiteReceiving:
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked polls that `check` forbids: rights have changed."""
-        self._context.parked.review(check)
+        self._context.polls.review(check)
 
     def lite_arrived(self, parent: str, lite_topic: str) -> None:
         """A message has arrived: the lite topic is ready for every subscriber of it."""
@@ -82,34 +82,25 @@ class LiteReceiving:
         """Let parked polls of the subscriber take what is ready; of a wildcard subscriber, those of all its group."""
         clients = self._context.subscriptions.of_group(subscriber.group) if subscriber.wildcard else [subscriber]
         for each in clients:
-            for poll in self._context.parked.of(each):
-                if not subscriber.ready:
-                    return
-                poll.attempt()
+            if not subscriber.ready:
+                return
+            self._context.polls.serve(client_key(each.group, each.client_id))
 
     def _receive(self, connection: ClientConnection, command: ReceiveLite) -> None:
         group = self._checked(command)
         if isinstance(group, Failure):
             connection.answer(Refused(command.ticket, group))
         else:
-            LitePoll(self._context, connection, command, group).attempt()
+            LitePoll(self._context, connection, command, group).begin()
 
     def _checked(self, command: ReceiveLite) -> Group | Failure:
         """The group of a command that may be carried out, or why it may not."""
-        metadata = self._context.metadata
-        topic = configuration.topic_of(metadata, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             return topic
         if not topic.perm & PERM_READ:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
-        group = configuration.group_of(metadata, command.group, command.topic)
+        group = configuration.group_of(self._metadata, command.group, command.topic)
         if isinstance(group, Failure):
             return group
-        failure = self._rights.refusal(command.group, command.topic)
-        if failure is not None:
-            return failure
-        if not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
-            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
-        if not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:
-            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
-        return group
+        return illegal_lease(command.limit, command.invisible_ms) or group

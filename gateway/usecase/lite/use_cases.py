@@ -20,17 +20,14 @@ from gateway.usecase.lite.suspension import LiteSuspension
 
 def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, policy: NodePolicy) -> Sequence[UseCase]:
     """The use cases whose verbs the dispatcher adds. Starts the sweep that deletes idle lite topics, too."""
-    log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lite_queues, store.metadata
+    log, positions, queues, metadata = store.log, store.positions, store.lite_queues, store.metadata
     subscriptions = Subscriptions()
-    context = LiteReceiveContext(
-        leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters, handler.reads
-    )
-    receiving = LiteReceiving(context, log, positions, handler.rights)
+    receiving = LiteReceiving(LiteReceiveContext(handler.leasing, queues, subscriptions), log, positions, metadata)
     LiteLifecycle(queues, metadata, clock)
     queues.listen(handler.pulling)
     return (
         LiteSubscriptionSync(log, positions, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
-        LiteSuspension(leases, queues),
+        LiteSuspension(store.leases, queues),
         LiteInspection(log, positions, queues, metadata, subscriptions, receiving, clock),
     )

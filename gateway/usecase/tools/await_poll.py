@@ -1,69 +1,50 @@
-"""One AwaitMessages command from its first look at the store to its answer."""
+"""One AwaitMessages command: it asks whether its group has something to receive, and waits for that."""
 
 from __future__ import annotations
 
 from typing import final
 
-from domain import address, limits
+from domain import address
 from domain.command import AwaitMessages
-from domain.errors import Failure
-from domain.event import MessagesWaiting, Refused
+from domain.event import MessagesWaiting
 from domain.store_ports import Metadata, Outlook
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.waiting.long_polls import LongPoll, LongPolls
+from gateway.usecase.waiting.long_polls import LongPolls, WaitingCall
 
 
 @final
-class AwaitPoll:
-    """A call that asks whether its group has something to receive. It is parked while `_poll` is set."""
+class AwaitPoll(WaitingCall[AwaitMessages]):
+    """A call that asks whether its group has something to receive."""
 
-    __slots__ = ("_long_polls", "_metadata", "_outlook", "_poll", "command", "connection")
+    __slots__ = ("_metadata", "_outlook")
 
     def __init__(
-        self, outlook: Outlook, metadata: Metadata, long_polls: LongPolls, connection: ClientConnection,
-        command: AwaitMessages,
-    ) -> None:  # fmt: skip
+        self, outlook: Outlook, metadata: Metadata, polls: LongPolls, connection: ClientConnection, command: AwaitMessages
+    ) -> None:
+        super().__init__(polls, connection, command)
         self._outlook = outlook
         self._metadata = metadata
-        self._long_polls = long_polls
-        self.connection = connection
-        self.command = command
-        self._poll: LongPoll | None = None
 
     def start(self) -> None:
         """Answer at once when there are messages or the command does not wait, else park the call."""
         command = self.command
-        if self._is_waiting():
-            self._answer(there=True)
-        elif command.wait_ms <= 0:
-            self._answer(there=False)
-        else:
-            key = (command.group, command.topic, command.queue_id)
-            self._poll = self._long_polls.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), self)
-            if self._poll is None:
-                self._answer(there=False, full=True)
-            else:
-                self.connection.on_close.append(self.abandon)
+        if self.attempt():
+            return
+        if command.wait_ms <= 0:
+            self.expire()
+        elif not self.park((command.group, command.topic, command.queue_id), command.wait_ms):
+            self.answer(MessagesWaiting(command.ticket, False, full=True))
 
     def attempt(self) -> bool:
-        """Look again. Returns True when there are messages and the call is answered."""
+        """Ask again. Returns True when there are messages and the call is answered."""
         there = self._is_waiting()
         if there:
-            self._answer(there=True)
+            self.answer(MessagesWaiting(self.command.ticket, there))
         return there
 
     def expire(self) -> None:
-        """Answer that there is nothing: the wait time is over."""
-        self._answer(there=False)
-
-    def refuse(self, failure: Failure) -> None:
-        """Answer Refused: the client may not receive these messages any more."""
-        self._tell(Refused(self.command.ticket, failure))
-
-    def abandon(self) -> None:
-        """Leave the long polls: the connection has closed."""
-        if self._poll is not None:
-            self._long_polls.leave(self._poll)
+        """Answer that there is nothing."""
+        self.answer(MessagesWaiting(self.command.ticket, False))
 
     def _is_waiting(self) -> bool:
         """True when a Receive would find messages now, in the topic or in the group's retry topic."""
@@ -78,11 +59,3 @@ class AwaitPoll:
             if self._outlook.can_lease(command.group, name(command.group, command.topic), -1, ordered, ""):
                 return True
         return False
-
-    def _answer(self, *, there: bool, full: bool = False) -> None:
-        self._tell(MessagesWaiting(self.command.ticket, there, full))
-
-    def _tell(self, event: MessagesWaiting | Refused) -> None:
-        if self._poll is not None and self.abandon in self.connection.on_close:
-            self.connection.on_close.remove(self.abandon)
-        self.connection.answer(event)

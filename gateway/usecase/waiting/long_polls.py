@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol, final
+from typing import Final, Generic, TypeVar, final
 
 from domain import limits
-from domain.command import Command
+from domain.command import AwaitMessages, Command, FollowTopic, Pull, Receive
 from domain.errors import Failure
+from domain.event import Event, Refused
+from domain.lite import ReceiveLite
 from domain.ports import Clock, Timer
 from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.waiting.read_turns import ReadTurns
 
 Key = tuple[str, str, int]
-"""(consumer group, topic, queue id). Queue id -1 waits for any queue. Each pull is parked under a group name of its own."""
+"""(consumer group, topic, queue id). Queue id -1 waits for any queue. Calls that wait for nobody have keys of their own."""
 
 RightsCheck = Callable[[ClientConnection, Command], Failure | None]
 """Returns why a connection may no longer have what its command asks for, or None when it may."""
@@ -23,105 +26,192 @@ KEYS_PER_TURN: Final = 64
 REVIEWED_PER_TURN: Final = 1_000
 """Long polls whose rights are checked in one turn of the loop."""
 
+Waiting = Receive | ReceiveLite | Pull | FollowTopic | AwaitMessages
+Waiting_co = TypeVar("Waiting_co", bound=Waiting, covariant=True)
 
-class WaitingCall(Protocol):
-    """A call that can be parked."""
 
-    connection: ClientConnection
+class WaitingCall(Generic[Waiting_co]):
+    """A command that waits for messages: under way, parked, or answered.
 
-    @property
-    def command(self) -> Command:
-        """The client's command."""
+    connection    where the answer goes
+    command       the client's command
+    polls         where the call is parked
+    key           under which it is parked; None: it is not
+    timer         runs when the wait time of a parked call is over
+    is_answered   the answer is given, or the connection has closed
+    is_tailed     True: the topic is tailed for this call until it leaves (`LongPolls.begin_tail`)
+    _on_close     the connection calls `abandon` when it closes
+    """
+
+    __slots__ = ("_on_close", "command", "connection", "is_answered", "is_tailed", "key", "polls", "timer")
+
+    def __init__(self, polls: LongPolls, connection: ClientConnection, command: Waiting_co) -> None:
+        self.polls = polls
+        self.connection = connection
+        self.command = command
+        self.key: Key | None = None
+        self.timer: Timer | None = None
+        self.is_answered = False
+        self.is_tailed = False
+        self._on_close = False
 
     def attempt(self) -> bool:
-        """Try again. Returns True when the call needs its place no more, False when it stays parked."""
+        """Try again, as a parked call. Returns True when the call needs its place no more, False when it stays parked."""
+        raise NotImplementedError
 
     def expire(self) -> None:
         """Answer that nothing was found: the wait time is over. The call is not parked any more."""
+        raise NotImplementedError
+
+    def in_turn(self, reads: ReadTurns, read: Callable[[], None]) -> None:
+        """Call `read` when this turn may read more messages; else in a later one."""
+        if reads.crowded:
+            reads.add(self.connection, read)
+        else:
+            read()
+
+    def park(self, key: Key, wait_ms: int) -> bool:
+        """Wait for `wait_ms`, at most WAIT_MS_MAX. Returns False when too many calls are parked."""
+        if not self.polls.park(self, key, wait_ms):
+            return False
+        if not self._on_close:
+            self._on_close = True
+            self.connection.on_close.append(self.abandon)
+        return True
+
+    def overdue(self) -> None:
+        """The wait time of the parked call is over."""
+        self.polls.leave(self)
+        self.expire()
 
     def refuse(self, failure: Failure) -> None:
-        """Answer Refused: the client has lost its rights. The call is not parked any more."""
+        """Answer Refused."""
+        self.answer(Refused(self.command.ticket, failure))
+
+    def abandon(self) -> None:
+        """Leave the parked calls without an answer: the connection has closed."""
+        if self.key is not None:
+            self.is_answered = True
+            self.polls.leave(self)
+
+    def answer(self, event: Event) -> None:
+        """Give the answer, the first one only, and leave the parked calls."""
+        if self.is_answered:
+            return
+        self.is_answered = True
+        self.polls.leave(self)
+        if self._on_close and self.abandon in self.connection.on_close:
+            self.connection.on_close.remove(self.abandon)
+        self.connection.answer(event)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTails:
+    """A store that reports arrivals only in topics that somebody follows, as the calls that wait for them use it.
+
+    begin     called with the topic of a parked call. True: arrivals are reported from now on
+    interest  called with that topic and False when the call leaves
+    """
+
+    begin: Callable[[str], bool]
+    interest: Callable[[str, bool], None]
 
 
 @final
-class LongPoll:
-    """One parked call.
-
-    key     what it waits for
-    call    the call itself
-    done    True once it is no longer parked
-    timer   runs when the wait time is over
-    """
-
-    __slots__ = ("call", "done", "key", "timer")
-
-    def __init__(self, key: Key, call: WaitingCall) -> None:
-        self.key = key
-        self.call = call
-        self.done = False
-        self.timer: Timer | None = None
-
-
 class LongPolls:
-    """The long polls of one use case.
+    """The parked calls of one use case.
 
     Calls with the same key are served first come, first served, and only as long as an attempt succeeds: one message wakes
-    one member of a group, not all of them. At most LONG_POLLS_PER_KEY_MAX calls a key and LONG_POLLS_MAX in all are parked.
+    one member of a group, not all of them. At most `per_key_max` calls a key and `parked_max` in all are parked.
 
     One message may be for thousands of groups: KEYS_PER_TURN keys are served in the turn of its arrival, and in each one after.
 
+    parked_max   LONG_POLLS_MAX
     wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self, clock: Clock, per_key_max: int = limits.LONG_POLLS_PER_KEY_MAX, tails: LiveTails | None = None
+    ) -> None:  # fmt: skip
+        """`tails`: the store reports arrivals only in topics that somebody follows; None: it reports all."""
         self._clock = clock
+        self._per_key_max = per_key_max
+        self._tails = tails
         self._woken: dict[Key, None] = {}
-        self._by_key: dict[Key, deque[LongPoll]] = {}
+        self._by_key: dict[Key, dict[WaitingCall[Waiting], None]] = {}
         self._by_topic: dict[str, dict[Key, None]] = {}
         self._count = 0
+        self.parked_max: int = limits.LONG_POLLS_MAX
         self.wake_count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def park(self, key: Key, wait_ms: int, call: WaitingCall) -> LongPoll | None:
-        """Park `call` for `wait_ms`, after which its `expire` is called. Returns None when too many calls are parked."""
-        polls = self._by_key.get(key)
-        if self._count >= limits.LONG_POLLS_MAX or (polls is not None and len(polls) >= limits.LONG_POLLS_PER_KEY_MAX):
-            return None
-        if polls is None:
-            polls = self._by_key[key] = deque()
+    def park(self, call: WaitingCall[Waiting], key: Key, wait_ms: int) -> bool:
+        """Park `call` for `wait_ms`, after which its `overdue` is called. Returns False when too many calls are parked."""
+        calls = self._by_key.get(key)
+        if self._count >= self.parked_max or (calls is not None and len(calls) >= self._per_key_max):
+            return False
+        if calls is None:
+            calls = self._by_key[key] = {}
             self._by_topic.setdefault(key[1], {})[key] = None
-        poll = LongPoll(key, call)
-        polls.append(poll)
+        calls[call] = None
+        call.key = key
         self._count += 1
-        due_ns = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
-        poll.timer = self._clock.call_at(due_ns, lambda: self._expired(poll))
-        return poll
+        due_ns = self._clock.monotonic_ns() + min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
+        call.timer = self._clock.call_at(due_ns, call.overdue)
+        return True
+
+    def begin_tail(self, call: WaitingCall[Waiting]) -> bool:
+        """True when arrivals are reported from now on, so that a parked call has to read once more what came before."""
+        if self._tails is None or call.key is None or not self._tails.begin(call.key[1]):
+            return False
+        call.is_tailed = True
+        return True
+
+    def leave(self, call: WaitingCall[Waiting]) -> None:
+        """Remove a call without an answer. Harmless when it is not parked."""
+        key = call.key
+        if key is None:
+            return
+        call.key = None
+        self._count -= 1
+        if call.timer is not None:
+            call.timer.cancel()
+        calls = self._by_key[key]
+        del calls[call]
+        if not calls:
+            del self._by_key[key]
+            keys = self._by_topic[key[1]]
+            del keys[key]
+            if not keys:
+                del self._by_topic[key[1]]
+        if call.is_tailed and self._tails is not None:
+            call.is_tailed = False
+            self._tails.interest(key[1], False)
+
+    def waits_for(self, topic: str) -> bool:
+        """True when a call is parked under a key of `topic`."""
+        return topic in self._by_topic
+
+    def calls(self, key: Key) -> Iterable[WaitingCall[Waiting]]:
+        """The calls that are parked under one key, the oldest first."""
+        return self._by_key.get(key, ())
 
     def waiting(self, key: Key) -> int:
         """Calls that are parked under one key."""
         return len(self._by_key.get(key, ()))
 
-    def leave(self, poll: LongPoll) -> None:
-        """Remove a long poll without an answer, as when its connection has closed. Harmless when it is done."""
-        if not poll.done:
-            self._finish(poll)
-            self._by_key[poll.key].remove(poll)
-            self._drop_empty(poll.key)
-
     def review(self, check: RightsCheck) -> None:
         """Check the rights of every parked call again and refuse those that fail, REVIEWED_PER_TURN a turn."""
-        self._review(check, [poll for polls in self._by_key.values() for poll in polls])
+        self._review(check, [call for calls in self._by_key.values() for call in calls])
 
-    def _review(self, check: RightsCheck, polls: list[LongPoll]) -> None:
-        for poll in polls[:REVIEWED_PER_TURN]:
-            call = poll.call
-            failure = None if poll.done else check(call.connection, call.command)
+    def _review(self, check: RightsCheck, calls: list[WaitingCall[Waiting]]) -> None:
+        for call in calls[:REVIEWED_PER_TURN]:
+            failure = None if call.key is None else check(call.connection, call.command)
             if failure is not None:
-                self.leave(poll)
                 call.refuse(failure)
-        rest = polls[REVIEWED_PER_TURN:]
+        rest = calls[REVIEWED_PER_TURN:]
         if rest:
             self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(check, rest))
 
@@ -133,7 +223,7 @@ class LongPolls:
             return
         woken = [key for key in keys if key[2] < 0 or queue_id < 0 or key[2] == queue_id]
         for key in woken[:KEYS_PER_TURN]:
-            self._serve(key)
+            self.serve(key)
         if len(woken) > KEYS_PER_TURN:
             if not self._woken:
                 self._clock.call_at(self._clock.monotonic_ns(), self._serve_woken)
@@ -143,14 +233,9 @@ class LongPolls:
         """Serve KEYS_PER_TURN of the keys that were left for later turns."""
         for key in list(islice(self._woken, KEYS_PER_TURN)):
             del self._woken[key]
-            self._serve(key)
+            self.serve(key)
         if self._woken:
             self._clock.call_at(self._clock.monotonic_ns(), self._serve_woken)
-
-    def wake_one(self, poll: LongPoll) -> None:
-        """Serve the calls that wait under the same key as `poll`, from the first on."""
-        if not poll.done:
-            self._serve(poll.key)
 
     def wake_group(self, group: str, topic: str) -> None:
         """Serve the calls of `group` that wait for `topic`, since its messages can be leased again."""
@@ -160,33 +245,13 @@ class LongPolls:
             return
         for key in list(keys):
             if key[0] == group:
-                self._serve(key)
+                self.serve(key)
 
-    def _serve(self, key: Key) -> None:
-        polls = self._by_key.get(key)
-        while polls:
-            poll = polls[0]
-            if not poll.call.attempt():
+    def serve(self, key: Key) -> None:
+        """Serve the calls that wait under `key`, from the first on."""
+        calls = self._by_key.get(key)
+        while calls:
+            call = next(iter(calls))
+            if not call.attempt():
                 return
-            if not poll.done:
-                self._finish(poll)
-                polls.remove(poll)
-        self._drop_empty(key)
-
-    def _expired(self, poll: LongPoll) -> None:
-        if not poll.done:
-            self.leave(poll)
-            poll.call.expire()
-
-    def _finish(self, poll: LongPoll) -> None:
-        poll.done = True
-        self._count -= 1
-        if poll.timer is not None:
-            poll.timer.cancel()
-
-    def _drop_empty(self, key: Key) -> None:
-        if not self._by_key.get(key) and self._by_key.pop(key, None) is not None:
-            keys = self._by_topic[key[1]]
-            del keys[key]
-            if not keys:
-                del self._by_topic[key[1]]
+            self.leave(call)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from domain.admin.topic import ListTopics, PutTopic
-from domain.command import AwaitMessages, Command, Watch
+from domain.admin.topic import PutTopic
+from domain.command import AwaitMessages, Command, FollowTopic, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.lite import ReceiveLite
@@ -13,11 +13,12 @@ from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
-from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN, LongPolls
+from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite import stage as lite_stage
 from tests.gateway.usecase.lite.stage import place
+from tests.gateway.usecase.waiting.test_long_polls import Stage
 from tests.store.clock import VirtualClock
 
 __all__ = ["bench", "place"]
@@ -44,52 +45,32 @@ class SilentDriver:
         raise AssertionError("nobody sends this away")
 
 
-class ParkedCall:
-    """A parked call that never finds a message."""
-
-    def __init__(self, number: int) -> None:
-        self.connection = ClientConnection("http", SilentDriver())
-        self.command: Command = ListTopics(number)
-        self.refused: list[Failure] = []
-
-    def attempt(self) -> bool:
-        return False
-
-    def expire(self) -> None:
-        raise AssertionError("the wait time is not over")
-
-    def refuse(self, failure: Failure) -> None:
-        self.refused.append(failure)
-
-
 def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
-    clock = VirtualClock()
-    long_polls = LongPolls(clock)
-    calls = [ParkedCall(number) for number in range(2 * REVIEWED_PER_TURN)]
-    for number, call in enumerate(calls):
-        assert long_polls.park(("g", f"t{number % 7}", -1), 1000, call) is not None
-    assert long_polls.park(("line", "t0", -1), 1000, ParkedCall(0)) is not None
-    long_polls.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
-    assert sum(len(call.refused) for call in calls) == REVIEWED_PER_TURN // 2
-    clock.run_for(10)
-    assert [call.refused for call in calls] == [[GONE] if number % 2 else [] for number in range(len(calls))]
-    assert len(long_polls) == REVIEWED_PER_TURN + 1
+    stage = Stage()
+    count = 2 * REVIEWED_PER_TURN
+    for number in range(count):
+        assert stage.park(number, f"t{number % 7}")
+    assert stage.park(count, "t0", group="line")
+    stage.long_polls.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
+    assert sum(bool(driver.recorded) for driver in stage.drivers) == REVIEWED_PER_TURN // 2
+    stage.clock.run_for(10)
+    refused = [[Refused(number, GONE)] if number % 2 else [] for number in range(count + 1)]
+    assert [driver.take() for driver in stage.drivers] == refused
+    assert len(stage.long_polls) == REVIEWED_PER_TURN + 1
 
 
 def test_who_has_left_meanwhile_is_not_asked_about() -> None:
-    clock = VirtualClock()
-    long_polls = LongPolls(clock)
-    first, second = ParkedCall(1), ParkedCall(2)
-    for call in (first, second):
-        long_polls.park(("g", "t", -1), 1000, call)
-    polls = list(long_polls._by_key[("g", "t", -1)])
+    stage = Stage(2)
+    asked: list[Command] = []
 
     def check(_connection: ClientConnection, command: Command) -> Failure | None:
-        long_polls.leave(polls[1])
+        asked.append(command)
+        stage.drivers[1].connection.end()
         return None
 
-    long_polls.review(check)
-    assert (first.refused, second.refused, len(long_polls)) == ([], [], 1)
+    stage.long_polls.review(check)
+    assert len(asked) == 1
+    assert (stage.drivers[0].take(), len(stage.long_polls)) == ([], 1)
 
 
 def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:
@@ -154,3 +135,16 @@ def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> No
     assert sum(len(recorder.recorded) for recorder in recorders) == REVIEWED_PER_TURN
     place.clock.run_for(10)
     assert sum(len(recorder.recorded) for recorder in recorders) == 50 * len(recorders)
+
+
+def test_many_readers_of_topics_are_judged_so_many_a_turn(bench: Bench) -> None:
+    bench.ask(PutTopic(1, Topic("T", 1, 1)))
+    readers = [EventRecorder() for _ in range(REVIEWED_PER_TURN + 50)]
+    for reader in readers:
+        bench.handler.handle(reader.connection, FollowTopic(1, "T", {}, "last", -1, 0, 32, 1 << 18, 5_000))
+    bench.clock.run_for(1)
+    assert bench.handler.following.waiting() == len(readers)
+    bench.handler.following.review(lambda _, __: GONE)
+    assert sum(len(reader.recorded) for reader in readers) == REVIEWED_PER_TURN
+    bench.clock.run_for(10)
+    assert [reader.take() for reader in readers] == [[Refused(1, GONE)]] * len(readers)

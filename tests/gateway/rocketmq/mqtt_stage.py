@@ -17,6 +17,7 @@ from gateway.rocketmq.store import RocketmqStore
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.sessions.sessions import Sessions
+from gateway.usecase.waiting.long_polls import LiveTails
 from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import MqttConfig
 from protocols.remoting import codes
@@ -144,7 +145,10 @@ class ClusterGateway(Broker):
         store = RocketmqStore(links, self.map, self.metadata, local, choice, facts, clock, "me@1@headgate")
         self.rocketmq = store
         self.policy = NodePolicy()
-        dispatcher = Dispatcher(store=store, clock=clock, entropy=entropy, cluster="c", broker="b", policy=self.policy)
+        tails = LiveTails(store.tail.wait, store.tail.watch)
+        dispatcher = Dispatcher(
+            store=store, clock=clock, entropy=entropy, cluster="c", broker="b", policy=self.policy, tails=tails
+        )  # fmt: skip
         self.sessions = Sessions(
             store, clock, dispatcher.sending, dispatcher.receiving, dispatcher.groups,
             dispatcher.dead_letters, dispatcher.registry, self.policy, dispatcher.questions,
@@ -152,7 +156,6 @@ class ClusterGateway(Broker):
         dispatcher.add(self.sessions)
         store.log.listen(self.sessions)
         self.sessions.follow_interest(store.tail.watch)
-        dispatcher.pulling.follow_waits(store.tail.wait, store.tail.watch)
         store.tail.follow_lost(self.sessions.went_back)
         self.handler = store.before(dispatcher)  # type: ignore[assignment]
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)

@@ -152,7 +152,7 @@ def test_refusals(place: Bench) -> None:
 
 
 def test_too_many_waiting_readers_are_refused(place: Bench) -> None:
-    place.handler.following._context.waiting_max = 1
+    place.handler.following._context.polls.parked_max = 1
     assert place.ask(follow("last", 5_000), EventRecorder()) == []
     assert code(place.ask(follow("last", 5_000))) is ErrorCode.POLLING_FULL
     assert followed(place.ask(follow("last"))).status == "EMPTY", "one that does not wait is answered"

@@ -87,7 +87,7 @@ def test_the_end_of_a_queue_is_the_leaders(place: Bench) -> None:
 
 def test_routes_list_followers_as_slaves_but_not_to_clients_of_gateways(place: Bench, replica: Replica) -> None:
     handler, store = place.handler, place.store
-    own = OwnRoutes("c1", "b-a", store.metadata, handler.pulling._context.rights._policy, replica)
+    own = OwnRoutes("c1", "b-a", store.metadata, handler.rights._policy, replica)
     names = NameServer(RouteTable(100), StoredSettings(store.state), place.clock, handler.questions, own)
     handler.add(names)
     near, far = EventRecorder(), EventRecorder()

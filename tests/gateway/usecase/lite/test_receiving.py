@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from domain import attribute
 from domain.admin.group import PutGroup
-from domain.command import DeadLetter, Disconnected, Extend, Pull
-from domain.event import Done, Extended, Pulled
+from domain.command import DeadLetter, Disconnected, Extend, Pull, Send
+from domain.errors import ErrorCode
+from domain.event import Done, Extended, Pulled, Sent
 from domain.lite import (
     ReceiveLite,
     SuspendLite,
 )
+from domain.message import Message
 from domain.record import Record
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, bench
@@ -22,6 +24,7 @@ from tests.gateway.usecase.lite.stage import (
     place,
     poll,
     queue_of,
+    refused,
     send,
     subscribe,
     told,
@@ -156,3 +159,38 @@ def test_what_waited_for_a_client_that_has_gone_waits_for_the_others(place: Benc
     place.clock.run_for(11_000)
     place.ask(Disconnected("end"), first)
     assert told(place.ask(poll("d"), second)) == ["1"]
+
+
+def test_expired_messages_of_lite_topics_are_counted(place: Bench) -> None:
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
+    marks = f"__LITE_TOPIC\x01a\x02HG_EXPIRE_MS\x01{place.clock.wall_ms() - 1_000}\x02".encode()
+    [event] = place.ask(Send(1, [Message(PARENT, b"late", marks)]))
+    assert isinstance(event, Sent)
+    assert told(place.ask(poll(), recorder)) == []
+    assert place.handler.receiving.expired == 1
+
+
+def test_a_waiting_poll_of_a_group_that_may_not_consume_any_more_is_refused(place: Bench) -> None:
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
+    assert place.ask(poll(wait_ms=5_000), recorder) == []
+    bound = {attribute.BIND_TOPIC: PARENT}
+    assert place.ask(PutGroup(1, Group("g", consume_enable=False, attributes=bound))) == [Done(1)]
+    send(place, "a", "1")
+    assert refused(recorder.take()) is ErrorCode.NOT_ALLOWED
+
+
+def test_messages_leased_for_a_client_that_has_gone_are_free_and_neither_counted_nor_an_attempt(place: Bench) -> None:
+    gone, other = EventRecorder(), EventRecorder()
+    subscribe(place, gone, "c", "a")
+    subscribe(place, other, "d", "a")
+    send(place, "a", "1")
+    place.handler.handle(gone.connection, poll("c"))
+    gone.connection.end()
+    place.handler.handle(other.connection, poll("d", wait_ms=5_000))
+    assert (gone.take(), other.take()) == ([], []), "the lease is being written"
+    place.clock.run_for(20)
+    [got] = messages(other.take())
+    assert got.attempt == 1
+    assert place.handler.counters.sums()[1][0] == 1

@@ -2,111 +2,168 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
+
 from domain import limits
-from domain.command import Receive
-from domain.errors import Failure
-from gateway.usecase.waiting.long_polls import Key, LongPolls
+from domain.command import AwaitMessages
+from domain.errors import ErrorCode, Failure
+from domain.event import MessagesWaiting, Refused
+from domain.store_ports import Metadata, Outlook
+from gateway.usecase.tools.await_poll import AwaitPoll
+from gateway.usecase.waiting.long_polls import LiveTails, LongPolls
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 
-KEY: Key = ("g", "t", -1)
+GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
 
 
-class Request:
-    """A call that finds a message while there is stock, and logs what happens to it."""
+class Stock:
+    """The outlook of calls that wait: each that finds a message takes it."""
 
-    def __init__(self, name: str, stock: list[int], log: list[str]) -> None:
-        self.connection = EventRecorder().connection
-        self.command = Receive(1, "g", "t", 1, 1_000, 0)
-        self.name = name
-        self.stock = stock
-        self.log = log
+    def __init__(self) -> None:
+        self.messages = 0
 
-    def attempt(self) -> bool:
-        if not self.stock:
-            return False
-        self.stock.pop()
-        self.log.append(f"{self.name} served")
-        return True
+    def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Outlook.can_lease."""
+        found = self.messages > 0
+        self.messages -= found
+        return found
 
-    def expire(self) -> None:
-        self.log.append(f"{self.name} expired")
-
-    def refuse(self, failure: Failure) -> None:
-        self.log.append(f"{self.name} refused")
+    def group(self, name: str) -> None:
+        """Metadata.group."""
 
 
-def parked(count: int) -> tuple[LongPolls, VirtualClock, list[int], list[str]]:
-    stock: list[int] = []
-    log: list[str] = []
-    clock = VirtualClock()
-    long_polls = LongPolls(clock)
-    for number in range(count):
-        request = Request(str(number), stock, log)
-        assert long_polls.park(KEY, 1000 + number, request) is not None
-    return long_polls, clock, stock, log
+class Stage:
+    """Parked calls, which log their answers by their number."""
+
+    def __init__(self, count: int = 0, tails: LiveTails | None = None) -> None:
+        self.clock = VirtualClock()
+        self.long_polls = LongPolls(self.clock, tails=tails)
+        self.stock = Stock()
+        self.log: list[str] = []
+        self.drivers: list[EventRecorder] = []
+        for number in range(count):
+            assert self.park(number)
+
+    def call(self, number: int, topic: str = "t", queue_id: int = -1, group: str = "g") -> AwaitPoll:
+        """A call that waits for 1,000 ms and one more for each number."""
+        command = AwaitMessages(number, group, topic, queue_id, 1_000 + number)
+        self.drivers.append(EventRecorder())
+        outlook, metadata = cast("Outlook", self.stock), cast("Metadata", self.stock)
+        return AwaitPoll(outlook, metadata, self.long_polls, self.drivers[-1].connection, command)
+
+    def park(self, number: int, topic: str = "t", queue_id: int = -1, group: str = "g") -> bool:
+        """Park a new call."""
+        return self.call(number, topic, queue_id, group).park((group, topic, queue_id), 1_000 + number)
+
+    def answers(self) -> list[str]:
+        """The answers so far."""
+        for driver in self.drivers:
+            for event in driver.take():
+                assert isinstance(event, MessagesWaiting)
+                self.log.append(f"{event.ticket} {'served' if event.there else 'expired'}")
+        return self.log
 
 
 def test_one_message_wakes_the_first_call_only() -> None:
-    long_polls, _, stock, log = parked(3)
-    stock.append(1)
-    long_polls.wake("t", 5)
-    assert log == ["0 served"]
-    stock += [1, 1]
-    long_polls.wake("t", 5)
-    assert log == ["0 served", "1 served", "2 served"]
-    assert len(long_polls) == 0
+    stage = Stage(3)
+    stage.stock.messages = 1
+    stage.long_polls.wake("t", 5)
+    assert stage.answers() == ["0 served"]
+    stage.stock.messages = 2
+    stage.long_polls.wake("t", 5)
+    assert stage.answers() == ["0 served", "1 served", "2 served"]
+    assert len(stage.long_polls) == 0
 
 
 def test_calls_expire_at_their_time_and_not_after_being_served() -> None:
-    long_polls, clock, stock, log = parked(2)
-    clock.run_for(999)
-    assert log == []
-    clock.run_for(1)
-    assert log == ["0 expired"]
-    stock.append(1)
-    long_polls.wake("t", 0)
-    clock.run_for(5000)
-    assert log == ["0 expired", "1 served"]
+    stage = Stage(2)
+    stage.clock.run_for(999)
+    assert stage.answers() == []
+    stage.clock.run_for(1)
+    assert stage.answers() == ["0 expired"]
+    stage.stock.messages = 1
+    stage.long_polls.wake("t", 0)
+    stage.clock.run_for(5000)
+    assert stage.answers() == ["0 expired", "1 served"]
 
 
 def test_a_call_for_one_queue_sleeps_through_the_others() -> None:
-    log: list[str] = []
-    clock = VirtualClock()
-    long_polls = LongPolls(clock)
-    request = Request("q1", [1], log)
-    long_polls.park(("g", "t", 1), 1000, request)
-    long_polls.wake("t", 0)
-    long_polls.wake("other", 1)
-    assert log == []
-    long_polls.wake("t", 1)
-    assert log == ["q1 served"]
+    stage = Stage()
+    stage.park(1, queue_id=1)
+    stage.stock.messages = 1
+    stage.long_polls.wake("t", 0)
+    stage.long_polls.wake("other", 1)
+    assert stage.answers() == []
+    stage.long_polls.wake("t", 1)
+    assert stage.answers() == ["1 served"]
 
 
 def test_freed_leases_wake_their_own_group_only() -> None:
-    long_polls, _, stock, log = parked(1)
-    stock.append(1)
-    long_polls.wake_group("h", "t")
-    assert log == []
-    long_polls.wake_group("g", "t")
-    assert log == ["0 served"]
+    stage = Stage(1)
+    stage.stock.messages = 1
+    stage.long_polls.wake_group("h", "t")
+    assert stage.answers() == []
+    stage.long_polls.wake_group("g", "t")
+    assert stage.answers() == ["0 served"]
 
 
 def test_leaving_forgets_the_call() -> None:
-    log: list[str] = []
-    clock = VirtualClock()
-    long_polls = LongPolls(clock)
-    request = Request("gone", [1], log)
-    poll = long_polls.park(KEY, 1000, request)
-    assert poll is not None
-    long_polls.leave(poll)
-    long_polls.wake("t", 0)
-    clock.run_for(2000)
-    assert log == []
-    assert len(long_polls) == 0
+    stage = Stage(1)
+    stage.stock.messages = 1
+    stage.drivers[0].connection.end()
+    assert len(stage.long_polls) == 0
+    stage.long_polls.wake("t", 0)
+    stage.clock.run_for(2000)
+    assert (stage.answers(), stage.stock.messages) == ([], 1)
 
 
 def test_the_number_of_long_polls_is_bounded() -> None:
-    long_polls, _, _, _ = parked(limits.LONG_POLLS_PER_KEY_MAX)
-    assert long_polls.park(KEY, 1, Request("late", [], [])) is None
-    assert long_polls.park(("g2", "t", -1), 1, Request("other", [], [])) is not None
+    stage = Stage(limits.LONG_POLLS_PER_KEY_MAX)
+    assert not stage.park(1)
+    assert stage.park(1, group="g2")
+    stage.long_polls.parked_max = len(stage.long_polls)
+    assert not stage.park(1, group="g3")
+
+
+def test_a_call_is_answered_once_and_leaves_its_connection() -> None:
+    stage = Stage()
+    call = stage.call(1)
+    call.start()
+    assert stage.drivers[0].connection.on_close == [call.abandon]
+    call.refuse(GONE)
+    call.expire()
+    call.refuse(GONE)
+    assert stage.drivers[0].take() == [Refused(1, GONE)]
+    assert stage.drivers[0].connection.on_close == []
+    assert len(stage.long_polls) == 0
+
+
+@pytest.mark.parametrize("end", ["served", "expired", "refused", "closed"])
+def test_a_topic_is_tailed_until_the_call_leaves(end: str) -> None:
+    interests: list[tuple[str, bool]] = []
+
+    def begin(topic: str) -> bool:
+        interests.append((topic, True))
+        return True
+
+    stage = Stage(tails=LiveTails(begin, lambda topic, begins: interests.append((topic, begins))))
+    call = stage.call(0)
+    assert not stage.long_polls.begin_tail(call), "it is not parked"
+    call.start()
+    assert stage.long_polls.begin_tail(call)
+    assert interests == [("t", True)]
+    if end == "served":
+        stage.stock.messages = 1
+        stage.long_polls.wake("t", 0)
+    elif end == "expired":
+        stage.clock.run_for(1_000)
+    elif end == "refused":
+        stage.long_polls.review(lambda _connection, _command: GONE)
+    else:
+        stage.drivers[0].connection.end()
+    assert interests == [("t", True), ("t", False)]
+    stage.clock.run_for(5_000)
+    assert interests == [("t", True), ("t", False)]
