@@ -93,7 +93,8 @@ FOLDERS = {
     "gateway/connection": ("client_connection", "client_socket", "context", "intake", "pump", "unread_bytes"),
     "gateway/forwarding": ("forwarded", "forwarded_client", "forwarder"),
     "gateway/observe": ("counters",),
-    "gateway/rocketmq": ("broker_request", "brokers", "cluster_map", "link", "refusal"),
+    "gateway/link": ("backoff", "link", "request", "stream"),
+    "gateway/rocketmq": ("brokers", "cluster_map", "refusal"),
     "gateway/rocketmq/catalog": ("known_first", "places"),
     "gateway/rocketmq/messages": ("appends", "choice", "followed", "log", "pull_reply", "send_request", "tail"),
     "gateway/rocketmq/pop": (

@@ -12,9 +12,9 @@ from domain.address import endpoint_of, endpoint_text
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from gateway.rocketmq.broker_request import BrokerRequest, Sign
-from gateway.rocketmq.dialer import Dialer
-from gateway.rocketmq.link import AnswerBack, RemotingLink
+from gateway.link.link import RemotingLink
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
 from protocols.remoting import codes
 from protocols.remoting.controller import peer
 from protocols.remoting.ticket import RequestError
@@ -49,7 +49,7 @@ class ControllerLinks:
         self._clock = clock
         self._seeds = tuple(endpoint_text(*each) for each in endpoints)
         self._hints: tuple[str, ...] = ()
-        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign, on_request=_refuse)
+        self._made = partial(RemotingLink, dialer=dialer, clock=clock, entropy=entropy, sign=sign)
         self._links: dict[str, RemotingLink] = {}
         self.follow((), ())
         self._timer: Timer | None = None
@@ -69,7 +69,7 @@ class ControllerLinks:
         """Peers.send."""
         link = self._links.get(self.founding.address_of(to))
         if link is not None:
-            link.oneway(BrokerRequest(codes.TELL_CONTROLLER, {"to": str(to)}, data))
+            link.oneway(Request(codes.TELL_CONTROLLER, {"to": str(to)}, data))
 
     def follow(self, book: tuple[str, ...], members: Iterable[int]) -> None:
         """Greet those in `book` from now on, or those of the settings while there is none.
@@ -106,9 +106,7 @@ class ControllerLinks:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + GREET_MS * MILLISECOND_NS, self._greet)
         own = self.founding.identity
         for address, link in list(self._links.items()):
-            request = BrokerRequest(
-                codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book, own.level)
-            )
+            request = Request(codes.GREET_CONTROLLER, peer.fields(own.node, tuple(sorted(own.founders)), self.book, own.level))
             link.ask(request, partial(self._answered, address), ANSWER_MS)
         self.greeted()
 
@@ -129,11 +127,6 @@ class ControllerLinks:
     def _tell(self, founders: frozenset[int]) -> None:
         if founders:
             self.founded(founders)
-
-
-def _refuse(_name: str, frame: Frame, answer: AnswerBack) -> None:
-    """A controller asks nothing over a connection that this one has made."""
-    answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
 
 
 def _nobody(_founders: frozenset[int]) -> None:

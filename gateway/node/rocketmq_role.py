@@ -49,13 +49,13 @@ from gateway.rocketmq.messages.choice import CHOICES, MakeChoice
 from gateway.rocketmq.relay.brokers import RelayBrokers
 from gateway.rocketmq.relay.relay import Relay
 from gateway.rocketmq.relay.settings import RelaySettings
+from gateway.rocketmq.relay.uplink import FULL_BYTES
 from gateway.rocketmq.settings import RocketmqSettings
 from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
-from gateway.runtime.outgoing.relay_sockets import RelaySockets
 from protocols.adapter import Adapter
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.adapter import RelayAdapter
@@ -109,7 +109,7 @@ class RocketmqRole:
     def _connections(self, nameservers: Sequence[tuple[str, int]]) -> Brokers:
         """Connections to servers of the cluster, signed with the key of this node."""
         sign = None if self._key is None else self._key.signed
-        return Brokers(nameservers, SocketDialer(self._tls), self._clock, self._entropy, sign)
+        return Brokers(nameservers, SocketDialer(self._tls, "store.ca"), self._clock, self._entropy, sign)
 
     def _state_node(self, health: Health) -> StateNode | None:
         """None: the state is in this node's data directory."""
@@ -260,8 +260,8 @@ class RocketmqRole:
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
         brokers = RelayBrokers(host, settings, "", kept)
         brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
-        dial = RelaySockets(asyncio.get_running_loop(), self._tls)
-        return Relay(self._settings.endpoints, brokers, ports, dial, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+        dialer = SocketDialer(self._tls, "store.ca", unwritten_bytes_max=FULL_BYTES)
+        return Relay(self._settings.endpoints, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Serve each broker at a port of its own."""

@@ -15,10 +15,10 @@ from domain.controller.health import Fitness, ReplicaFigures
 from domain.errors import Failure
 from domain.limits import CONTROLLERS_MAX, MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
+from gateway.link.link import AnswerBack, RemotingLink
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
 from gateway.replicas.identity import KnownControllers
-from gateway.rocketmq.broker_request import BrokerRequest, Sign
-from gateway.rocketmq.dialer import Dialer
-from gateway.rocketmq.link import AnswerBack, RemotingLink
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
 from protocols.remoting.controller.change_form import process_fields
@@ -135,7 +135,7 @@ class GroupControllers:
             peers = [endpoint_of(each.partition(":")[2]) for each in found.get("peers", "").split(";") if each]
             self._follow([each for each in peers if each is not None])
 
-        self._links[self._leads].ask(BrokerRequest(codes.GET_CONTROLLER_METADATA, {"group": self._group}), answered, ANSWER_MS)
+        self._links[self._leads].ask(Request(codes.GET_CONTROLLER_METADATA, {"group": self._group}), answered, ANSWER_MS)
 
     def _follow(self, peers: Sequence[tuple[str, int]]) -> None:
         """These are the controllers, besides those of the settings, which may come back."""
@@ -163,9 +163,7 @@ class GroupControllers:
 
         def ask() -> None:
             at = self._leads
-            self._links[at].ask(
-                BrokerRequest(code, {"group": self._group, **(fields or {})}, body), partial(answered, at), ANSWER_MS
-            )
+            self._links[at].ask(Request(code, {"group": self._group, **(fields or {})}, body), partial(answered, at), ANSWER_MS)
 
         def answered(at: int, answer: Frame | Failure) -> None:
             nonlocal left
@@ -198,7 +196,7 @@ class GroupControllers:
         )
         for link in self._links:
             if not link.in_flight:
-                link.ask(BrokerRequest(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
+                link.ask(Request(codes.BROKER_HEARTBEAT, fields), _unread, ANSWER_MS)
 
     def _look(self) -> None:
         if self._closed:

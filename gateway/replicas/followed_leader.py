@@ -10,10 +10,10 @@ from domain.address import endpoint_of
 from domain.controller.group import StoreGroup
 from domain.ports import Clock, Entropy
 from domain.replication.ports import FollowerLog
+from gateway.link.request import Sign
+from gateway.link.wire import Dialer
 from gateway.replicas.enrolment import ReplicaPlace
 from gateway.replicas.leader_link import LeaderLink
-from gateway.rocketmq.broker_request import Sign
-from gateway.rocketmq.dialer import Dialer
 from store.replication.following import Following
 
 log: Final = logging.getLogger("headgate.replica")

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol, final
 
-from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, Entropy, Timer
+from domain.ports import Clock, Entropy
 from domain.replication.message import Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
-from gateway.rocketmq.broker_request import Sign
-from gateway.rocketmq.dialer import Dialer, Wire
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.link.backoff import Backoff
+from gateway.link.request import Sign
+from gateway.link.stream import Stream
+from gateway.link.wire import Dialer, UnreadableError
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.remoting.ticket import RequestError
 
@@ -48,123 +48,67 @@ class LeaderLink:
         broke: Callable[[], None],
     ) -> None:  # fmt: skip
         """`broke` is called when a connection has ended that was there, or that could not be made."""
-        self._host = host
-        self._port = port
-        self._dialer = dialer
-        self._clock = clock
         self._broke = broke
-        self._entropy = entropy
         self._sign = sign
         self._user = user
-        self._wire: _Connection | None = None
-        self._timer: Timer | None = None
-        self._closed = False
+        self._stream = Stream([(host, port)], dialer, clock, Backoff(REST_MS, REST_MS, entropy), self)
+        self._dialog = FollowDialog(sign)
         self._why = ""
 
     def start(self) -> None:
         """Connect."""
-        self._timer = None
-        if not self._closed:
-            wire = self._wire = _Connection(self, FollowDialog(self._sign))
-            wire.wire = self._dialer.dial(self._host, self._port, wire)
+        self._stream.connect()
 
     def send(self, command: Follow | LogHeld) -> None:
         """LeaderConnection.send."""
-        if self._wire is not None:
-            self._wire.send(command)
+        if self._stream.open:
+            dialog = self._dialog
+            self._stream.write(dialog.follow(command) if isinstance(command, Follow) else dialog.held(command))
 
     def close(self, reason: str, rest_ms: int = 0) -> None:
         """LeaderConnection.close: this connection ends, and another one is made soon."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.drop()
-            self._ended(reason, rest_ms)
+        if self._stream.begun:
+            self._stream.drop()
+            self._lost(reason, rest_ms)
 
     def end(self) -> None:
         """Connect no more."""
-        self._closed = True
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.drop()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def opened(self) -> None:
-        """The connection is there."""
-        self._user.connected(self)
-
-    def take(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
-        """The leader has said something."""
-        if isinstance(event, LogBytes):
-            self._user.bytes(event)
-            if self._wire is not None:
-                self._why = ""
-        elif isinstance(event, FollowAccepted):
-            self._user.accepted(event)
-        else:
-            self._user.refused(event)
-
-    def lost(self, wire: _Connection, reason: str) -> None:
-        """A connection has ended, or could not be made."""
-        if wire is self._wire:
-            self._wire = None
-            self._ended(reason)
-
-    def _ended(self, reason: str, rest_ms: int = 0) -> None:
-        if self._closed:
-            return
-        self._broke()
-        self._user.lost()
-        if reason != self._why:
-            self._why = reason
-            log.info("the leader at %s:%s is not followed for now: %s", self._host, self._port, reason)
-        if not self._closed:
-            pause_ms = max(REST_MS, rest_ms) * (0.5 + self._entropy.random())
-            self._timer = self._clock.call_at(self._clock.monotonic_ns() + int(pause_ms * MILLISECOND_NS), self.start)
-
-
-@final
-class _Connection:
-    """One connection: `gateway.rocketmq.dialer.WireUser`."""
-
-    def __init__(self, link: LeaderLink, dialog: FollowDialog) -> None:
-        self.wire: Wire | None = None
-        self._link = link
-        self._dialog = dialog
-        self._dropped = False
-        self._open = False
-
-    def send(self, command: Follow | LogHeld) -> None:
-        """Send one command."""
-        if self.wire is not None and self._open:
-            self.wire.write(self._dialog.follow(command) if isinstance(command, Follow) else self._dialog.held(command))
-
-    def drop(self) -> None:
-        """The link has no use for it any more."""
-        if not self._dropped:
-            self._dropped = True
-            if self.wire is not None:
-                self.wire.close()
+        self._stream.close()
 
     def opened(self) -> None:
         """WireUser.opened."""
-        if not self._dropped:
-            self._open = True
-            self._link.opened()
+        self._dialog = FollowDialog(self._sign)
+        self._user.connected(self)
 
     def received(self, data: bytes) -> None:
         """WireUser.received."""
         try:
             events = self._dialog.receive(data)
         except RequestError as error:
-            raise BrokerAnswerError(str(error)) from error
+            raise UnreadableError(str(error)) from error
         for event in events:
-            if self._dropped:
+            if not self._stream.open:
                 return
-            self._link.take(event)
+            self._take(event)
+
+    def _take(self, event: FollowAccepted | FollowRefused | LogBytes) -> None:
+        if isinstance(event, LogBytes):
+            self._user.bytes(event)
+            if self._stream.open:
+                self._why = ""
+        elif isinstance(event, FollowAccepted):
+            self._user.accepted(event)
+        else:
+            self._user.refused(event)
 
     def ended(self, reason: str) -> None:
         """WireUser.ended."""
-        if not self._dropped:
-            self._dropped = True
-            self._link.lost(self, reason)
+        self._lost(reason)
+
+    def _lost(self, reason: str, rest_ms: int = 0) -> None:
+        self._broke()
+        self._user.lost()
+        if reason != self._why:
+            self._why = reason
+            log.info("the leader at %s is not followed for now: %s", self._stream.where, reason)
+        self._stream.retry(rest_ms)

@@ -11,9 +11,9 @@ from domain.controller.group import StoreGroup
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Entropy
 from domain.replication.message import ReadLog
-from gateway.rocketmq.broker_request import BrokerRequest, Sign
-from gateway.rocketmq.dialer import Dialer
-from gateway.rocketmq.link import AnswerBack, RemotingLink
+from gateway.link.link import RemotingLink
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
 from protocols.remoting import codes
 from protocols.remoting.replication import form
 from protocols.remoting.ticket import RequestError
@@ -35,7 +35,7 @@ class _Source:
     def read(self, position: int, end: int, done: Given) -> None:
         """PartSource.read."""
         fields = form.read_fields(ReadLog(None, self._group, position, end))
-        self._link.ask(BrokerRequest(codes.READ_LOG, fields), partial(_answered, done), ANSWER_MS)
+        self._link.ask(Request(codes.READ_LOG, fields), partial(_answered, done), ANSWER_MS)
 
 
 @final
@@ -63,9 +63,7 @@ class PartSources:
         if address not in self._links:
             endpoint = endpoint_of(address)
             assert endpoint is not None
-            self._links[address] = RemotingLink(
-                "replica", *endpoint, self._dialer, self._clock, self._entropy, self._sign, _asked
-            )
+            self._links[address] = RemotingLink("replica", *endpoint, self._dialer, self._clock, self._entropy, self._sign)
         return self._links[address]
 
     def close(self) -> None:
@@ -83,9 +81,3 @@ def _answered(done: Given, answer: Frame | Failure) -> None:
         done(form.part_of(answer))
     except RequestError as error:
         done(Failure(ErrorCode.STORE_UNAVAILABLE, str(error)))
-
-
-def _asked(_name: str, frame: Frame, answer: AnswerBack) -> None:
-    """A replica asks nothing over such a connection."""
-    if not frame.oneway:
-        answer(codes.NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")

@@ -20,6 +20,8 @@ from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
 from domain.replication.ports import FollowerLog, LeaderLog, LeaderStore, MendableLog
 from domain.replication.reads import FollowerReads
+from gateway.link.request import Sign
+from gateway.link.wire import Dialer
 from gateway.replicas.controllers import GroupControllers
 from gateway.replicas.enrolment import Enrolment, LogFacts, ReplicaPlace, incarnation_text
 from gateway.replicas.followed_leader import FollowedLeader
@@ -34,8 +36,6 @@ from gateway.replicas.settings import SKEW_MS
 from gateway.replicas.strength import GroupStrength
 from gateway.replicas.succession import Succession
 from gateway.replicas.view import ServingFollowers, follower_state, leader_state
-from gateway.rocketmq.broker_request import Sign
-from gateway.rocketmq.dialer import Dialer
 from gateway.usecase.handler import Verb
 from store.replication.leading import Leading
 from store.replication.pace import UNKNOWN, ProcessorTime

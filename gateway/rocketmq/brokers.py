@@ -9,9 +9,9 @@ from typing import Final, final
 from domain.address import endpoint_of
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock, Entropy
-from gateway.rocketmq.broker_request import BrokerRequest, Sign
-from gateway.rocketmq.dialer import Dialer
-from gateway.rocketmq.link import AnswerBack, Answered, RemotingLink, Requested
+from gateway.link.link import AnswerBack, Answered, RemotingLink, Requested
+from gateway.link.request import Request, Sign
+from gateway.link.wire import Dialer
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting.codes import NOT_SUPPORTED, SUCCESS
 from protocols.remoting.wire.frame import Frame
@@ -70,7 +70,7 @@ class Brokers:
         """`host:port` of the master of a broker, "" when it is not known."""
         return self._addresses.get(broker, "")
 
-    def ask(self, broker: str, request: BrokerRequest, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
+    def ask(self, broker: str, request: Request, done: Answered, timeout_ms: int = TIMEOUT_MS) -> None:
         """Ask the master of `broker`. `done` gets the response whatever its code.
 
         Failure: STORE_UNAVAILABLE: there is no answer, it is not known whether the request was carried out unless nothing could
@@ -82,7 +82,7 @@ class Brokers:
             return
         link.ask(request, done, timeout_ms)
 
-    def ask_all(self, requests: Sequence[tuple[str, BrokerRequest]], done: Callable[[None | Failure], None]) -> None:
+    def ask_all(self, requests: Sequence[tuple[str, Request]], done: Callable[[None | Failure], None]) -> None:
         """Send each (broker, request). `done` gets None when all have succeeded, else the first failure."""
         left = len(requests) + 1
         failures: list[Failure] = []
@@ -104,20 +104,20 @@ class Brokers:
             self.ask(broker, request, partial(answered, broker))
         one_less()
 
-    def oneway(self, broker: str, request: BrokerRequest) -> None:
+    def oneway(self, broker: str, request: Request) -> None:
         """Tell the master of `broker`. Nobody knows whether it arrives."""
         link = self._links.get(broker)
         if link is not None:
             link.oneway(request)
 
-    def ask_nameserver(self, request: BrokerRequest, done: Answered, unless: frozenset[int] = frozenset()) -> None:
+    def ask_nameserver(self, request: Request, done: Answered, unless: frozenset[int] = frozenset()) -> None:
         """Ask the name server that has answered last; when it fails, the next one, until all were asked.
 
         A response with a code in `unless` is believed only when no other name server has another response.
         """
         NameserverQuestion(self, request, done, unless).ask()
 
-    def tell_nameservers(self, request: BrokerRequest, done: Callable[[], None]) -> None:
+    def tell_nameservers(self, request: Request, done: Callable[[], None]) -> None:
         """Ask all name servers; `done` when each has answered or failed."""
         left = len(self._nameservers)
 
@@ -187,7 +187,7 @@ class Brokers:
 class NameserverQuestion:
     """One request to the name servers, one after the other."""
 
-    def __init__(self, brokers: Brokers, request: BrokerRequest, done: Answered, unless: frozenset[int]) -> None:
+    def __init__(self, brokers: Brokers, request: Request, done: Answered, unless: frozenset[int]) -> None:
         self._brokers = brokers
         self._request = request
         self._done = done

@@ -12,11 +12,11 @@ from domain.nameserver.route import BrokerAddresses
 from domain.ports import Clock
 from domain.store_ports import State, StateChange
 from domain.topic import PERM_READ, PERM_WRITE
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import SPACE, BrokerQueue, Places, places_from
 from gateway.rocketmq.catalog.route import ApacheRoute, brokers_from, master_of, route_from
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -211,7 +211,7 @@ class ClusterMap:
 
     def _ask(self, name: str, topic: KnownTopic) -> None:
         topic.asking = True
-        request = BrokerRequest(codes.GET_ROUTE, {"topic": name, "acceptStandardJsonOnly": "true"})
+        request = Request(codes.GET_ROUTE, {"topic": name, "acceptStandardJsonOnly": "true"})
         self._servers.ask_nameserver(request, lambda answer: self._routed(name, topic, answer), unless=NO_ROUTE)
 
     def _routed(self, name: str, topic: KnownTopic, answer: Frame | Failure) -> None:
@@ -288,7 +288,7 @@ class ClusterMap:
         self._clock.call_at(now + LOOK_NS, self._look)
         if not self._asked:
             self._asked = True
-            self._servers.ask_nameserver(BrokerRequest(codes.GET_CLUSTER, {"bname": "any"}), self._clustered)
+            self._servers.ask_nameserver(Request(codes.GET_CLUSTER, {"bname": "any"}), self._clustered)
         self._walk = self._walk or list(self._topics)
         for _ in range(min(LOOKS_MAX, len(self._walk))):
             name = self._walk.pop()

@@ -14,7 +14,7 @@ import orjson
 from domain.filter.filter import TAG
 from domain.limits import SECOND_NS
 from domain.ports import Clock
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes
@@ -108,7 +108,7 @@ class RocketmqHeartbeats:
                 }
             )
             for broker in self._cluster.brokers:
-                request = BrokerRequest(codes.HEARTBEAT, {"bname": broker}, body)
+                request = Request(codes.HEARTBEAT, {"bname": broker}, body)
                 self._brokers.ask(broker, request, _told, HEARTBEAT_MS)
 
     def _reader(self, group: str, topics: Sequence[str]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain.errors import ErrorCode, Failure
+from domain.errors import ErrorCode, Failure, GatewayError
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -27,6 +27,10 @@ _CODES: Final[Mapping[int, ErrorCode]] = {
     codes.MESSAGE_ILLEGAL: ErrorCode.MESSAGE_ILLEGAL,
     codes.POLLING_FULL: ErrorCode.POLLING_FULL,
 }
+
+
+class BrokerAnswerError(GatewayError):
+    """The answer of a server cannot be understood; the text says what it was."""
 
 
 def refusal(broker: str, frame: Frame, known: Mapping[int, ErrorCode] | None = None) -> Failure:

@@ -12,6 +12,7 @@ from domain.ports import Clock
 from domain.store_ports import DeadLetterMoves, GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook
 from domain.transaction import Timers, Transactions
 from gateway.connection.handler import Handler
+from gateway.link.link import AnswerBack
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.fact_watch import FactWatch
 from gateway.rocketmq.catalog.facts import ClusterFacts
@@ -22,7 +23,6 @@ from gateway.rocketmq.dead_letters import RocketmqDeadLetters
 from gateway.rocketmq.heartbeats import RocketmqHeartbeats
 from gateway.rocketmq.lag.pairs import GroupPairs
 from gateway.rocketmq.lag.search import GroupSearch
-from gateway.rocketmq.link import AnswerBack
 from gateway.rocketmq.messages.appends import Appends
 from gateway.rocketmq.messages.choice import QueueChoice
 from gateway.rocketmq.messages.log import RocketmqLog

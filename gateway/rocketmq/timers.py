@@ -10,7 +10,7 @@ from domain.delivery.recall import RecallHandle
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.store_ports import StateChange
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.messages.send_request import PRODUCER_GROUP
 from gateway.rocketmq.refusal import refusal
@@ -42,7 +42,7 @@ class RocketmqTimers:
             else:
                 done(None if answer.code == codes.SUCCESS else refusal(handle.broker, answer, _REFUSED))
 
-        request = BrokerRequest(
+        request = Request(
             codes.RECALL,
             {
                 "producerGroup": PRODUCER_GROUP,  # brokers only write it to their log

@@ -16,7 +16,7 @@ from domain import property as properties
 from domain.errors import ErrorCode, Failure
 from domain.record import Record, check
 from domain.transaction import TransactionCheckPolicy, TransactionListener
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
@@ -176,8 +176,8 @@ class RocketmqTransactions:
         done("" if half is None or half.group != group else half.topic)
 
 
-def _ending(message_id: str, half: HalfMessage, commit: bool) -> BrokerRequest:
-    return BrokerRequest(
+def _ending(message_id: str, half: HalfMessage, commit: bool) -> Request:
+    return Request(
         codes.END_TRANSACTION,
         {
             "topic": half.topic,

@@ -15,12 +15,12 @@ from gateway.client.security import KeyPlace
 from gateway.controllers.controlling import Controlling
 from gateway.controllers.links import ControllerLinks
 from gateway.controllers.settings import ControllerSettings
+from gateway.link.request import Sign
 from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.nameserver.joining import GroupJoining
 from gateway.node.remote.kept_key import KeptKey
 from gateway.node.role import EndClients, OpenPort
 from gateway.observe.metrics import Snapshot
-from gateway.rocketmq.broker_request import Sign
 from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
 
@@ -123,4 +123,4 @@ def _dialer(settings: ControllerSettings) -> SocketDialer:
         return trusting(settings.ca, "controller.ca")
 
     tls()
-    return SocketDialer(tls)
+    return SocketDialer(tls, "controller.ca")

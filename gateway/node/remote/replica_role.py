@@ -30,6 +30,7 @@ from gateway.access.authority import Access
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.connection.client_connection import ClientConnection
+from gateway.link.request import Sign
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, given_to_store
 from gateway.node.config import Config
@@ -52,7 +53,6 @@ from gateway.replicas.meter import ReplicaMeter
 from gateway.replicas.part_sources import PartSources
 from gateway.replicas.replica import ReplicaLife
 from gateway.replicas.settings import ReplicationSettings
-from gateway.rocketmq.broker_request import Sign
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes, processor_ns
@@ -390,7 +390,7 @@ def dialer_of(settings: ReplicationSettings) -> SocketDialer:
         return trusting(settings.ca, "replication.ca")
 
     tls()
-    return SocketDialer(tls)
+    return SocketDialer(tls, "replication.ca")
 
 
 def sign_of(settings: ReplicationSettings, clock: Clock) -> Sign | None:

@@ -10,7 +10,7 @@ import orjson
 from domain import attribute
 from domain.errors import ErrorCode, Failure
 from domain.topic import Group, Topic
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.catalog.document import document
 from protocols.remoting import codes
 
@@ -67,7 +67,7 @@ def refused(topic: Topic) -> Failure | None:
     return None
 
 
-def topic_request(topic: Topic, broker: str, read_queues: int, write_queues: int, known: Mapping[str, str]) -> BrokerRequest:
+def topic_request(topic: Topic, broker: str, read_queues: int, write_queues: int, known: Mapping[str, str]) -> Request:
     """Create or change a topic at one broker. `known`: the attributes that it has there."""
     attributes = {name: value for name, value in topic.attributes.items() if name != MESSAGE_TYPE}
     if topic.type != "MIXED":
@@ -78,10 +78,10 @@ def topic_request(topic: Topic, broker: str, read_queues: int, write_queues: int
         "perm": str(topic.perm), "topicFilterType": "SINGLE_TAG", "topicSysFlag": str(topic.sys_flag),
         "order": "true" if topic.order else "false", "attributes": changed, "force": "false", "bname": broker,
     }  # fmt: skip
-    return BrokerRequest(codes.UPDATE_TOPIC, fields)
+    return Request(codes.UPDATE_TOPIC, fields)
 
 
-def group_request(group: Group) -> BrokerRequest:
+def group_request(group: Group) -> Request:
     """Create or change a group at a broker."""
     body = {
         "groupName": group.name, "consumeEnable": group.consume_enable, "consumeFromMinEnable": group.consume_from_min,
@@ -90,4 +90,4 @@ def group_request(group: Group) -> BrokerRequest:
         "whichBrokerWhenConsumeSlowly": 1, "notifyConsumerIdsChangedEnable": group.notify, "groupSysFlag": 0,
         "consumeTimeoutMinute": 15,
     }  # fmt: skip
-    return BrokerRequest(codes.UPDATE_GROUP, {"bname": "any"}, orjson.dumps(body))
+    return Request(codes.UPDATE_GROUP, {"bname": "any"}, orjson.dumps(body))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting.wire import fastjson
 
 

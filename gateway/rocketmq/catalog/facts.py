@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.topic import Durability
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.cluster_map import ClusterMap
@@ -168,7 +168,7 @@ class FactFinding:
         brokers = list(self._cluster.brokers)
         self._left = len(brokers)
         for broker in brokers:
-            request = BrokerRequest(codes.GET_BROKER_CONFIG, {"bname": broker})
+            request = Request(codes.GET_BROKER_CONFIG, {"bname": broker})
             self._servers.ask(broker, request, lambda answer, broker=broker: self._configured(broker, answer))  # type: ignore[misc]
         if not brokers:
             self._done(ClusterFacts("", ()))
@@ -183,7 +183,7 @@ class FactFinding:
             self._end(BrokerFacts(broker, "", {}, f"it refuses this node ({answer.remark})", refuses))
             return
         settings = properties_from(answer.body) if answer.code == codes.SUCCESS else {}
-        request = BrokerRequest(codes.GET_RUNTIME_INFO, {"bname": broker})
+        request = Request(codes.GET_RUNTIME_INFO, {"bname": broker})
         self._servers.ask(broker, request, lambda found: self._told(broker, settings, found))
 
     def _told(self, broker: str, settings: Mapping[str, str], answer: Frame | Failure) -> None:

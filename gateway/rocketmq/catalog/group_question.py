@@ -7,11 +7,10 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.topic import Group
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.configuration import group_from, group_request
-from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.refusal import refusal
+from gateway.rocketmq.refusal import BrokerAnswerError, refusal
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -50,7 +49,7 @@ class GroupQuestion:
             self._ask(broker)
 
     def _ask(self, broker: str) -> None:
-        request = BrokerRequest(codes.GET_GROUP, {"group": self._name, "bname": broker})
+        request = Request(codes.GET_GROUP, {"group": self._name, "bname": broker})
         self._servers.ask(broker, request, lambda answer: self._answered(broker, answer))
 
     def _answered(self, broker: str, answer: Frame | Failure) -> None:

@@ -12,13 +12,13 @@ from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
 from domain.topic import PERM_READ, PERM_WRITE, Durability, Group, Topic
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.configuration import attributes_from, group_request, refused, topic_request, type_of
 from gateway.rocketmq.catalog.group_question import GroupQuestion
 from gateway.rocketmq.catalog.route import names_from
 from gateway.rocketmq.cluster_map import ClusterMap, Known
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -118,7 +118,7 @@ class RocketmqMetadata:
             self._take(name)
             done(None)
             return
-        request = BrokerRequest(codes.GET_TOPIC, {"topic": name, "lo": "false", "bname": brokers[0]})
+        request = Request(codes.GET_TOPIC, {"topic": name, "lo": "false", "bname": brokers[0]})
         self._servers.ask(brokers[0], request, answered)
 
     def ensure_group(self, name: str, done: Known) -> None:
@@ -163,7 +163,7 @@ class RocketmqMetadata:
         self._clock.call_at(self._clock.monotonic_ns() + NAMES_NS, self._look)
         if not self._names_asked:
             self._names_asked = True
-            self._servers.ask_nameserver(BrokerRequest(codes.GET_TOPICS, {"bname": "any"}), self._named)
+            self._servers.ask_nameserver(Request(codes.GET_TOPICS, {"bname": "any"}), self._named)
 
     def _named(self, answer: Frame | Failure) -> None:
         self._names_asked = False
@@ -308,15 +308,13 @@ class RocketmqMetadata:
         if route is None:
             done(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} has no route at the name servers"))
             return
-        requests = [
-            (each.broker, BrokerRequest(codes.DELETE_TOPIC, {"topic": name, "bname": each.broker})) for each in route.queues
-        ]
+        requests = [(each.broker, Request(codes.DELETE_TOPIC, {"topic": name, "bname": each.broker})) for each in route.queues]
 
         def deleted(failure: None | Failure) -> None:
             if failure is not None:
                 done(failure)
                 return
-            request = BrokerRequest(codes.DELETE_TOPIC_ROUTE, {"topic": name})
+            request = Request(codes.DELETE_TOPIC_ROUTE, {"topic": name})
             self._servers.tell_nameservers(request, lambda: self._forgotten(name, done))
 
         self._servers.ask_all(requests, deleted)

@@ -10,7 +10,7 @@ from typing import Final
 from domain.limits import QUEUES_PER_TOPIC_MAX
 from domain.nameserver.route import MASTER_ID, BrokerAddresses, TopicQueues
 from gateway.rocketmq.catalog.document import document
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 
 BROKERS_MAX: Final = 1_024
 """Brokers of one cluster."""

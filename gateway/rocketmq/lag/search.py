@@ -13,13 +13,13 @@ from domain.address import DLQ_PREFIX, RETRY_PREFIX, is_group, is_system_group, 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import Clock
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.catalog.route import names_from, route_from
 from gateway.rocketmq.cluster_map import ClusterMap
 from gateway.rocketmq.lag.pairs import GroupPairs
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -61,7 +61,7 @@ class GroupSearch:
     def _begin(self) -> None:
         if not self._stopped:
             self._began_ns = self._clock.monotonic_ns()
-            self._servers.ask_nameserver(BrokerRequest(codes.GET_TOPICS, {"bname": "any"}), self._listed)
+            self._servers.ask_nameserver(Request(codes.GET_TOPICS, {"bname": "any"}), self._listed)
 
     def _listed(self, answer: Frame | Failure) -> None:
         """The name server has told all topics."""
@@ -85,7 +85,7 @@ class GroupSearch:
             self._clock.call_at(due_ns, self._begin)
             return
         topic = self._left.pop()
-        request = BrokerRequest(codes.GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
+        request = Request(codes.GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
         self._servers.ask_nameserver(request, partial(self._routed, topic))
 
     def _later(self) -> None:
@@ -129,7 +129,7 @@ class TopicReaders:
     def ask(self) -> None:
         """Ask them."""
         for broker in self._holders:
-            request = BrokerRequest(codes.GET_CONSUMERS, {"topic": self._topic, "bname": broker})
+            request = Request(codes.GET_CONSUMERS, {"topic": self._topic, "bname": broker})
             self._servers.ask(broker, request, self._answered)
 
     def _answered(self, answer: Frame | Failure) -> None:

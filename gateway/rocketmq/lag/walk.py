@@ -16,7 +16,7 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
 from domain.store_ports import GroupLag
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.document import value_in
 from gateway.rocketmq.catalog.group_question import lacks_group
@@ -114,10 +114,10 @@ class ClusterLagWalk:
             if topics and topics[0] == topic:
                 # Brokers that know no list are asked for the topic alone.
                 fields = {"consumerGroup": group, "topic": topic, "topicList": ";".join(topics), "bname": side.broker}
-                self._ask(side, BrokerRequest(codes.GET_PROGRESS, fields), partial(self._counted, side, pair))
+                self._ask(side, Request(codes.GET_PROGRESS, fields), partial(self._counted, side, pair))
                 return
 
-    def _ask(self, side: _Side, request: BrokerRequest, told: Told) -> None:
+    def _ask(self, side: _Side, request: Request, told: Told) -> None:
         side.asked = True
 
         def answered(answer: Frame | Failure) -> None:
@@ -133,7 +133,7 @@ class ClusterLagWalk:
         body = _body(answer)
         waiting = {topic: messages for topic, messages in waiting_in(body).items() if messages}
         if waiting:
-            request = BrokerRequest(codes.GET_GROUP, {"group": pair[0], "bname": side.broker})
+            request = Request(codes.GET_GROUP, {"group": pair[0], "bname": side.broker})
             side.more.append((request, partial(self._confirmed, side, pair, waiting, has_position(body))))
 
     def _confirmed(self, side: _Side, pair: Pair, waiting: Mapping[str, int], positioned: bool, answer: Frame) -> None:
@@ -143,7 +143,7 @@ class ClusterLagWalk:
         if positioned:
             self._waits(side, pair, waiting)
         else:
-            request = BrokerRequest(codes.GET_CONSUMER_CONNECTIONS, {"consumerGroup": pair[0], "bname": side.broker})
+            request = Request(codes.GET_CONSUMER_CONNECTIONS, {"consumerGroup": pair[0], "bname": side.broker})
             side.more.append((request, partial(self._modelled, side, pair, waiting)))
 
     def _modelled(self, side: _Side, pair: Pair, waiting: Mapping[str, int], answer: Frame) -> None:
@@ -156,7 +156,7 @@ class ClusterLagWalk:
         self._found[pair][0] += sum(waiting.values())
         for topic in waiting:
             fields = {"topic": topic, "group": pair[0], "bname": side.broker}
-            side.more.append((BrokerRequest(codes.GET_TIME_SPANS, fields), partial(self._aged, pair)))
+            side.more.append((Request(codes.GET_TIME_SPANS, fields), partial(self._aged, pair)))
 
     def _aged(self, pair: Pair, answer: Frame) -> None:
         oldest_ms = oldest_in(_body(answer), self._clock.wall_ms())
@@ -182,7 +182,7 @@ class _Side:
         self.at = 0
         self.asked = False
         self.due_ns = due_ns
-        self.more: deque[tuple[BrokerRequest, Told]] = deque()
+        self.more: deque[tuple[Request, Told]] = deque()
 
 
 def _with_retries(group: str, topic: str) -> tuple[str, str, str]:

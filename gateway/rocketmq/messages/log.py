@@ -13,15 +13,14 @@ from domain.once import OnceKey
 from domain.record import Record
 from domain.store_ports import ReadResult, StateChange, StoreListener
 from domain.store_request import KeyQuery, ReadRequest
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.messages.appends import Appended, Appends
 from gateway.rocketmq.messages.once import OnceKeys
 from gateway.rocketmq.messages.pull_reply import placed, pull_request, pulled, split
-from gateway.rocketmq.refusal import refusal
+from gateway.rocketmq.refusal import BrokerAnswerError, refusal
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -148,7 +147,7 @@ class RocketmqLog:
             done(failures[0] if failures and not found else _newest(found, query))
 
         for broker in brokers:
-            request = BrokerRequest(codes.QUERY_MESSAGE, {**fields, "bname": broker})
+            request = Request(codes.QUERY_MESSAGE, {**fields, "bname": broker})
             self._servers.ask(broker, request, lambda answer, broker=broker: answered(broker, answer))  # type: ignore[misc]
 
     def _found(self, broker: str, answer: Frame, query: KeyQuery) -> list[bytes] | Failure:
@@ -235,7 +234,7 @@ def ask_number(
             done(max(int(text), 0))
 
     fields = {"topic": topic, "queueId": str(queue.queue_id), "bname": queue.broker, **more}
-    servers.ask(queue.broker, BrokerRequest(code, fields), answered)
+    servers.ask(queue.broker, Request(code, fields), answered)
 
 
 def _wanted(result: ReadResult, request: ReadRequest) -> ReadResult:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
@@ -44,19 +44,19 @@ class RocketmqPositions:
                 done(refusal(queue.broker, answer, _NONE))
 
         fields = {**_fields(group, topic, queue), "setZeroIfNotFound": "false"}
-        self._servers.ask(queue.broker, BrokerRequest(codes.QUERY_OFFSET, fields), answered)
+        self._servers.ask(queue.broker, Request(codes.QUERY_OFFSET, fields), answered)
 
     def commit(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
     ) -> None:
         """GroupPositions.commit."""
-        self._each(offsets, done, lambda queue, topic, offset: BrokerRequest(
+        self._each(offsets, done, lambda queue, topic, offset: Request(
             codes.UPDATE_OFFSET, {**_fields(group, topic, queue), "commitOffset": str(offset)}
         ))  # fmt: skip
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.reset, as mqadmin does it: brokers give messages from there on. Leases end by their time."""
-        self._each(offsets, done, lambda queue, topic, offset: BrokerRequest(
+        self._each(offsets, done, lambda queue, topic, offset: Request(
             codes.RESET_OFFSET,
             {
                 "topic": topic, "group": group, "timestamp": "-1", "isForce": "true", "queueId": str(queue.queue_id),
@@ -67,16 +67,16 @@ class RocketmqPositions:
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """GroupPositions.drop_group: every broker deletes the group and its positions."""
         brokers = list(self._cluster.brokers)
-        request = BrokerRequest(codes.DELETE_GROUP, {"groupName": group, "cleanOffset": "true"})
+        request = Request(codes.DELETE_GROUP, {"groupName": group, "cleanOffset": "true"})
         self._servers.ask_all([(broker, request) for broker in brokers], done)
 
     def _each(
         self,
         offsets: Sequence[tuple[str, int, int]],
         done: Done | None,
-        request: Callable[[BrokerQueue, str, int], BrokerRequest],
+        request: Callable[[BrokerQueue, str, int], Request],
     ) -> None:
-        asked: list[tuple[str, BrokerRequest]] = []
+        asked: list[tuple[str, Request]] = []
         for topic, queue_id, offset in offsets:
             queue = self._queue(topic, queue_id)
             if queue is not None:

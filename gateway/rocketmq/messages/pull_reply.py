@@ -9,10 +9,9 @@ from domain import record
 from domain.errors import ErrorCode, Failure
 from domain.octets import uint64
 from domain.store_ports import ReadResult
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.catalog.places import BrokerQueue
-from gateway.rocketmq.link import BrokerAnswerError
-from gateway.rocketmq.refusal import refusal
+from gateway.rocketmq.refusal import BrokerAnswerError, refusal
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -24,7 +23,7 @@ LATER_MS: Final = 10_000
 """By how much clocks of brokers may differ. See `placed`."""
 
 
-def pull_request(topic: str, queue: BrokerQueue, offset: int, limit: int, max_bytes: int, hold_ms: int = 0) -> BrokerRequest:
+def pull_request(topic: str, queue: BrokerQueue, offset: int, limit: int, max_bytes: int, hold_ms: int = 0) -> Request:
     """Records from `offset` on. `hold_ms`: time for which the broker holds the request while there are none."""
     fields = {
         "consumerGroup": READER_GROUP, "topic": topic, "queueId": str(queue.queue_id), "queueOffset": str(offset),
@@ -32,7 +31,7 @@ def pull_request(topic: str, queue: BrokerQueue, offset: int, limit: int, max_by
         "suspendTimeoutMillis": str(hold_ms), "subscription": "*", "subVersion": "0", "expressionType": "TAG",
         "maxMsgBytes": str(max_bytes), "bname": queue.broker,
     }  # fmt: skip
-    return BrokerRequest(codes.PULL, fields)
+    return Request(codes.PULL, fields)
 
 
 def placed(data: bytes, place: int, position: int) -> bytes:

@@ -10,7 +10,7 @@ from domain import property as properties
 from domain.address import TEMPLATE_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK, SYS_PREPARED, Message, Placed
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.refusal import refusal
 from protocols.remoting import codes
@@ -64,7 +64,7 @@ def _is_plain(message: Message) -> bool:
     return message.sys_flag == 0 and message.reconsume_times == 0 and kind in ("NORMAL", "FIFO")
 
 
-def send_request(messages: Sequence[Message], queue: BrokerQueue) -> BrokerRequest:
+def send_request(messages: Sequence[Message], queue: BrokerQueue) -> Request:
     """The request for one message, or for several that `batched` has put together. Bodies are passed as they are."""
     first = messages[0]
     stored = first.properties
@@ -88,8 +88,8 @@ def send_request(messages: Sequence[Message], queue: BrokerQueue) -> BrokerReque
         "n": queue.broker,
     }
     if one:
-        return BrokerRequest(codes.SEND_V2, fields, first.body)
-    return BrokerRequest(codes.SEND_BATCH, fields, b"".join(_entry(message) for message in messages))
+        return Request(codes.SEND_V2, fields, first.body)
+    return Request(codes.SEND_BATCH, fields, b"".join(_entry(message) for message in messages))
 
 
 def _entry(message: Message) -> bytes:

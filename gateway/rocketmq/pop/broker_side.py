@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol, final
 
 from domain.errors import Failure
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.pop.brokers import PopBrokers, PopReader
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
@@ -33,7 +33,7 @@ class NotifiedReader(PopReader, Protocol):
     def is_wanted(self) -> bool:
         """True: a call may wait for messages."""
 
-    def notification(self, poll_ms: int) -> BrokerRequest:
+    def notification(self, poll_ms: int) -> Request:
         """A NOTIFICATION that is answered after `poll_ms` at the latest."""
 
     def wake(self) -> None:

@@ -9,9 +9,9 @@ from typing import Final, Protocol, final
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.link import Answered
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.link import Answered
 from gateway.rocketmq.pop.call import Pop
 from protocols.remoting.wire.frame import Frame
 
@@ -57,7 +57,7 @@ class PopBrokers:
         """Call `callback` after `pause_ms` milliseconds."""
         self._clock.call_at(self._clock.monotonic_ns() + pause_ms * MILLISECOND_NS, callback)
 
-    def pop(self, pop: Pop, request: BrokerRequest, done: Callable[[Pop, Frame | Failure], None]) -> None:
+    def pop(self, pop: Pop, request: Request, done: Callable[[Pop, Frame | Failure], None]) -> None:
         """Ask the broker of `pop`. When it takes long, `pop` is told so, once."""
         self._asked[pop] = None
         self._tick_soon()
@@ -77,7 +77,7 @@ class PopBrokers:
         """How long the next NOTIFICATION at a broker lasts, which should last `wanted_ms`."""
         return wanted_ms * max(1, -(-self._notifications.get(broker, 0) // UNHURRIED))
 
-    def notify(self, broker: str, request: BrokerRequest, poll_ms: int, done: Answered) -> bool:
+    def notify(self, broker: str, request: Request, poll_ms: int, done: Answered) -> bool:
         """Send a NOTIFICATION that the broker answers after `poll_ms` at the latest. False: it holds as many as it may."""
         count = self._notifications.get(broker, 0)
         if count >= NOTIFICATIONS_MAX:

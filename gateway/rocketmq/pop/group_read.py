@@ -21,15 +21,14 @@ from domain.limits import MILLISECOND_NS, WAIT_MS_MAX
 from domain.record import Record
 from domain.store_ports import LeaseResult, Leases
 from domain.store_request import LeaseRequest
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.link import BrokerAnswerError
 from gateway.rocketmq.pop import reply as replies
 from gateway.rocketmq.pop import request as requests
 from gateway.rocketmq.pop.broker_side import BrokerSide
 from gateway.rocketmq.pop.brokers import PopBrokers
 from gateway.rocketmq.pop.call import Leasing, Pop, PopCall
-from gateway.rocketmq.refusal import refusal
+from gateway.rocketmq.refusal import BrokerAnswerError, refusal
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -309,7 +308,7 @@ class GroupRead:
             side = self._sides[broker] = BrokerSide(self, self._brokers, broker)
         return side
 
-    def notification(self, poll_ms: int) -> BrokerRequest:
+    def notification(self, poll_ms: int) -> Request:
         """A NOTIFICATION that is answered after `poll_ms` at the latest."""
         return requests.notification(self.group, self.topic, self._queue_id, poll_ms, self.expression, self.ordered)
 

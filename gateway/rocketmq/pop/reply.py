@@ -16,7 +16,7 @@ from domain.event import Leased
 from domain.octets import uint16, uint32
 from domain.receipt import RETRY_NONE, RETRY_V1, RETRY_V2, Receipt
 from domain.record import MAGIC_V1, MAGIC_V2, RECORD_BYTES_MIN, Record, renamed, with_properties, with_reconsume_times
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting.wire.frame import Frame
 
 DIGITS_MAX: Final = 19

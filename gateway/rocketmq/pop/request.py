@@ -14,7 +14,7 @@ import orjson
 
 from domain.address import RETRY_PREFIX
 from domain.receipt import RETRY_V2, Receipt
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from protocols.remoting import codes
 
 ACK_SPAN_MAX: Final = 4_096
@@ -31,7 +31,7 @@ def pop(
     from_first: bool,
     ordered: bool,
     attempt_id: str,
-) -> BrokerRequest:
+) -> Request:
     """Lease messages, without waiting for them. `queue_id` -1: of any queue that the broker has."""
     fields = {
         "consumerGroup": group,
@@ -48,12 +48,12 @@ def pop(
         fields["expType"], fields["exp"] = expression
     if attempt_id:
         fields["attemptId"] = attempt_id
-    return BrokerRequest(codes.POP, fields)
+    return Request(codes.POP, fields)
 
 
 def notification(
     group: str, topic: str, queue_id: int, poll_ms: int, expression: tuple[str, str] | None, ordered: bool
-) -> BrokerRequest:
+) -> Request:
     """Ask to be told when a POP would find messages; the answer comes after `poll_ms` at the latest."""
     fields = {
         "consumerGroup": group,
@@ -65,15 +65,15 @@ def notification(
     }
     if expression is not None:
         fields["expType"], fields["exp"] = expression
-    return BrokerRequest(codes.NOTIFICATION, fields)
+    return Request(codes.NOTIFICATION, fields)
 
 
-def acknowledge(group: str, topic: str, receipt: Receipt) -> BrokerRequest:
+def acknowledge(group: str, topic: str, receipt: Receipt) -> Request:
     """Settle one lease."""
-    return BrokerRequest(codes.ACK, _of_lease(group, topic, receipt))
+    return Request(codes.ACK, _of_lease(group, topic, receipt))
 
 
-def acknowledge_batch(broker: str, leases: Iterable[tuple[str, str, Receipt]]) -> BrokerRequest:
+def acknowledge_batch(broker: str, leases: Iterable[tuple[str, str, Receipt]]) -> Request:
     """Settle leases, given as (group, topic, receipt); offsets are at most ACK_SPAN_MAX behind the first of their lease."""
     sets: dict[tuple[str, str, int, int, int, int, int, int], int] = {}
     for group, topic, receipt in leases:
@@ -89,19 +89,19 @@ def acknowledge_batch(broker: str, leases: Iterable[tuple[str, str, Receipt]]) -
         }
         for (group, topic, retry, start, queue_id, revive, pop_ms, invisible_ms), bits in sets.items()
     ]  # fmt: skip
-    return BrokerRequest(codes.BATCH_ACK, {"bname": broker}, orjson.dumps({"acks": acks, "brokerName": broker}))
+    return Request(codes.BATCH_ACK, {"bname": broker}, orjson.dumps({"acks": acks, "brokerName": broker}))
 
 
-def change_invisible(group: str, topic: str, receipt: Receipt, invisible_ms: int) -> BrokerRequest:
+def change_invisible(group: str, topic: str, receipt: Receipt, invisible_ms: int) -> Request:
     """Let a lease end `invisible_ms` from now."""
     fields = _of_lease(group, topic, receipt)
     fields["invisibleTime"] = str(invisible_ms)
-    return BrokerRequest(codes.CHANGE_INVISIBLE, fields)
+    return Request(codes.CHANGE_INVISIBLE, fields)
 
 
-def send_back_to_dead_letters(group: str, topic: str, receipt: Receipt, message_id: str) -> BrokerRequest:
+def send_back_to_dead_letters(group: str, topic: str, receipt: Receipt, message_id: str) -> Request:
     """Copy the message of a lease to the dead-letter topic of `group`, as Apache's proxy does."""
-    return BrokerRequest(
+    return Request(
         codes.SEND_BACK,
         {
             "offset": str(receipt.physical_offset),

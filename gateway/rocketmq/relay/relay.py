@@ -13,11 +13,12 @@ from domain.nameserver.route import BrokerAddresses
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+from gateway.link.wire import Dialer
 from gateway.rocketmq.relay import routes, stored
 from gateway.rocketmq.relay.brokers import OpenPort, RelayBrokers
 from gateway.rocketmq.relay.session import NAMESERVER, RelaySession
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, Dial, Uplink, UplinkUser
+from gateway.rocketmq.relay.uplink import Address, Uplink, UplinkUser
 from protocols.host_shares import HostShares
 from protocols.remoting import codes
 from protocols.remoting.relayed.exchange import RelayFrames
@@ -49,7 +50,7 @@ class Relay:
         nameservers: Sequence[Address],
         brokers: RelayBrokers,
         ports: Mapping[str, int],
-        dial: Dial,
+        dialer: Dialer,
         clock: Clock,
         settings: RelaySettings,
         frame_bytes_max: int,
@@ -62,7 +63,7 @@ class Relay:
         self.losses = 0
         self._nameservers = list(nameservers)
         self._ports = ports
-        self._dial = dial
+        self._dialer = dialer
         self._settings = settings
         self._frame_bytes_max = frame_bytes_max
         self._sessions: dict[ClientConnection, RelaySession] = {}
@@ -128,7 +129,7 @@ class Relay:
             found = self._nameservers[self._turn :] + self._nameservers[: self._turn]
             now = self.clock.monotonic_ns()
             found.sort(key=lambda each: self._resting.get(endpoint_text(*each), (0, ""))[0] > now)
-            return Uplink(NAMESERVER, found, user, self._dial, self._frame_bytes_max)
+            return Uplink(NAMESERVER, found, user, self._dialer, self._frame_bytes_max)
         until, reason = self._resting.get(key, (0, ""))
         name = NAMESERVER if key in self.nameservers() else self.brokers.name_at(key) or "the broker"
         if until > self.clock.monotonic_ns():
@@ -136,7 +137,7 @@ class Relay:
         address = endpoint_of(key)
         if address is None:
             return f"{name} has no address that can be connected to: {key[:120]!r}"
-        return Uplink(name, [address], user, self._dial, self._frame_bytes_max)
+        return Uplink(name, [address], user, self._dialer, self._frame_bytes_max)
 
     def nameservers(self) -> list[str]:
         """The addresses of all name servers."""

@@ -1,28 +1,18 @@
-"""The connection to a server that belongs to one client connection. It has the methods of `asyncio.Protocol`."""
+"""The connection to a server that belongs to one client connection: frames both ways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol, final
 
-from gateway.connection.transport import Transport
+from gateway.link.wire import Dialer
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
 from protocols.remoting.wire.header import JSON
 
 FULL_BYTES: Final = 256 * 1024
-"""Bytes that wait for a server before the loop says that its connection is full."""
+"""Bytes that wait for a server before its connection is full."""
 
 Address = tuple[str, int]
-
-
-class Dial(Protocol):
-    """Makes connections (`gateway.runtime.outgoing.relay_sockets`)."""
-
-    def __call__(self, address: Address, uplink: Uplink) -> Callable[[], None]:
-        """Connect; `uplink` is told what comes of it, within a bounded time and never before this returns.
-
-        Returns what stops the attempt; it does nothing once the attempt has ended.
-        """
 
 
 class UplinkUser(Protocol):
@@ -56,11 +46,11 @@ class Uplink:
     """
 
     __slots__ = (
-        "_addresses", "_dial", "_paused", "_queue", "_splitter", "_stop", "_transport", "_user", "closed", "full", "name",
-        "open", "queued_bytes", "serialize", "special", "waiting", "waiting_bytes", "was_open", "where",
+        "_addresses", "_dialer", "_queue", "_reading", "_splitter", "_user", "_wire", "closed", "full", "name", "open",
+        "queued_bytes", "serialize", "special", "waiting", "waiting_bytes", "was_open", "where",
     )  # fmt: skip
 
-    def __init__(self, name: str, addresses: Sequence[Address], user: UplinkUser, dial: Dial, frame_bytes_max: int) -> None:
+    def __init__(self, name: str, addresses: Sequence[Address], user: UplinkUser, dialer: Dialer, frame_bytes_max: int) -> None:
         """Connects to the first of `addresses` that takes the connection."""
         self.name = name
         self.where = addresses[0]
@@ -72,12 +62,11 @@ class Uplink:
         self.full = self.open = self.was_open = self.closed = False
         self._addresses = list(addresses[1:])
         self._user = user
-        self._dial = dial
+        self._dialer = dialer
         self._splitter = FrameSplitter(frame_bytes_max)
         self._queue: list[bytes] = []
-        self._transport: Transport | None = None
-        self._paused = False
-        self._stop = dial(self.where, self)
+        self._reading = True
+        self._wire = dialer.dial(*self.where, self, self._set_full)
 
     def asked(self, frame: FrameSlice) -> None:
         """A request goes to the server that it has to answer."""
@@ -92,89 +81,60 @@ class Uplink:
 
     def write(self, data: bytes) -> None:
         """Send whole frames, once the connection is there."""
-        if self._transport is not None:
-            self._transport.write(data)
+        if self.open:
+            self._wire.write(data)
         elif not self.closed:
             self._queue.append(data)
             self.queued_bytes += len(data)
 
     def set_reading(self, reading: bool) -> None:
         """Read from the server from now on, or stop."""
-        if self._paused is reading:
-            self._paused = not reading
-            if self._transport is not None:
-                (self._transport.resume_reading if reading else self._transport.pause_reading)()
+        self._reading = reading
+        self._wire.set_reading(reading)
 
     def close(self) -> None:
-        """End the connection; its user is not told."""
+        """End the connection; its user is not called."""
         if not self.closed:
-            self.closed = True
-            self.open = False
-            self._stop()
-            self._queue.clear()
-            if self._transport is not None:
-                self._transport.abort()
-                self._transport = None
+            self._closed()
+            self._wire.close()
 
-    def _lost(self, reason: str) -> None:
-        if not self.closed:
-            self.close()
-            self._user.lost(self, reason)
+    def _closed(self) -> None:
+        self.closed = True
+        self.open = False
+        self._queue.clear()
 
-    # What the loop calls
+    def _set_full(self, full: bool) -> None:
+        self.full = full
+        self._user.regulate()
 
-    def connection_made(self, transport: Transport) -> None:
-        """The connection is there."""
-        if self.closed:
-            transport.abort()
-            return
-        self._transport = transport
+    def opened(self) -> None:
+        """WireUser.opened."""
         self.open = self.was_open = True
-        transport.set_write_buffer_limits(FULL_BYTES)
-        if self._paused:
-            transport.pause_reading()
         queue, self._queue = self._queue, []
         self.queued_bytes = 0
         if queue:
-            transport.writelines(queue)
+            self._wire.write(b"".join(queue))
         self._user.regulate()
 
-    def refused(self, reason: str) -> None:
-        """No connection could be made."""
-        if self.closed:
-            return
-        if self._addresses:
-            self.where = self._addresses.pop(0)
-            self._stop = self._dial(self.where, self)
-        else:
-            self._lost(reason)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes of the server."""
-        if self.closed:
-            return
+    def received(self, data: bytes) -> None:
+        """WireUser.received."""
         frames = self._splitter.feed(data)
         if frames:
             self._user.received(self, frames)
-        if self._splitter.fault:
+        if self._splitter.fault and not self.closed:
+            self._wire.close()
             self._lost(f"it has sent what is no frame of this protocol ({self._splitter.fault})")
 
-    def eof_received(self) -> bool:
-        """The server has closed its side."""
-        return False
+    def ended(self, reason: str) -> None:
+        """WireUser.ended."""
+        if self._addresses and not self.was_open:
+            self.where = self._addresses.pop(0)
+            self._wire = self._dialer.dial(*self.where, self, self._set_full)
+            self._wire.set_reading(self._reading)
+        else:
+            held = self._splitter.held
+            self._lost(f"{reason} within a frame, of which {held} bytes had come" if held else reason)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """The connection is closed."""
-        self._transport = None
-        within = f" within a frame, of which {self._splitter.held} bytes had come" if self._splitter.held else ""
-        self._lost(f"it has closed the connection{within}" if exc is None else f"the connection was lost{within} ({exc})")
-
-    def pause_writing(self) -> None:
-        """The server does not read."""
-        self.full = True
-        self._user.regulate()
-
-    def resume_writing(self) -> None:
-        """The server has read."""
-        self.full = False
-        self._user.regulate()
+    def _lost(self, reason: str) -> None:
+        self._closed()
+        self._user.lost(self, reason)

@@ -11,10 +11,10 @@ from domain.errors import Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock
 from gateway.access.records import SPACE
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.cluster_map import ClusterMap
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from gateway.rocketmq.users.agreement import Agreement
 from gateway.rocketmq.users.rights import ToldRights, rights_of
 from protocols.remoting import codes
@@ -135,7 +135,7 @@ class ClusterUsers:
             else:
                 done(self._taken(broker, (told.get(USERS, b""), answer.body)))
 
-        self._links.ask(broker, BrokerRequest(code, {**fields, "bname": broker}), answered)
+        self._links.ask(broker, Request(code, {**fields, "bname": broker}), answered)
 
     def _taken(self, broker: str, bodies: tuple[bytes, bytes]) -> str:
         """A broker has told all. Returns what is wrong with that, "" for nothing."""

@@ -10,7 +10,7 @@ from domain.access import ALLOW, AccessPolicy, Grant
 from gateway.access.config import name_fault, password_fault
 from gateway.access.policy import Entry
 from gateway.access.records import POLICIES_MAX, encoded, grant_key, user_key
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from protocols.remoting.access import SUBJECT, policies_of, user_of
 from protocols.remoting.ticket import RequestError
 from protocols.remoting.wire.bean import Bean

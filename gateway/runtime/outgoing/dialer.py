@@ -1,4 +1,4 @@
-"""Connections to the servers of an Apache RocketMQ cluster, over sockets. Who makes them again is `gateway.rocketmq.link`."""
+"""Connections to other servers over sockets: `gateway.link.wire.Dialer`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, cast, final
 
 from domain.address import endpoint_text
 from domain.errors import GatewayError
-from gateway.rocketmq.dialer import WireUser
+from gateway.link.wire import WireUser
 from gateway.runtime.outgoing.connect import connect
 
 CONNECT_S: Final = 3.0
@@ -18,26 +18,32 @@ CONNECT_S: Final = 3.0
 UNWRITTEN_BYTES_MAX: Final = 128 * 1024 * 1024
 """Bytes that may wait for a server to read them: more than all requests that it may have unanswered."""
 
-log = logging.getLogger("headgate.rocketmq")
+log = logging.getLogger("headgate.link")
 
 
 @final
 class SocketWire(asyncio.Protocol):
-    """One connection: `gateway.rocketmq.dialer.Wire`."""
+    """One connection: `gateway.link.wire.Wire`."""
 
-    def __init__(self, where: str, user: WireUser) -> None:
+    def __init__(self, where: str, user: WireUser, unwritten_bytes_max: int, on_full: Callable[[bool], None] | None) -> None:
         self._where = where
         self._user = user
+        self._unwritten_bytes_max = unwritten_bytes_max
+        self._on_full = on_full
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
+        self._reading = True
         self._ended = False
 
-    def start(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        """Begin to connect."""
-        self._task = asyncio.get_running_loop().create_task(self._connect(host, port, tls))
+    def start(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float) -> None:
+        """Begin to connect; the arguments are those of `connect`."""
+        self._task = asyncio.get_running_loop().create_task(self._connect(host, port, tls, setting, within_s))
 
-    async def _connect(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        made = await connect(lambda: self, host, port, tls, "store.ca", CONNECT_S)
+    async def _connect(
+        self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float
+    ) -> None:
+        made = await connect(lambda: self, host, port, tls, setting, within_s)
+        self._task = None
         if isinstance(made, str):
             self._end(made)
 
@@ -48,6 +54,10 @@ class SocketWire(asyncio.Protocol):
         if self._ended:
             self._transport.abort()
             return
+        if self._on_full is not None:
+            self._transport.set_write_buffer_limits(self._unwritten_bytes_max)
+        if not self._reading:
+            self._transport.pause_reading()
         self._user.opened()
 
     def data_received(self, data: bytes) -> None:
@@ -71,15 +81,33 @@ class SocketWire(asyncio.Protocol):
         """The connection is closed."""
         self._end("the connection was closed" if exc is None else f"the connection was lost ({exc})")
 
+    def pause_writing(self) -> None:
+        """The server does not read."""
+        if self._on_full is not None and not self._ended:
+            self._on_full(True)
+
+    def resume_writing(self) -> None:
+        """The server has read."""
+        if self._on_full is not None and not self._ended:
+            self._on_full(False)
+
     def write(self, data: bytes) -> None:
         """Wire.write."""
         transport = self._transport
         if transport is None or self._ended:
             return
-        if transport.get_write_buffer_size() + len(data) > UNWRITTEN_BYTES_MAX:
-            asyncio.get_running_loop().call_soon(self._end, f"it does not read: {UNWRITTEN_BYTES_MAX} bytes wait for it")
+        if self._on_full is None and transport.get_write_buffer_size() + len(data) > self._unwritten_bytes_max:
+            reason = f"it does not read: {self._unwritten_bytes_max} bytes wait for it"
+            asyncio.get_running_loop().call_soon(self._end, reason)
             return
         transport.write(data)
+
+    def set_reading(self, reading: bool) -> None:
+        """Wire.set_reading."""
+        if reading is not self._reading:
+            self._reading = reading
+            if self._transport is not None and not self._ended:
+                (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
     def close(self) -> None:
         """Wire.close."""
@@ -102,19 +130,26 @@ class SocketWire(asyncio.Protocol):
 
 @final
 class SocketDialer:
-    """`gateway.rocketmq.dialer.Dialer`.
+    """`gateway.link.wire.Dialer`."""
 
-    made   connections that were tried
-    """
+    def __init__(
+        self,
+        tls: Callable[[], ssl.SSLContext | None],
+        setting: str,
+        connect_s: float = CONNECT_S,
+        unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX,
+    ) -> None:
+        """`tls` and `setting`: see `connect`. `connect_s`: for one attempt, name look-up and TLS included.
 
-    def __init__(self, tls: Callable[[], ssl.SSLContext | None]) -> None:
-        """`tls` reads the files for a connection, and returns how it uses TLS, if it does; raises ConfigError."""
-        self.made = 0
+        unwritten_bytes_max   bytes that may wait for one server to read them
+        """
         self._tls = tls
+        self._setting = setting
+        self._connect_s = connect_s
+        self._unwritten_bytes_max = unwritten_bytes_max
 
-    def dial(self, host: str, port: int, user: WireUser) -> SocketWire:
+    def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> SocketWire:
         """Dialer.dial."""
-        self.made += 1
-        wire = SocketWire(endpoint_text(host, port), user)
-        wire.start(host, port, self._tls)
+        wire = SocketWire(endpoint_text(host, port), user, self._unwritten_bytes_max, on_full)
+        wire.start(host, port, self._tls, self._setting, self._connect_s)
         return wire

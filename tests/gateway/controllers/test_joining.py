@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from controller.member import identity as identities
@@ -9,8 +11,8 @@ from controller.member.founding import Founding
 from controller.member.identity import MemberIdentity
 from gateway.controllers.controlling import Controlling
 from gateway.controllers.links import GREET_MS, ControllerLinks
+from gateway.link.wire import Wire, WireUser
 from gateway.node.nameserver.joining import GroupJoining
-from gateway.rocketmq.dialer import Wire, WireUser
 from tests.controller.member.stage import Chance
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -24,6 +26,9 @@ class DeadWire:
     def write(self, data: bytes) -> None:
         """Wire.write."""
 
+    def set_reading(self, reading: bool) -> None:
+        """Wire.set_reading."""
+
     def close(self) -> None:
         """Wire.close."""
 
@@ -31,7 +36,7 @@ class DeadWire:
 class DeadDialer:
     """Nobody answers."""
 
-    def dial(self, host: str, port: int, user: WireUser) -> Wire:
+    def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> Wire:
         """Dialer.dial."""
         return DeadWire()
 

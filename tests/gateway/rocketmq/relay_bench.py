@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from domain.access import Authority
 from domain.address import endpoint_text
@@ -13,11 +15,13 @@ from domain.limits import SECOND_NS
 from domain.nameserver.route import BrokerAddresses
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
+from gateway.link.wire import Wire, WireUser
 from gateway.observe.counters import CounterRegistry
 from gateway.rocketmq.relay.brokers import RelayBrokers
 from gateway.rocketmq.relay.relay import Relay
 from gateway.rocketmq.relay.settings import RelaySettings
-from gateway.rocketmq.relay.uplink import Address, Uplink
+from gateway.rocketmq.relay.uplink import FULL_BYTES
+from gateway.runtime.outgoing.dialer import SocketWire
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.adapter import RelayAdapter
 from protocols.remoting.wire import fastjson
@@ -57,12 +61,18 @@ class Server:
     """One connection to a server, as the server sees it."""
 
     where: str
-    uplink: Uplink
+    wire: SocketWire
     transport: FakeTransport = field(default_factory=FakeTransport)
-    stopped: bool = False
+
+    def refuse(self, reason: str) -> None:
+        self.wire._end(reason)
+
+    @property
+    def stopped(self) -> bool:
+        return self.wire._ended
 
     def accept(self) -> Server:
-        self.uplink.connection_made(self.transport)
+        self.wire.connection_made(cast(asyncio.Transport, self.transport))
         return self
 
     def got(self) -> list[Frame]:
@@ -71,13 +81,13 @@ class Server:
         return FrameDecoder().feed(data)
 
     def say(self, data: bytes) -> None:
-        self.uplink.data_received(data)
+        self.wire.data_received(data)
 
     def answer(self, request: Frame, code: int = 0, body: bytes = b"", remark: str = "") -> None:
         self.say(encode(code, request.opaque, flag=FLAG_RESPONSE, body=body, remark=remark, serialize=request.serialize))
 
     def lose(self) -> None:
-        self.uplink.connection_lost(None)
+        self.wire.connection_lost(None)
 
 
 class Client:
@@ -132,7 +142,7 @@ class RelayBench:
         chosen = RelaySettings(**{"broker_ports": FIRST_PORT, **settings})  # type: ignore[arg-type]
         self.brokers = RelayBrokers("gw", chosen, cluster, kept or {})
         self.ports = {"nameserver": NAMESERVER_PORT, "remoting": REMOTING_PORT}
-        self.relay = Relay(NAMESERVERS, self.brokers, self.ports, self._dial, self.clock, chosen, 16 * 1024 * 1024)
+        self.relay = Relay(NAMESERVERS, self.brokers, self.ports, self, self.clock, chosen, 16 * 1024 * 1024)
         self.passed: list[object] = []
         counters = CounterRegistry()
         self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
@@ -142,14 +152,10 @@ class RelayBench:
     def handle(self, connection: object, command: object) -> None:
         self.passed.append(command)
 
-    def _dial(self, address: Address, uplink: Uplink) -> Callable[[], None]:
-        server = Server(endpoint_text(*address), uplink)
+    def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> Wire:
+        server = Server(endpoint_text(host, port), SocketWire(endpoint_text(host, port), user, FULL_BYTES, on_full))
         self.servers.append(server)
-
-        def stop() -> None:
-            server.stopped = True
-
-        return stop
+        return server.wire
 
     def open_port(self, port: int) -> int:
         if port in self.taken:

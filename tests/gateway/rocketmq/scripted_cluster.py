@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from gateway.rocketmq.dialer import WireUser
-from gateway.rocketmq.link import BrokerAnswerError
+from domain.errors import GatewayError
+from gateway.link.wire import WireUser
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
@@ -110,8 +110,11 @@ class ScriptedWire:
             return
         try:
             self._user.received(data)
-        except BrokerAnswerError as error:
+        except GatewayError as error:
             self.end(str(error))
+
+    def set_reading(self, reading: bool) -> None:
+        """Wire.set_reading: bytes on their way arrive all the same."""
 
     def close(self) -> None:
         """Wire.close."""
@@ -156,7 +159,7 @@ class ScriptedCluster:
         server.on(codes.GET_ROUTE, self._route)
         server.on(codes.GET_CLUSTER, self._cluster)
 
-    def dial(self, host: str, port: int, user: WireUser) -> ScriptedWire:
+    def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> ScriptedWire:
         """Dialer.dial."""
         return ScriptedWire(self.servers.get((host, port)), self.clock, user)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gateway.rocketmq.relay.asked import ASKED_MAX, AskedOfClient
-from gateway.rocketmq.relay.uplink import Address, Uplink, UplinkUser
+from gateway.rocketmq.relay.uplink import Uplink, UplinkUser
 from protocols.remoting.relayed.frame_slice import FrameSlice
+from tests.gateway.rocketmq.scripted_cluster import ScriptedCluster
+from tests.store.clock import VirtualClock
 
 
 class Nobody:
@@ -21,11 +21,7 @@ class Nobody:
 
 def server() -> Uplink:
     user: UplinkUser = Nobody()
-
-    def dial(address: Address, uplink: Uplink) -> Callable[[], None]:
-        return lambda: None
-
-    return Uplink("broker", [("10.0.0.1", 10911)], user, dial, 1_000)
+    return Uplink("broker", [("10.0.0.1", 10911)], user, ScriptedCluster(VirtualClock()), 1_000)
 
 
 def test_a_number_is_kept_unless_another_server_uses_it() -> None:

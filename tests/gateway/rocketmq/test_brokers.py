@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import ErrorCode, Failure
-from gateway.rocketmq import link as links
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link import link as links
+from gateway.link.request import Request
 from gateway.rocketmq.brokers import Brokers
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, encode
@@ -38,7 +38,7 @@ class World:
         self.a.on(codes.GET_MAX_OFFSET, lambda frame: (0, {"offset": (frame.fields() or {})["queueId"]}, b""))
 
     def ask(self, queue_id: int = 0, broker: str = "broker-a", timeout_ms: int = 3_000) -> None:
-        request = BrokerRequest(codes.GET_MAX_OFFSET, {"topic": "T", "queueId": str(queue_id)})
+        request = Request(codes.GET_MAX_OFFSET, {"topic": "T", "queueId": str(queue_id)})
         self.brokers.ask(broker, request, self.answers.append, timeout_ms)
 
     def offsets(self) -> list[str]:
@@ -195,7 +195,7 @@ def test_what_is_in_flight_is_bounded(world: World) -> None:
         world.ask()
     assert [each.code for each in world.failures()] == [ErrorCode.OVERLOADED]
     assert world.brokers.in_flight("broker-a") == links.IN_FLIGHT_MAX
-    request = BrokerRequest(codes.SEND_V2, {"b": "T"}, bytes(8 * 1024 * 1024))
+    request = Request(codes.SEND_V2, {"b": "T"}, bytes(8 * 1024 * 1024))
     for _ in range(9):
         world.brokers.ask("broker-b", request, world.answers.append)
     assert len(world.failures()) == 2
@@ -206,7 +206,7 @@ def test_a_broker_that_stops_gets_no_more_and_may_answer_what_it_has(world: Worl
     world.a.on(codes.GET_MAX_OFFSET, held.append)
     world.a.on(codes.GET_MIN_OFFSET, lambda frame: (codes.GO_AWAY, {"a": "b"}, b""))
     world.ask(4)
-    world.brokers.ask("broker-a", BrokerRequest(codes.GET_MIN_OFFSET, {"topic": "T"}), world.answers.append)
+    world.brokers.ask("broker-a", Request(codes.GET_MIN_OFFSET, {"topic": "T"}), world.answers.append)
     world.clock.run_for(10)
     world.ask()
     assert [each.code for each in world.failures()] == [ErrorCode.STORE_UNAVAILABLE] * 2
@@ -269,7 +269,7 @@ def test_what_a_broker_asks_is_told_and_answered(world: World) -> None:
 def test_requests_are_signed(world: World) -> None:
     signed = Brokers([], world.cluster, world.clock, Halves(), lambda fields, body: {**fields, "Signature": "s"})
     signed.locate("broker-a", "10.0.0.1:10911")
-    signed.ask("broker-a", BrokerRequest(codes.GET_MAX_OFFSET, {"topic": "T", "queueId": "1"}), world.answers.append)
+    signed.ask("broker-a", Request(codes.GET_MAX_OFFSET, {"topic": "T", "queueId": "1"}), world.answers.append)
     world.clock.run_for(10)
     assert (world.a.requests[0].fields() or {})["Signature"] == "s"
 
@@ -279,7 +279,7 @@ def test_the_next_name_server_is_asked_when_one_fails_and_stays_preferred(world:
     second.on(codes.GET_TOPICS, lambda frame: (0, {"a": "b"}, b"second"))
     world.cluster.nameserver.up = False
     for _ in range(2):
-        world.brokers.ask_nameserver(BrokerRequest(codes.GET_TOPICS, {"a": "b"}), world.answers.append)
+        world.brokers.ask_nameserver(Request(codes.GET_TOPICS, {"a": "b"}), world.answers.append)
         world.clock.run_for(10)
     assert [each.body for each in world.answers if isinstance(each, Frame)] == [b"second"] * 2
     assert len(second.requests) == 2
@@ -287,7 +287,7 @@ def test_the_next_name_server_is_asked_when_one_fails_and_stays_preferred(world:
 
 def test_all_name_servers_are_gone(world: World) -> None:
     world.cluster.nameserver.up = False
-    world.brokers.ask_nameserver(BrokerRequest(codes.GET_TOPICS, {"a": "b"}), world.answers.append)
+    world.brokers.ask_nameserver(Request(codes.GET_TOPICS, {"a": "b"}), world.answers.append)
     world.clock.run_for(10)
     assert [each.code for each in world.failures()] == [ErrorCode.STORE_UNAVAILABLE]
     assert len(world.brokers.nameservers_waiting()) == 2
@@ -298,10 +298,10 @@ def test_an_answer_that_may_be_ignorance_is_believed_when_all_give_it(world: Wor
     world.cluster.nameserver.on(codes.GET_ROUTE, lambda frame: (codes.TOPIC_NOT_EXIST, {"a": "b"}, b""))
     second.on(codes.GET_ROUTE, lambda frame: (0, {"a": "b"}, b"route"))
     doubted = frozenset({codes.TOPIC_NOT_EXIST})
-    world.brokers.ask_nameserver(BrokerRequest(codes.GET_ROUTE, {"topic": "T"}), world.answers.append, unless=doubted)
+    world.brokers.ask_nameserver(Request(codes.GET_ROUTE, {"topic": "T"}), world.answers.append, unless=doubted)
     world.clock.run_for(10)
     second.on(codes.GET_ROUTE, lambda frame: (codes.TOPIC_NOT_EXIST, {"a": "b"}, b""))
-    world.brokers.ask_nameserver(BrokerRequest(codes.GET_ROUTE, {"topic": "T"}), world.answers.append, unless=doubted)
+    world.brokers.ask_nameserver(Request(codes.GET_ROUTE, {"topic": "T"}), world.answers.append, unless=doubted)
     world.clock.run_for(10)
     assert [each.code for each in world.answers if isinstance(each, Frame)] == [0, codes.TOPIC_NOT_EXIST]
 

@@ -7,8 +7,8 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.topic import PERM_READ, PERM_WRITE
+from gateway.link.request import Request
 from gateway.rocketmq import cluster_map as maps
-from gateway.rocketmq.broker_request import BrokerRequest
 from gateway.rocketmq.brokers import Brokers
 from gateway.rocketmq.catalog.places import BrokerQueue
 from gateway.rocketmq.cluster_map import ClusterMap
@@ -159,7 +159,7 @@ def test_a_broker_that_is_listed_no_more_is_asked_until_it_does_not_answer(world
     assert set(world.map.brokers) == {"broker-a"}
     assert world.servers.address("broker-b")
     world.cluster.brokers["broker-b"].up = False
-    world.servers.ask("broker-b", BrokerRequest(codes.GET_MAX_OFFSET, {"topic": "T"}), lambda _: None)
+    world.servers.ask("broker-b", Request(codes.GET_MAX_OFFSET, {"topic": "T"}), lambda _: None)
     world.clock.run_for(2_000)
     assert world.servers.address("broker-b") == ""
 

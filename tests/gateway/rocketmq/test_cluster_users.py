@@ -15,7 +15,7 @@ from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
 from gateway.observe.metrics import COUNTERS
 from gateway.rocketmq.brokers import Brokers
-from gateway.rocketmq.link import BrokerAnswerError
+from gateway.rocketmq.refusal import BrokerAnswerError
 from gateway.rocketmq.users.agreement import DIFFERS_NS
 from gateway.rocketmq.users.cluster_users import PERIOD_NS, ClusterUsers
 from gateway.rocketmq.users.rights import rights_of

@@ -149,7 +149,7 @@ def test_a_broker_that_is_not_there_is_tried_once_for_all_clients() -> None:
     client = bench.client(PORT_A)
     client.ask(310, n="broker-a")
     dialled = len(bench.servers)
-    bench.to(A).uplink.refused("no connection (refused)")
+    bench.to(A).refuse("no connection (refused)")
     [refused] = client.got()
     assert refused.code == codes.SERVICE_NOT_AVAILABLE
     for _ in range(5):
@@ -226,11 +226,11 @@ def test_what_a_slow_broker_has_not_read_stops_its_client_alone() -> None:
     bench = RelayBench().start()
     client, server = at_a(bench)
     other, _ = at_a(bench)
-    server.uplink.pause_writing()
+    server.wire.pause_writing()
     bench.clock.turn()
     assert not client.transport.reading
     assert other.transport.reading
-    server.uplink.resume_writing()
+    server.wire.resume_writing()
     bench.clock.turn()
     assert client.transport.reading
 
@@ -305,12 +305,12 @@ def test_what_all_clients_have_waiting_is_bounded() -> None:
 def test_what_a_slow_broker_leaves_waiting_counts_until_it_reads() -> None:
     bench = RelayBench().start()
     client, server = at_a(bench)
-    server.uplink.pause_writing()
+    server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
     assert bench.relay.held.bytes_held > 500
-    server.uplink.resume_writing()
+    server.wire.resume_writing()
     assert bench.relay.held.bytes_held == 0
-    server.uplink.pause_writing()
+    server.wire.pause_writing()
     client.ask(310, b"x" * 500, n="broker-a")
     client.pump.connection_lost(None)
     assert bench.relay.held.bytes_held == 0
@@ -422,7 +422,7 @@ def test_the_next_name_server_is_tried_when_one_is_not_there() -> None:
     client = bench.client(NAMESERVER_PORT)
     client.ask(codes.GET_ROUTE, topic="t")
     first = bench.next()
-    first.uplink.refused("no connection")
+    first.refuse("no connection")
     second = bench.next()
     assert second.where != first.where
     second.accept()
@@ -433,8 +433,8 @@ def test_with_no_name_server_the_client_is_told() -> None:
     bench = RelayBench().start()
     client = bench.client(NAMESERVER_PORT)
     client.ask(codes.GET_ROUTE, topic="t")
-    bench.next().uplink.refused("no connection")
-    bench.next().uplink.refused("no connection")
+    bench.next().refuse("no connection")
+    bench.next().refuse("no connection")
     assert [frame.code for frame in client.got()] == [codes.SERVICE_NOT_AVAILABLE]
     assert client.closed
 

@@ -75,7 +75,7 @@ def test_a_heartbeat_is_answered_once_and_by_who_lives() -> None:
     bench = RelayBench(broker_ports=0).start()
     client = bench.client(REMOTING_PORT)
     client.ask(codes.HEARTBEAT, b"{}")
-    bench.to(A).uplink.refused("no connection")
+    bench.to(A).refuse("no connection")
     assert client.got() == []
     living = bench.to(B).accept()
     living.answer(living.got()[0])
@@ -101,7 +101,7 @@ def test_a_broker_that_comes_back_is_told_of_the_client_first() -> None:
 def test_a_slow_broker_is_refused_and_the_other_goes_on() -> None:
     bench = RelayBench(broker_ports=0).start()
     client, first, second = both(bench)
-    first.uplink.pause_writing()
+    first.wire.pause_writing()
     client.ask(310, n="broker-a")
     assert [frame.code for frame in client.got()] == [codes.SYSTEM_BUSY]
     client.ask(310, n="broker-b")

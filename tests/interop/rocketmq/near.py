@@ -46,7 +46,7 @@ class NearGateway:
     def __init__(self, apache: ApacheCluster) -> None:
         self.clock = clock = LoopClock(asyncio.get_running_loop())
         where = [("127.0.0.1", apache.nameserver.port)]
-        self.brokers = Brokers(where, SocketDialer(lambda: None), clock, SystemEntropy())
+        self.brokers = Brokers(where, SocketDialer(lambda: None, "store.ca"), clock, SystemEntropy())
         self.map = ClusterMap(self.brokers, clock, cast(State, KeptPlaces()))
         self.woken: list[tuple[str, str]] = []
         self.leases = RocketmqLeases(self.brokers, self.map, clock, lambda group, topic: self.woken.append((group, topic)))

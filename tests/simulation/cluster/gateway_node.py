@@ -67,7 +67,7 @@ class StoreLink:
 
 
 class _StoreSocket:
-    """One connection: `gateway.rocketmq.dialer.WireUser`."""
+    """One connection: `gateway.link.wire.WireUser`."""
 
     def __init__(self, link: StoreLink, forwarder: Forwarder, clock: Any) -> None:
         self._link = link

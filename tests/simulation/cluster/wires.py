@@ -17,7 +17,7 @@ from domain.errors import GatewayError
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.rocketmq.dialer import WireUser
+from gateway.link.wire import WireUser
 from protocols.adapter import Adapter
 from tests.simulation.cluster.clock import ProcessClock
 from tests.store.clock import VirtualClock
@@ -127,7 +127,7 @@ class Connection:
         """True when it ends at this machine."""
         return host in (self.client.host, self.server.host)
 
-    # The side that has connected: gateway.rocketmq.dialer.Wire
+    # The side that has connected: gateway.link.wire.Wire
 
     def write(self, data: bytes) -> None:
         """Wire.write."""
@@ -248,7 +248,7 @@ class ServerTransport:
 
 
 class ClientWire:
-    """The client's end of a connection that is being made, or is there: `gateway.rocketmq.dialer.Wire`."""
+    """The client's end of a connection that is being made, or is there: `gateway.link.wire.Wire`."""
 
     def __init__(self) -> None:
         self.made: Connection | None = None
@@ -258,6 +258,9 @@ class ClientWire:
         """Wire.write."""
         if self.made is not None:
             self.made.write(data)
+
+    def set_reading(self, reading: bool) -> None:
+        """Wire.set_reading: bytes on their way arrive all the same."""
 
     def close(self) -> None:
         """Wire.close."""
@@ -354,18 +357,18 @@ class Network:
             clock.call_soon(lambda: refused("connection refused"))
             return
         wire.made = Connection(self, client, listener, user)
-        clock.call_soon(user.opened)
+        clock.call_soon(lambda: None if wire.closed else user.opened())
 
 
 class NetDialer:
-    """`gateway.rocketmq.dialer.Dialer` of one life of a process."""
+    """`gateway.link.wire.Dialer` of one life of a process."""
 
     def __init__(self, net: Network, machine: Host) -> None:
         self._net = net
         self._machine = machine
         self._clock = machine.clock
 
-    def dial(self, host: str, port: int, user: WireUser) -> ClientWire:
+    def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> ClientWire:
         """Dialer.dial."""
         wire = ClientWire()
 

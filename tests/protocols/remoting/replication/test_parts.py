@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.replication.message import LogPart, LogPartRefused, PartRefusal, ReadLog
-from gateway.rocketmq.broker_request import BrokerRequest
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.replication import form
@@ -30,7 +30,7 @@ def reads(draw: st.DrawFn) -> ReadLog:
 
 
 def asked(conn: RemotingConnection, command: ReadLog, split: int = 0) -> ReadLog:
-    data = BrokerRequest(codes.READ_LOG, form.read_fields(command)).encoded(9, None)
+    data = Request(codes.READ_LOG, form.read_fields(command)).encoded(9, None)
     got = [each for part in (data[:split], data[split:]) if part for each in conn.receive(part, 1)]
     (found,) = got
     assert isinstance(found, ReadLog)
@@ -44,7 +44,7 @@ def test_a_request_arrives_as_it_was_sent(command: ReadLog) -> None:
 
 def test_a_request_arrives_in_any_split() -> None:
     command = ReadLog(None, "broker-a", 700, 900)
-    size = len(BrokerRequest(codes.READ_LOG, form.read_fields(command)).encoded(9, None))
+    size = len(Request(codes.READ_LOG, form.read_fields(command)).encoded(9, None))
     for split in range(size):
         assert replace(asked(leader(), command, split), ticket=None) == command
 

@@ -1,4 +1,4 @@
-"""The connection to one server: requests are pipelined, answers are matched by number, and it is made again when it ends."""
+"""Requests to one server over one connection: pipelined, answers matched by number."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from functools import partial
 from typing import Final, final
 
 from domain.address import endpoint_text
-from domain.errors import ErrorCode, Failure, GatewayError
+from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Entropy, Timer
-from gateway.rocketmq.broker_request import BrokerRequest, Sign
-from gateway.rocketmq.dialer import Dialer, Wire
-from protocols.remoting.codes import CHECK_CLIENT, GO_AWAY
+from gateway.link.backoff import Backoff
+from gateway.link.request import Request, Sign
+from gateway.link.stream import Stream
+from gateway.link.wire import Dialer, UnreadableError
+from protocols.remoting.codes import CHECK_CLIENT, GO_AWAY, NOT_SUPPORTED
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE, LANGUAGE_JAVA
 
@@ -32,10 +34,6 @@ AnswerBack = Callable[[int, dict[str, str], bytes, str], None]
 """Answers a request of a server: (response code, ext fields, body, remark)."""
 Requested = Callable[[str, Frame, AnswerBack], None]
 """(name of the server, its request, answers it). A request whose flag is oneway takes no answer."""
-
-
-class BrokerAnswerError(GatewayError):
-    """What a server has sent cannot be understood; the text says what it was."""
 
 
 @final
@@ -61,8 +59,8 @@ class RemotingLink:
     """One server.
 
     A connection is made by the first request, which waits for it. When it ends, requests without an answer fail, and it is made
-    again, at first soon, then less often; until the server has said something there, requests fail at once. A connection that
-    the server has ended while nothing waited is made again by the next request.
+    again; until the server has sent something there, requests fail at once. A connection that was used, and that the server has
+    ended while nothing waited, is made again by the next request.
 
     name     of the server, for texts
     waits    why requests fail at once; "": they do not
@@ -72,33 +70,28 @@ class RemotingLink:
 
     def __init__(
         self, name: str, host: str, port: int, dialer: Dialer, clock: Clock, entropy: Entropy, sign: Sign | None,
-        on_request: Requested,
+        on_request: Requested | None = None,
     ) -> None:  # fmt: skip
+        """`on_request` gets what the server asks; None: it is answered as not supported."""
         self.name = name
         self.where = endpoint_text(host, port)
         self.waits = ""
         self.losses = 0
         self.late = 0
-        self._host = host
-        self._port = port
-        self._dialer = dialer
         self._clock = clock
-        self._entropy = entropy
         self._sign = sign
         self._on_request = on_request
-        self._wire: _LinkWire | None = None
+        self._stream = Stream([(host, port)], dialer, clock, Backoff(REST_MS, REST_MAX_MS, entropy), self)
+        self._decoder = FrameDecoder()
         self._opaque = 0
         self._waiting: dict[int, dict[int, _Waiting]] = {}
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._unwritten: list[bytes] = []
         self._marked = False
-        self._failures = 0
         self._timer: Timer | None = None
         self._timer_ns = 0
-        self._rest: Timer | None = None
         self._leaving = False
-        self._closed = False
 
     @property
     def in_flight(self) -> int:
@@ -108,9 +101,9 @@ class RemotingLink:
     @property
     def connected(self) -> bool:
         """True while there is a connection."""
-        return self._wire is not None and self._wire.is_open
+        return self._stream.open
 
-    def ask(self, request: BrokerRequest, done: Answered, timeout_ms: int) -> None:
+    def ask(self, request: Request, done: Answered, timeout_ms: int) -> None:
         """Send a request. `done` gets the response whatever its code, or STORE_UNAVAILABLE or OVERLOADED."""
         if self.waits:
             done(self._failure(self.waits))
@@ -121,41 +114,33 @@ class RemotingLink:
             return
         self._send(request, done, timeout_ms)
 
-    def _send(self, request: BrokerRequest, done: Answered, timeout_ms: int) -> None:
+    def _send(self, request: Request, done: Answered, timeout_ms: int) -> None:
         opaque = self._next_opaque()
         data = request.encoded(opaque, self._sign)
-        wire = self._connection()
+        self._stream.connect()
         due = self._clock.monotonic_ns() + timeout_ms * MILLISECOND_NS
-        waiting = _Waiting(done, len(data), timeout_ms, due, wire.heard)
+        waiting = _Waiting(done, len(data), timeout_ms, due, self._stream.received_bytes)
         self._waiting.setdefault(timeout_ms, {})[opaque] = waiting
         self._in_flight += 1
         self._in_flight_bytes += len(data)
         self._watch(due)
         self._put(data)
 
-    def oneway(self, request: BrokerRequest) -> None:
+    def oneway(self, request: Request) -> None:
         """Send a request that has no answer; it is dropped while there is no connection to be had, or too much is unwritten."""
         if not self.waits and len(self._unwritten) < IN_FLIGHT_MAX:
-            self._connection()
+            self._stream.connect()
             self._put(request.encoded(self._next_opaque(), self._sign, True))
 
     def close(self, reason: str) -> None:
         """End the connection for good; what waits fails with `reason`."""
-        self._closed = True
         self.waits = reason
-        if self._rest is not None:
-            self._rest.cancel()
-        self._drop(reason)
+        self._stream.close()
+        self._fail_all(reason)
 
     def _next_opaque(self) -> int:
         self._opaque = self._opaque % _OPAQUE_MAX + 1
         return self._opaque
-
-    def _connection(self) -> _LinkWire:
-        if self._wire is None:
-            self._wire = _LinkWire(self)
-            self._wire.wire = self._dialer.dial(self._host, self._port, self._wire)
-        return self._wire
 
     def _put(self, data: bytes) -> None:
         """Write in this turn, together with what else is to be written in it."""
@@ -166,26 +151,38 @@ class RemotingLink:
 
     def _flush(self) -> None:
         self._marked = False
-        wire = self._wire
-        if wire is not None and wire.is_open and wire.wire is not None and self._unwritten:
+        if self._stream.open and self._unwritten:
             data = self._unwritten[0] if len(self._unwritten) == 1 else b"".join(self._unwritten)
             self._unwritten.clear()
-            wire.wire.write(data)
+            self._stream.write(data)
 
     def opened(self) -> None:
-        """The connection is there. After a failure the server has to say something before it gets requests."""
-        if self._failures:
-            self._send(BrokerRequest(CHECK_CLIENT, {"bname": self.name}, b"{}"), lambda _: None, SIGN_MS)
+        """WireUser.opened. After a failure the server has to send something before it gets requests."""
+        self._decoder = FrameDecoder()
+        if self._stream.failing:
+            self._send(Request(CHECK_CLIENT, {"bname": self.name}, b"{}"), lambda _: None, SIGN_MS)
         self._flush()
 
-    def take(self, frame: Frame) -> None:
-        """A frame of the server."""
-        self._failures = 0
-        if not self._leaving:
-            self.waits = ""
-        if not frame.response:
-            self._on_request(self.name, frame, partial(self._answer, frame))
-            return
+    def received(self, data: bytes) -> None:
+        """WireUser.received."""
+        frames = self._decoder.feed(data)
+        if frames:
+            self._stream.succeeded()
+            if not self._leaving:
+                self.waits = ""
+        for frame in frames:
+            if not self._stream.open:
+                return
+            if frame.response:
+                self._answered(frame)
+            elif self._on_request is not None:
+                self._on_request(self.name, frame, partial(self._answer, frame))
+            else:
+                self._answer(frame, NOT_SUPPORTED, {}, b"", f"request type {frame.code} not supported")
+        if self._decoder.fault and self._stream.open:
+            raise UnreadableError(f"it does not speak the remoting protocol ({self._decoder.fault})")
+
+    def _answered(self, frame: Frame) -> None:
         for waiting in self._waiting.values():
             found = waiting.pop(frame.opaque, None)
             if found is not None:
@@ -196,7 +193,7 @@ class RemotingLink:
         else:
             self.late += 1
         if self._leaving and not self._in_flight:
-            self._end_wire(f"{self.name} at {self.where} stops")
+            self._end(f"{self.name} at {self.where} stops")
 
     def _leave(self) -> Failure:
         """The server stops: it gets no further requests, and may answer those that it has."""
@@ -213,34 +210,27 @@ class RemotingLink:
                 )
             )  # fmt: skip
 
-    def lost(self, reason: str, idle: bool = True) -> None:
-        """The connection has ended, or could not be made. `idle`: it may have ended because nothing was said."""
-        wire, self._wire = self._wire, None
-        if idle and wire is not None and wire.heard and not self._in_flight and not self._leaving:
+    def ended(self, reason: str) -> None:
+        """WireUser.ended. A connection that was used may end because nothing is said over it."""
+        if self._stream.received_bytes and not self._in_flight and not self._leaving:
             self._unwritten.clear()
-            return
+        else:
+            self._fail(reason)
+
+    def _end(self, reason: str) -> None:
+        if self._stream.begun:
+            self._stream.drop()
+            self._fail(reason)
+
+    def _fail(self, reason: str) -> None:
+        """The connection has ended, or could not be made: requests fail until there is one again."""
         self.losses += 1
-        self._failures += 1
         self._leaving = False
-        if not self._closed:
-            self.waits = reason
-            pause_ms = min(REST_MAX_MS, REST_MS << min(self._failures - 1, 10)) * (0.5 + self._entropy.random())
-            self._rest = self._clock.call_at(
-                self._clock.monotonic_ns() + int(pause_ms * MILLISECOND_NS), self._again
-            )  # fmt: skip
-        self._drop(reason)
+        self.waits = reason
+        self._stream.retry()
+        self._fail_all(reason)
 
-    def _again(self) -> None:
-        """Connect without being asked; requests fail until the connection is there."""
-        self._rest = None
-        if not self._closed and self._wire is None:
-            self._connection()
-
-    def _drop(self, reason: str) -> None:
-        """Forget the connection, and let what waits fail."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.drop()
+    def _fail_all(self, reason: str) -> None:
         self._unwritten.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -252,12 +242,6 @@ class RemotingLink:
             for one in each.values():
                 one.done(failure)
 
-    def _end_wire(self, reason: str) -> None:
-        wire = self._wire
-        if wire is not None:
-            wire.drop()
-            self.lost(reason, False)
-
     def _watch(self, due_ns: int) -> None:
         if self._timer is None or due_ns < self._timer_ns:
             if self._timer is not None:
@@ -266,10 +250,10 @@ class RemotingLink:
             self._timer = self._clock.call_at(due_ns, self._expire)
 
     def _expire(self) -> None:
-        """Give up requests that were not answered in time; a server that has said nothing meanwhile is taken for dead."""
+        """Give up requests that were not answered in time; a server that has sent nothing meanwhile is taken for dead."""
         self._timer = None
         now = self._clock.monotonic_ns()
-        heard = self._wire.heard if self._wire is not None else 0
+        heard = self._stream.received_bytes
         given_up: list[_Waiting] = []
         earliest = 0
         for timeout_ms, waiting in list(self._waiting.items()):
@@ -289,54 +273,7 @@ class RemotingLink:
             each.done(self._failure(f"it did not answer within {each.timeout_ms / 1000:g} s"))
         if any(each.heard == heard for each in given_up):
             longest = max(each.timeout_ms for each in given_up)
-            self._end_wire(f"it said nothing for {longest / 1000:g} s")
+            self._end(f"it said nothing for {longest / 1000:g} s")
 
     def _failure(self, reason: str) -> Failure:
         return Failure(ErrorCode.STORE_UNAVAILABLE, f"{self.name} at {self.where} does not answer: {reason}")
-
-
-@final
-class _LinkWire:
-    """One connection of a link.
-
-    wire     what is written to; set once dialling has begun
-    heard    bytes that have come
-    is_open  True from the moment the connection is there
-    """
-
-    def __init__(self, link: RemotingLink) -> None:
-        self.wire: Wire | None = None
-        self.heard = 0
-        self.is_open = False
-        self._link = link
-        self._decoder = FrameDecoder()
-        self._dropped = False
-
-    def drop(self) -> None:
-        """The link has no use for it any more."""
-        if not self._dropped:
-            self._dropped = True
-            if self.wire is not None:
-                self.wire.close()
-
-    def opened(self) -> None:
-        """WireUser.opened."""
-        if not self._dropped:
-            self.is_open = True
-            self._link.opened()
-
-    def received(self, data: bytes) -> None:
-        """WireUser.received."""
-        self.heard += len(data)
-        for frame in self._decoder.feed(data):
-            if self._dropped:
-                return
-            self._link.take(frame)
-        if self._decoder.fault and not self._dropped:
-            raise BrokerAnswerError(f"it does not speak the remoting protocol ({self._decoder.fault})")
-
-    def ended(self, reason: str) -> None:
-        """WireUser.ended."""
-        if not self._dropped:
-            self._dropped = True
-            self._link.lost(reason)

@@ -17,7 +17,7 @@ Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 
 
 @final
-class BrokerRequest:
+class Request:
     """One request.
 
     code     request code (protocols.remoting.codes)
