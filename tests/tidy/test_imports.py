@@ -111,7 +111,14 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.importing", ("domain", "protocols.remoting", "gateway.client", "gateway.importing")),
     (
         "gateway.forwarding",
-        ("domain", "protocols.remoting.calls", "protocols.remoting.forwarding", "gateway.forwarding", *CONNECTION),
+        (
+            "domain",
+            "protocols.remoting.calls",
+            "protocols.remoting.forwarding",
+            "gateway.forwarding",
+            "gateway.link",
+            *CONNECTION,
+        ),
     ),
     (
         "gateway.rocketmq.relay",

@@ -15,15 +15,18 @@ from gateway.client.answer import KeyPlaceError
 from gateway.client.security import KeyPlace
 from gateway.forwarding.forwarder import Forwarder
 from gateway.forwarding.forwarders import Forwarders
+from gateway.forwarding.store_connection import Dialog, StoreConnection
 from gateway.node.composition import access_of
 from gateway.node.config import Config
 from gateway.node.remote.store_address import StoreAddress
 from gateway.runtime.outgoing.connect import trusting
-from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
+from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.remoting.node_dialog import NodeDialog, Sign
 
 CHECK_S: Final = 0.01
 """Time between two looks at whether the node is there, or has answered."""
+UNWRITTEN_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Bytes that may wait for the node to read them: more than all that this one takes from clients before it reads no more."""
 SETTLE_S: Final = 2.0
 """Seconds that the node has for its answers when this one stops."""
 
@@ -58,11 +61,12 @@ class NodeConnections:
         name = config.advertise or config.host
         self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
-        self._connections = [self._connection(each, entropy, changed) for each in self.forwarders.each]
-
-    def _connection(self, forwarder: Forwarder, entropy: Entropy, changed: Callable[[], None]) -> StoreConnection:
-        address, dialog = self._address, partial(self._dialog, forwarder)
-        return StoreConnection(address.endpoints, dialog, self._tls, self._ca_setting, *address.patience_s, entropy, changed)
+        patience_s = address.patience_s
+        dialer = SocketDialer(self._tls, self._ca_setting, patience_s[0], UNWRITTEN_BYTES_MAX)
+        self._connections = [
+            StoreConnection(address.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
+            for each in self.forwarders.each
+        ]
 
     def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
         return NodeDialog(forwarder, self._sign(), write)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from domain.errors import GatewayError
-from domain.limits import MILLISECOND_NS
+from domain.limits import MILLISECOND_NS, SECOND_NS
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.forwarding.forwarders import Forwarders
+from gateway.forwarding.store_connection import StoreConnection
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import access_of
 from gateway.node.gateway_composition import compose_gateway
@@ -22,117 +23,20 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.forwarding.stream import VERSIONS
 from protocols.remoting.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.cluster.wires import ClientWire
 from tests.simulation.lifetime import Traced
 from tests.simulation.network import DatagramLink, Link, Party
 from tests.simulation.world import PORTS
 
 if TYPE_CHECKING:
-    from gateway.forwarding.forwarder import Forwarder
     from tests.simulation.cluster.cluster import Cluster
     from tests.simulation.cluster.store_group import SimGroup
 
-ANSWER_NS, SILENCE_NS = 1_000 * MILLISECOND_NS, 2_000 * MILLISECOND_NS
+PATIENCE_S = (1.0, 2.0)
 """gateway.node.remote.store_address.StoreAddress.patience_s of a store with several addresses."""
-PAUSE_MS, PAUSE_MAX_MS = 50, 200
-PINGS = 4
 
 
-class StoreLink:
-    """The connection of a gateway to whichever replica leads, as `gateway.runtime.outgoing.store_connection`."""
-
-    def __init__(self, gateway: GatewayNode, forwarder: Forwarder, endpoints: Sequence[tuple[str, int]]) -> None:
-        self._gateway = gateway
-        self._clock = gateway.clock
-        self._dialer = gateway.cluster.net.dialer(gateway)
-        self._forwarder = forwarder
-        self._endpoints = endpoints
-        self._at = 0
-        self._failures = 0
-        self._try()
-
-    def _try(self) -> None:
-        _StoreSocket(self, self._forwarder, self._clock).dial(self._dialer, *self._endpoints[self._at])
-
-    def ended(self, greeted: bool) -> None:
-        """A connection has ended, or could not be made."""
-        self._failures = 0 if greeted else self._failures + 1
-        self._at = (self._at + 1) % len(self._endpoints)
-        rounds, rest = divmod(self._failures, len(self._endpoints))
-        if rest:
-            self._clock.call_soon(self._try)
-            return
-        pause_ms = min(PAUSE_MAX_MS, PAUSE_MS * 2**rounds) * (0.5 + self._gateway.chance.random())
-        self._clock.call_at(self._clock.monotonic_ns() + int(pause_ms * MILLISECOND_NS), self._try)
-
-
-class _StoreSocket:
-    """One connection: `gateway.link.wire.WireUser`."""
-
-    def __init__(self, link: StoreLink, forwarder: Forwarder, clock: Any) -> None:
-        self._link = link
-        self._clock = clock
-        self._wire: ClientWire | None = None
-        self._dialog = NodeDialog(forwarder, None, self._write)
-        self._quiet = 0
-        self._heard = self._over = False
-
-    def dial(self, dialer: Any, host: str, port: int) -> None:
-        """Connect, within the time for an answer."""
-        self._wire = dialer.dial(host, port, self)
-        self._clock.call_at(self._clock.monotonic_ns() + ANSWER_NS, self._unanswered)
-
-    def _unanswered(self) -> None:
-        if not self._dialog.greeted:
-            self.ended("the greeting is not answered")
-
-    def _write(self, data: bytes) -> None:
-        if self._wire is not None and not self._over:
-            self._wire.write(data)
-
-    def opened(self) -> None:
-        """WireUser.opened."""
-        if not self._over:
-            self._dialog.open()
-
-    def received(self, data: bytes) -> None:
-        """WireUser.received."""
-        if self._over:
-            return
-        self._heard = True
-        before = self._dialog.greeted
-        try:
-            self._dialog.receive(data)
-        except GatewayError as error:
-            self.ended(str(error))
-            return
-        if self._dialog.greeted and not before:
-            self._later()
-
-    def _later(self) -> None:
-        self._clock.call_at(self._clock.monotonic_ns() + SILENCE_NS // PINGS, self._look)
-
-    def _look(self) -> None:
-        if self._over:
-            return
-        self._quiet = 0 if self._heard else self._quiet + 1
-        self._heard = False
-        if self._quiet >= PINGS:
-            self.ended("it says nothing")
-            return
-        if self._quiet:
-            self._dialog.ping()
-        self._later()
-
-    def ended(self, reason: str) -> None:
-        """WireUser.ended."""
-        if self._over:
-            return
-        self._over = True
-        if self._wire is not None:
-            self._wire.close()
-        self._dialog.end()
-        self._link.ended(self._dialog.greeted)
+def _unheard() -> None:
+    """Whether a gateway waits for its store is asked of its forwarders here."""
 
 
 class ClusterLink(Link):
@@ -178,8 +82,10 @@ class GatewayNode(Machine):
         self.forwarders = Forwarders(clock, "DefaultCluster", self.name, lives, VERSIONS)
         self.records = AccessRecords(None, access_of(self.group.config).grants, self.forwarders.state)
         self.forwarders.on_store_lost(self._store_lost)
+        dialer = cluster.net.dialer(self, int(PATIENCE_S[0] * SECOND_NS))
         for each in self.forwarders.each:
-            StoreLink(self, each, self.group.endpoints)
+            dialog = partial(NodeDialog, each, None)
+            StoreConnection(self.group.endpoints, dialog, dialer, PATIENCE_S, clock, entropy, _unheard).start()
         self._reach()
 
     def _reach(self) -> None:

@@ -23,7 +23,7 @@ from tests.simulation.cluster.clock import ProcessClock
 from tests.store.clock import VirtualClock
 
 CONNECT_NS = 3 * SECOND_NS
-"""When a connection is given up that nobody answers, as in gateway.runtime.outgoing.dialer."""
+"""When a connection that nobody answers is given up unless the dialer says otherwise: as in gateway.runtime.outgoing.dialer."""
 
 
 class Host(Protocol):
@@ -337,11 +337,11 @@ class Network:
             if each.touches(host) and self._chance.random() < share:
                 each.reset(self._chance)
 
-    def dialer(self, machine: Host) -> NetDialer:
+    def dialer(self, machine: Host, connect_ns: int = CONNECT_NS) -> NetDialer:
         """What the present process of a machine connects with."""
-        return NetDialer(self, machine)
+        return NetDialer(self, machine, connect_ns)
 
-    def connect(self, client: Host, host: str, port: int, user: WireUser, wire: ClientWire) -> None:
+    def connect(self, client: Host, host: str, port: int, user: WireUser, wire: ClientWire, connect_ns: int) -> None:
         """A first packet arrives, or does not."""
         clock, machine = client.clock, self._machines.get(host)
 
@@ -350,7 +350,7 @@ class Network:
                 user.ended(reason)
 
         if machine is None or not machine.powered or {(client.host, host), (host, client.host)} & self.blocked:
-            clock.call_at(clock.monotonic_ns() + CONNECT_NS, lambda: refused("nobody answers"))
+            clock.call_at(clock.monotonic_ns() + connect_ns, lambda: refused("nobody answers"))
             return
         listener = self._listeners.get((host, port))
         if listener is None:
@@ -363,9 +363,10 @@ class Network:
 class NetDialer:
     """`gateway.link.wire.Dialer` of one life of a process."""
 
-    def __init__(self, net: Network, machine: Host) -> None:
+    def __init__(self, net: Network, machine: Host, connect_ns: int) -> None:
         self._net = net
         self._machine = machine
+        self._connect_ns = connect_ns
         self._clock = machine.clock
 
     def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> ClientWire:
@@ -374,7 +375,7 @@ class NetDialer:
 
         def arrive() -> None:
             if not wire.closed and not self._clock.dead:
-                self._net.connect(self._machine, host, port, user, wire)
+                self._net.connect(self._machine, host, port, user, wire, self._connect_ns)
 
         delay_ns = 2 * self._net.delay_ns(self._machine.host, host)
         self._clock.call_at(self._clock.monotonic_ns() + delay_ns, arrive)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
 from domain.errors import GatewayError
+from gateway.forwarding.store_connection import Dialog, MakeDialog, StoreConnection
+from gateway.runtime.clock import LoopClock
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.outgoing import store_connection as module
-from gateway.runtime.outgoing.store_connection import Dialog, StoreConnection
+from gateway.runtime.outgoing.dialer import SocketDialer
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LONG_S = 60.0
+UNWRITTEN_BYTES_MAX = 16 * 1024 * 1024
+
+
+def connection_to(
+    ports: Sequence[int], make: MakeDialog, changed: Callable[[], None], answer_s: float = LONG_S, silence_s: float = LONG_S
+) -> StoreConnection:
+    clock = LoopClock(asyncio.get_running_loop())
+    dialer = SocketDialer(lambda: None, "gateway.store_ca", answer_s, UNWRITTEN_BYTES_MAX)
+    endpoints = [("127.0.0.1", port) for port in ports]
+    return StoreConnection(endpoints, make, dialer, (answer_s, silence_s), clock, SystemEntropy(), changed)
 
 
 class EchoDialog:
@@ -58,9 +69,7 @@ class StoreScene:
     async def __aenter__(self) -> StoreScene:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self.server.sockets[0].getsockname()[1]
-        self.connection = StoreConnection(
-            [("127.0.0.1", port)], self._dialog, lambda: None, "gateway.store_ca", *self._times, SystemEntropy(), self._changed
-        )  # fmt: skip
+        self.connection = connection_to([port], self._dialog, self._changed, *self._times)
         self.connection.start()
         return self
 
@@ -184,9 +193,7 @@ def test_a_store_that_answers_pings_is_kept() -> None:
     asyncio.run(run())
 
 
-def test_bytes_that_the_store_does_not_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNWRITTEN_BYTES_MAX", 16 * 1024 * 1024)
-
+def test_bytes_that_the_store_does_not_read_are_bounded() -> None:
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"welcome")
         await asyncio.sleep(LONG_S)
@@ -215,9 +222,7 @@ def test_a_gateway_says_for_whom_it_waits_and_not_for_each_attempt(caplog: pytes
             made.append(EchoDialog(write))
             return made[-1]
 
-        connection = StoreConnection(
-            [("127.0.0.1", port)], dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
-        )  # fmt: skip
+        connection = connection_to([port], dialog, lambda: None)
         connection.start()
         await until(lambda: connection.attempts >= 4)
         assert made == []
@@ -235,7 +240,7 @@ def test_a_gateway_says_for_whom_it_waits_and_not_for_each_attempt(caplog: pytes
 def test_of_several_replicas_the_one_that_answers_is_found() -> None:
     async def run() -> None:
         servers = [await asyncio.start_server(welcome, "127.0.0.1", 0) for _ in range(3)]
-        places = [("127.0.0.1", each.sockets[0].getsockname()[1]) for each in servers]
+        ports = [each.sockets[0].getsockname()[1] for each in servers]
         for follower in servers[:2]:
             follower.close()
             await follower.wait_closed()
@@ -245,12 +250,10 @@ def test_of_several_replicas_the_one_that_answers_is_found() -> None:
             made.append(EchoDialog(write))
             return made[-1]
 
-        connection = StoreConnection(
-            places, dialog, lambda: None, "gateway.store_ca", LONG_S, LONG_S, SystemEntropy(), lambda: None
-        )  # fmt: skip
+        connection = connection_to(ports, dialog, lambda: None)
         connection.start()
         await until(lambda: not connection.waits)
-        assert connection.where.endswith(str(places[2][1]))
+        assert connection.where.endswith(str(ports[2]))
         assert connection.attempts == 3
         connection.close()
         servers[2].close()
