@@ -17,6 +17,7 @@ from gateway.node.composition import Parts, StoreSide, compose
 from gateway.node.config import Config
 from gateway.node.local_store import LocalStore, backups_of
 from gateway.node.nameserver.registering import registration_of
+from gateway.node.nameserver.registration import NodeRegistration
 from gateway.node.protocols import Protocols
 from gateway.node.role import EndClients, OpenPort
 from gateway.observe.health import Health
@@ -26,7 +27,6 @@ from gateway.observe.sys_values import sys_values, traffic_of
 from gateway.pubsub.book import DataTopics
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
-from gateway.runtime.outgoing.registration import NodeRegistration
 
 SETTLE_NS: Final = 10 * SECOND_NS
 

@@ -15,13 +15,16 @@ from gateway.client.answer import KeyPlaceError, TlsError
 from gateway.client.security import KeyPlace, Tls
 from gateway.node.composition import Parts
 from gateway.node.config import Config
+from gateway.node.nameserver.registration import NameserverConnection, NodeRegistration
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
+from gateway.runtime.outgoing.dialer import SocketDialer
 from nameserver.own_topics import OwnTopics
 from protocols.remoting.nameserver.registrar import Registrar
 
 REPLICATION_PORT: Final = 1
 """What is added to the port of the broker for its replication address, as RocketMQ's brokers do (haListenPort)."""
+CONNECT_S: Final = 5.0
+"""Seconds for a connection to a name server to be made, name look-up and TLS included."""
 
 
 def registration_of(
@@ -50,10 +53,11 @@ def connected(
     """A broker with its topics, at all name servers; it is not begun. Raises ConfigError."""
     connections: list[NameserverConnection] = []
     for name, number in settings.endpoints:
-        registrar = Registrar(broker, topics, entropy)
+        registrar = Registrar(broker, topics)
         prepare = _preparing(settings, registrar)
         prepare()
-        connections.append(NameserverConnection(name, number, registrar, clock, prepare))
+        dialer = SocketDialer(prepare, "registration.ca", CONNECT_S)
+        connections.append(NameserverConnection(name, number, registrar, dialer, clock, entropy))
     return NodeRegistration(connections)
 
 

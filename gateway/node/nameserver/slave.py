@@ -11,8 +11,8 @@ from domain.nameserver.route import Registration
 from domain.ports import Clock, Entropy
 from gateway.node.config import Config
 from gateway.node.nameserver.registering import connected
+from gateway.node.nameserver.registration import NodeRegistration
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.runtime.outgoing.registration import NodeRegistration
 from nameserver.leaders_topics import LeadersTopics
 
 log: Final = logging.getLogger("headgate.replica")

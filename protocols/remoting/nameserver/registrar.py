@@ -16,10 +16,9 @@ from typing import Final, final
 
 import orjson
 
-from domain.limits import MILLISECOND_NS, REMOTING_FRAME_BYTES_MAX, SECOND_NS
+from domain.limits import REMOTING_FRAME_BYTES_MAX, SECOND_NS
 from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import DataVersion, Registration, TopicPage, TopicQueues
-from domain.ports import Entropy
 from protocols.remoting import codes
 from protocols.remoting.nameserver import announcement
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
@@ -33,9 +32,6 @@ RENEWALS_AT_FIRST_NS: Final = (2 * SECOND_NS, 10 * SECOND_NS)
 may do so after the broker has registered by the newer one."""
 ANSWER_NS: Final = 10 * SECOND_NS
 """Time for an answer, from the request on."""
-PAUSE_NS: Final = 500 * MILLISECOND_NS
-"""Pause before the first attempt to connect again; it doubles, up to PAUSE_MAX_NS, and varies by half."""
-PAUSE_MAX_NS: Final = 10 * SECOND_NS
 
 Sign = Callable[[Mapping[str, str], bytes], dict[str, str]]
 """(ext fields, body) -> the ext fields with the signature of the node's user."""
@@ -65,20 +61,18 @@ class Registrar:
     _waiting     opaque of the request that waits for its answer, and what the answer is given to
     """
 
-    def __init__(self, broker: Registration, topics: AnnouncedTopics, entropy: Entropy) -> None:
+    def __init__(self, broker: Registration, topics: AnnouncedTopics) -> None:
         self.registered = False
         self.fault = ""
         self.left = False
         self.sign: Sign | None = None
         self._broker = broker
         self._topics = topics
-        self._entropy = entropy
         self._decoder = FrameDecoder()
         self._out: list[bytes] = []
         self._opaque = 0
         self._waiting: tuple[int, Callable[[Frame, int], None]] | None = None
         self._due_ns: int | None = None
-        self._attempts = 0
         self._step = 0
         self._leaving = False
         self._begin()
@@ -108,13 +102,10 @@ class Registrar:
             return
         self._ask(announcement.compare(self._broker, self._topics.version), self._introduced, now)
 
-    def lost(self) -> int:
-        """The connection has ended, or could not be opened -> the pause before the next attempt in nanoseconds."""
+    def lost(self) -> None:
+        """The connection has ended, or could not be opened."""
         self._begin()
         self.registered = False
-        pause = min(PAUSE_NS << min(self._attempts, 10), PAUSE_MAX_NS)
-        self._attempts += 1
-        return int(pause * (0.5 + self._entropy.random()))
 
     def receive(self, data: bytes, now: int) -> None:
         """Bytes of the name server. Sets `fault` for those that are no answers."""
@@ -288,7 +279,6 @@ class Registrar:
     def _done(self, now: int) -> None:
         """The name server has a version of the topics."""
         self.registered = True
-        self._attempts = 0
         if self._version != self._topics.version:
             self._send_changes(now)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -12,15 +13,19 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.nameserver.route import Registration
+from gateway.link.wire import Wire, WireUser
+from gateway.node.nameserver import registration as module
+from gateway.node.nameserver.registration import NameserverConnection, NodeRegistration
 from gateway.runtime.clock import LoopClock, new_loop
-from gateway.runtime.outgoing import registration as runtime
-from gateway.runtime.outgoing.registration import NameserverConnection, NodeRegistration
+from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.remoting.nameserver import registrar as remoting
-from protocols.remoting.nameserver.registrar import Registrar
+from protocols.remoting.nameserver.registrar import RENEWAL_NS, Registrar
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
+from tests.gateway.rocketmq.scripted_cluster import ScriptedServer, ScriptedWire
 from tests.nameserver.test_registering import Topics
 from tests.protocols.remoting.frames import Dice
+from tests.store.clock import VirtualClock
 
 BROKER: Final = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")
 Answer = Callable[[Frame], bytes | None]
@@ -71,9 +76,12 @@ class Peer:
         self._server.close()
 
 
-def connection_to(port: int, topics: Topics | None = None, host: str = "127.0.0.1") -> NameserverConnection:
+def connection_to(
+    port: int, topics: Topics | None = None, host: str = "127.0.0.1", tls: Callable[[], None] = lambda: None
+) -> NameserverConnection:
     clock = LoopClock(asyncio.get_running_loop())
-    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics(), Dice(1)), clock, lambda: None)
+    dialer = SocketDialer(tls, "registration.ca")
+    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), dialer, clock, Dice(1))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -94,7 +102,7 @@ def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[], Awaita
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short pauses."""
-    monkeypatch.setattr(remoting, "PAUSE_NS", 1_000_000)
+    monkeypatch.setattr(module, "PAUSE_MS", 1)
 
 
 @pytest.mark.parametrize("make", LOOPS)
@@ -138,9 +146,9 @@ def test_a_name_server_that_comes_late_and_goes_makes_one_line_for_each_change(
         attempts: list[int] = []
         lost = connection.registrar.lost
 
-        def counted() -> int:
+        def counted() -> None:
             attempts.append(1)
-            return lost()
+            lost()
 
         connection.registrar.lost = counted  # type: ignore[method-assign]
         registration = NodeRegistration([connection])
@@ -197,7 +205,7 @@ def test_a_bad_name_server_is_left_and_tried_again_and_a_good_one_has_the_node(
 
 
 def test_a_stop_does_not_wait_for_a_name_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "LEAVE_S", 0.02)
+    monkeypatch.setattr(module, "LEAVE_S", 0.02)
 
     async def main() -> None:
         peer = Peer()
@@ -224,8 +232,7 @@ def test_a_name_that_cannot_be_looked_up_and_a_file_that_is_gone_are_tried_again
             raise ConfigError("the file is gone")
 
         wrong = connection_to(1, host="a" * 70 + "..invalid")
-        clock = LoopClock(asyncio.get_running_loop())
-        gone = NameserverConnection("127.0.0.1", 1, Registrar(BROKER, Topics(), Dice(1)), clock, prepare)
+        gone = connection_to(1, tls=prepare)
         registration = NodeRegistration([wrong, gone])
         registration.start()
         await until(lambda: len(told) >= 3 and len(caplog.records) >= 2)
@@ -235,3 +242,31 @@ def test_a_name_that_cannot_be_looked_up_and_a_file_that_is_gone_are_tried_again
     lines = [record.getMessage() for record in caplog.records]
     assert any("the file is gone" in line for line in lines)
     assert len(set(lines)) == len(lines), "a reason is told once"
+
+
+def test_an_empty_name_server_that_comes_back_has_the_node_within_a_heartbeat_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the pauses of a node
+    clock = VirtualClock()
+    server = ScriptedServer("ns", clock)
+    server.on(322, lambda frame: (0, {"changed": "true"}, b""))
+    server.on(30012, lambda frame: (0, {"taken": "true"}, b""))
+    tried: list[int] = []
+
+    class Counted:
+        def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> Wire:
+            tried.append(clock.monotonic_ns())
+            return ScriptedWire(server, clock, user)
+
+    connection = NameserverConnection("10.0.0.9", 9876, Registrar(BROKER, Topics()), Counted(), clock, Dice(1))
+    server.up = False
+    connection.start()
+    for down_s in (90, 7, 45):
+        clock.run_for(down_s * 1_000)
+        pauses = [later - earlier for earlier, later in itertools.pairwise(tried)]
+        assert max(pauses) < RENEWAL_NS // 2 + 10_000_000
+        server.up = True
+        clock.run_until(lambda: connection.registrar.registered, 15_001)
+        tried.clear()
+        server.stop()
+        clock.run_until(lambda: len(tried) == 1, 751)  # after a success the pauses are the shortest again
+    connection.close()
