@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, final
@@ -66,7 +66,7 @@ class Controlling:
     greeted   called with what another controller says of itself
     """
 
-    def __init__(self, founding: Founding, endpoints: list[tuple[str, int]], clock: Clock) -> None:
+    def __init__(self, founding: Founding, endpoints: Sequence[tuple[str, int]], clock: Clock) -> None:
         self.member: ControllerMember | None = None
         self.elections: Elections | None = None
         self.grey: GreyMoves | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from domain.address import endpoint_of
+from gateway.link.servers import Servers, endpoints_of
 
 PEERS_MAX: Final = 9
 """As many as domain.limits.CONTROLLERS_MAX."""
@@ -29,17 +29,12 @@ class ControllerSettings:
     ca: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.endpoints) > PEERS_MAX:
-            raise ValueError(f"peers are {len(self.endpoints)}, at most {PEERS_MAX} are possible")
+        count = len(self.servers.endpoints)
+        if count > PEERS_MAX:
+            raise ValueError(f"peers are {count}, at most {PEERS_MAX} are possible")
 
     @property
-    def endpoints(self) -> list[tuple[str, int]]:
-        """(host, port) of each controller, once."""
-        return list(dict.fromkeys(_split(each) for each in self.peers))
-
-
-def _split(address: str) -> tuple[str, int]:
-    found = endpoint_of(address.strip())
-    if found is None:
-        raise ValueError(f"peers has {address!r}: HOST:PORT of a controller is wanted, as in 10.0.0.5:9878")
-    return found
+    def servers(self) -> Servers:
+        """The controllers."""
+        endpoints = endpoints_of(self.peers, "peers", "a controller", 9878)
+        return Servers("controller", endpoints, self.access_key_file, self.ca)

@@ -50,8 +50,7 @@ class GatewayRole:
         self._counters = counters or CounterRegistry(protocols.words, clock.wall_ms)
         self._entropy = SystemEntropy()
         self._side: ClientSide | None = None
-        settings = ("gateway.access_key_file", "gateway.store_ca")
-        self._store = NodeConnections(config, address, settings, clock, self._entropy, self._changed)
+        self._store = NodeConnections(config, address, address.servers, clock, self._entropy, self._changed)
 
     @property
     def client_side(self) -> ClientSide:

@@ -11,7 +11,6 @@ import dataclasses
 import logging
 import os
 import socket
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import entry_points
@@ -24,8 +23,6 @@ from domain.ports import Clock
 from domain.store_ports import StateChange, StatePairs
 from gateway.access.authority import Access
 from gateway.access.records import AccessRecords
-from gateway.client.answer import KeyPlaceError
-from gateway.client.security import KeyPlace
 from gateway.connection.handler import Handler
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, open_store
@@ -33,7 +30,7 @@ from gateway.node.config import Config, refuse_exposed
 from gateway.node.local_store import LocalStore
 from gateway.node.protocols import Protocols
 from gateway.node.remote.cluster_access import ClusterAccess, has_cluster_users
-from gateway.node.remote.kept_key import KeptKey
+from gateway.node.remote.server_access import ServerAccess
 from gateway.node.remote.state_node import StateNode
 from gateway.node.role import EndClients, OpenPort
 from gateway.node.roles import GATEWAY, STORE
@@ -54,8 +51,6 @@ from gateway.rocketmq.settings import RocketmqSettings
 from gateway.rocketmq.store import RocketmqStore
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes
-from gateway.runtime.outgoing.connect import trusting
-from gateway.runtime.outgoing.dialer import SocketDialer
 from protocols.adapter import Adapter
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.relayed.adapter import RelayAdapter
@@ -86,7 +81,7 @@ class RocketmqRole:
         """Lock the data directory. Raises ConfigError when no name server is named, StoreError for the directory."""
         self._settings = of_cluster(config, RocketmqSettings)
         self._relay_settings = of_cluster(config, RelaySettings)
-        if not self._settings.endpoints:
+        if not self._settings.nameservers:
             raise ConfigError('store.nameservers is empty: name the cluster\'s name servers, as in ["10.0.0.5:9876"]')
         self._config = config
         self._clock = clock
@@ -96,9 +91,9 @@ class RocketmqRole:
         self._relays = GATEWAY in config.role_set
         self._state = self._state_node(health)
         self._make_choice = _strategy(self._settings.send)
-        self._key = self._read_key()
-        self._tls()
-        self._servers = self._connections(self._settings.endpoints)
+        self._reached = ServerAccess(self._settings.servers)
+        self._sign = self._reached.kept_sign(clock)
+        self._servers = self._connections(self._reached.servers.endpoints)
         self._inner = StoreRole(config, clock, health, protocols, self._store_side)
         self.folder = self._inner.folder
         self._store: RocketmqStore
@@ -108,8 +103,7 @@ class RocketmqRole:
 
     def _connections(self, nameservers: Sequence[tuple[str, int]]) -> Brokers:
         """Connections to servers of the cluster, signed with the key of this node."""
-        sign = None if self._key is None else self._key.signed
-        return Brokers(nameservers, SocketDialer(self._tls, "store.ca"), self._clock, self._entropy, sign)
+        return Brokers(nameservers, self._reached.dialer(), self._clock, self._entropy, self._sign)
 
     def _state_node(self, health: Health) -> StateNode | None:
         """None: the state is in this node's data directory."""
@@ -127,18 +121,6 @@ class RocketmqRole:
         if not config.controlled:
             refuse_exposed(config)
         return None
-
-    def _read_key(self) -> KeptKey | None:
-        file, variable = self._settings.access_key_file, self._settings.access_key_env
-        if not file and not variable:
-            return None
-        try:
-            return KeptKey(KeyPlace(file, variable), self._clock)
-        except KeyPlaceError as error:
-            raise ConfigError(f"store.{'access_key_file' if file else 'access_key_env'}: {error}") from error
-
-    def _tls(self) -> ssl.SSLContext | None:
-        return trusting(self._settings.ca, "store.ca")
 
     @property
     def client_side(self) -> ClientSide:
@@ -260,8 +242,9 @@ class RocketmqRole:
         kept = {} if isinstance(pairs, Failure) else {key.decode(): int(value) for key, value in pairs.pairs}
         brokers = RelayBrokers(host, settings, "", kept)
         brokers.keep = lambda address, port: state.put([StateChange(PORTS, address.encode(), b"%d" % port)], None)
-        dialer = SocketDialer(self._tls, "store.ca", unwritten_bytes_max=FULL_BYTES)
-        return Relay(self._settings.endpoints, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
+        dialer = self._reached.dialer(unwritten_bytes_max=FULL_BYTES)
+        nameservers = self._reached.servers.endpoints
+        return Relay(nameservers, brokers, ports, dialer, self._clock, settings, REMOTING_FRAME_BYTES_MAX)
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Serve each broker at a port of its own."""

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from domain.address import endpoint_of
+from gateway.link.servers import Servers, endpoints_of
 
 SKEW_MS: Final = 500
 
@@ -38,17 +38,11 @@ class ReplicationSettings:
     clock_skew_max_ms: Annotated[int, Meta(ge=50, le=60_000)] = SKEW_MS
 
     def __post_init__(self) -> None:
-        for each in (*self.controllers, *filter(None, (self.address,))):
-            _split(each)
+        endpoints_of(self.controllers, "controllers", "a controller", 9878)
+        endpoints_of(filter(None, (self.address,)), "address", "this replica", 10912)
 
     @property
-    def endpoints(self) -> list[tuple[str, int]]:
-        """(host, port) of each controller, once."""
-        return list(dict.fromkeys(_split(each) for each in self.controllers))
-
-
-def _split(address: str) -> tuple[str, int]:
-    found = endpoint_of(address.strip())
-    if found is None:
-        raise ValueError(f"{address!r} is no HOST:PORT, as in 10.0.0.5:9878")
-    return found
+    def servers(self) -> Servers:
+        """The controllers; leaders and other replicas take the same key, and have the same authorities."""
+        endpoints = endpoints_of(self.controllers, "controllers", "a controller", 9878)
+        return Servers("replication", endpoints, self.access_key_file, self.ca)

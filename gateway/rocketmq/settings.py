@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.address import endpoint_of
+from gateway.link.servers import Servers, endpoints_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,12 @@ class RocketmqSettings:
     zone: str = ""
 
     def __post_init__(self) -> None:
-        for each in self.nameservers:
-            if endpoint_of(each) is None:
-                raise ValueError(f"nameservers has {each!r}: HOST:PORT of a name server is wanted, as in 10.0.0.5:9876")
+        endpoints_of(self.nameservers, "nameservers", "a name server", 9876)
         if self.access_key_file and self.access_key_env:
             raise ValueError("access_key_file and access_key_env: give one of them")
 
     @property
-    def endpoints(self) -> list[tuple[str, int]]:
-        """(host, port) of each name server."""
-        return [found for each in self.nameservers if (found := endpoint_of(each)) is not None]
+    def servers(self) -> Servers:
+        """The name servers; brokers take the same key, and have the same authorities."""
+        endpoints = endpoints_of(self.nameservers, "nameservers", "a name server", 9876)
+        return Servers("store", endpoints, self.access_key_file, self.ca, self.access_key_env)

@@ -21,11 +21,11 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.store_role", PACKAGES),
     ("gateway.node.gateway_role", PACKAGES),
     ("gateway.node.gateway_composition", PACKAGES),
-    ("gateway.node.remote.store_address", ("domain.address",)),
-    ("gateway.node.remote.state_address", ("gateway.node.remote.store_address",)),
+    ("gateway.node.remote.store_address", ("gateway.link.servers",)),
+    ("gateway.node.remote.state_address", ("gateway.link.servers", "gateway.node.remote.store_address")),
     ("gateway.node.remote", PACKAGES),
     ("gateway.node.local_store", ("domain", "gateway.observe", "gateway.runtime.disk")),
-    ("gateway.node.nameserver.registration_settings", ("domain.address",)),
+    ("gateway.node.nameserver.registration_settings", ("gateway.link.servers",)),
     ("gateway.node.nameserver", PACKAGES),
     (
         "gateway.node.client_side",
@@ -133,8 +133,9 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.rocketmq.users", ("domain", "protocols.remoting", "gateway.access", "gateway.link", "gateway.rocketmq")),
     ("gateway.rocketmq", ("domain", "protocols.remoting", "gateway.link", "gateway.rocketmq", *CONNECTION)),
+    ("gateway.link.servers", ("domain.address",)),
     ("gateway.link", ("domain", "protocols.remoting.codes", "protocols.remoting.wire", "gateway.link")),
-    ("gateway.controllers.settings", ("domain.address",)),
+    ("gateway.controllers.settings", ("gateway.link.servers",)),
     (
         "gateway.controllers",
         (
@@ -147,7 +148,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
             *CONNECTION,
         ),
     ),
-    ("gateway.replicas.settings", ("domain.address",)),
+    ("gateway.replicas.settings", ("gateway.link.servers",)),
     (
         "gateway.replicas",
         (
@@ -220,7 +221,7 @@ WORLDLY_CALLS = {
 MAY_TOUCH_THE_WORLD = (
     "gateway.runtime", "gateway.node.node", "gateway.node.store_role", "gateway.node.gateway_role",
     "gateway.node.rocketmq_role", "gateway.node.remote.connections", "gateway.node.remote.replica_role",
-    "gateway.node.remote.cluster_access", "gateway.node.remote.follower_port",
+    "gateway.node.remote.cluster_access", "gateway.node.remote.follower_port", "gateway.node.remote.server_access",
     "gateway.node.local_store", "gateway.node.nameserver", "gateway.node.cli", "gateway.node.offline", "gateway.node.backup",
     "gateway.node.plan_source", "gateway.node.restore", "gateway.client", "gateway.cluster", "gateway.connectors",
     "pyspark_headgate",

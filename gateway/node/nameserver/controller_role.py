@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import replace
 from typing import Final, final
 
@@ -10,19 +9,14 @@ from controller.member import identity as identities
 from controller.member.founding import Founding
 from domain.address import endpoint_text
 from domain.errors import ConfigError
-from gateway.client.answer import KeyPlaceError
-from gateway.client.security import KeyPlace
 from gateway.controllers.controlling import Controlling
 from gateway.controllers.links import ControllerLinks
 from gateway.controllers.settings import ControllerSettings
-from gateway.link.request import Sign
 from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.nameserver.joining import GroupJoining
-from gateway.node.remote.kept_key import KeptKey
+from gateway.node.remote.server_access import ServerAccess
 from gateway.node.role import EndClients, OpenPort
 from gateway.observe.metrics import Snapshot
-from gateway.runtime.outgoing.connect import trusting
-from gateway.runtime.outgoing.dialer import SocketDialer
 
 REFUSED: Final = "this process is a controller: ask a broker, whose address is in the route of a topic"
 
@@ -43,25 +37,19 @@ class ControllerRole(AloneRole):
     def made(self, place: AlonePlace) -> AloneSide:
         """The controller, and users in a store of its own. Raises ConfigError and StoreError."""
         settings = place.config.part(ControllerSettings, "controller")
-        if not settings.endpoints:
+        if not settings.peers:
             raise ConfigError('controller.peers is empty: name all controllers, this one too, as in ["10.0.0.5:9878"]')
         clock, entropy = place.clock, place.entropy
-        dialer, sign = _dialer(settings), self._sign(settings)
+        access = ServerAccess(settings.servers)
+        endpoints = access.servers.endpoints
+        dialer, sign = access.dialer(), access.kept_sign(clock)
         store = place.open_store()
         identity = identities.load(place.disk, entropy)
-        founding = Founding(identity, [endpoint_text(*each) for each in settings.endpoints])
-        self.controlling = Controlling(founding, settings.endpoints, clock)
-        self.links = ControllerLinks(settings.endpoints, founding, dialer, clock, entropy, sign)
+        founding = Founding(identity, [endpoint_text(*each) for each in endpoints])
+        self.controlling = Controlling(founding, endpoints, clock)
+        self.links = ControllerLinks(endpoints, founding, dialer, clock, entropy, sign)
         self.joining = GroupJoining(place.disk, clock, entropy, founding, self.links, self.controlling)
         return place.side(store, REFUSED, self.controlling, is_controller=True)
-
-    def _sign(self, settings: ControllerSettings) -> Sign | None:
-        if not settings.access_key_file:
-            return None
-        try:
-            return KeptKey(KeyPlace(settings.access_key_file), self._clock).signed
-        except KeyPlaceError as error:
-            raise ConfigError(f"controller.access_key_file: {error}") from error
 
     def begin(self, now_ns: int, end_clients: EndClients, open_port: OpenPort) -> None:
         """Take part in the group."""
@@ -116,11 +104,3 @@ class ControllerRole(AloneRole):
         self.controlling.close()
         self.links.close()
         await super().close()
-
-
-def _dialer(settings: ControllerSettings) -> SocketDialer:
-    def tls() -> ssl.SSLContext | None:
-        return trusting(settings.ca, "controller.ca")
-
-    tls()
-    return SocketDialer(tls, "controller.ca")

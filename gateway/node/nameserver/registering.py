@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from domain.address import endpoint_text
-from domain.errors import ConfigError
 from domain.nameserver.directory import AnnouncedTopics
 from domain.nameserver.route import MASTER_ID, Registration
 from domain.ports import Clock, Entropy
-from gateway.client.answer import KeyPlaceError, TlsError
-from gateway.client.security import KeyPlace, Tls
 from gateway.node.composition import Parts
 from gateway.node.config import Config
 from gateway.node.nameserver.registration import NameserverConnection, NodeRegistration
 from gateway.node.nameserver.registration_settings import RegistrationSettings
-from gateway.runtime.outgoing.dialer import SocketDialer
+from gateway.node.remote.server_access import ServerAccess
 from nameserver.own_topics import OwnTopics
 from protocols.remoting.nameserver.registrar import Registrar
 
@@ -35,7 +31,7 @@ def registration_of(
     `epoch`: in which the node leads its store group; 0: it is no replica.
     """
     settings = config.part(RegistrationSettings, "registration")
-    if not settings.endpoints:
+    if not settings.nameservers:
         return None
     port = ports["remoting"]
     where, replication = endpoint_text(host, port), endpoint_text(host, port + REPLICATION_PORT)
@@ -51,24 +47,11 @@ def connected(
     settings: RegistrationSettings, broker: Registration, topics: AnnouncedTopics, clock: Clock, entropy: Entropy
 ) -> NodeRegistration:
     """A broker with its topics, at all name servers; it is not begun. Raises ConfigError."""
-    connections: list[NameserverConnection] = []
-    for name, number in settings.endpoints:
-        registrar = Registrar(broker, topics)
-        prepare = _preparing(settings, registrar)
-        prepare()
-        dialer = SocketDialer(prepare, "registration.ca", CONNECT_S)
-        connections.append(NameserverConnection(name, number, registrar, dialer, clock, entropy))
-    return NodeRegistration(connections)
-
-
-def _preparing(settings: RegistrationSettings, registrar: Registrar) -> Callable[[], ssl.SSLContext | None]:
-    def prepare() -> ssl.SSLContext | None:
-        try:
-            registrar.sign = KeyPlace(settings.access_key_file).read().signed if settings.access_key_file else None
-            return Tls(settings.ca).context() if settings.ca else None
-        except KeyPlaceError as error:
-            raise ConfigError(f"registration.access_key_file: {error}") from error
-        except TlsError as error:
-            raise ConfigError(f"registration.ca: {error}") from error
-
-    return prepare
+    access = ServerAccess(settings.servers)
+    dialer = access.dialer(CONNECT_S)
+    return NodeRegistration(
+        [
+            NameserverConnection(host, port, Registrar(broker, topics), access.sign, dialer, clock, entropy)
+            for host, port in access.servers.endpoints
+        ]
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from domain.errors import ConfigError
 from domain.ports import Clock, Entropy, Timer
 from gateway.link.backoff import Backoff
+from gateway.link.request import Sign
 from gateway.link.stream import Stream
 from gateway.link.wire import Dialer
 from protocols.remoting.nameserver.registrar import Registrar
@@ -29,8 +31,13 @@ class NameserverConnection:
     registrar   its requests, and what the name server has
     """
 
-    def __init__(self, host: str, port: int, registrar: Registrar, dialer: Dialer, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, host: str, port: int, registrar: Registrar, sign: Callable[[], Sign | None], dialer: Dialer, clock: Clock,
+        entropy: Entropy,
+    ) -> None:  # fmt: skip
+        """`sign` reads the key for a connection; raises ConfigError."""
         self.registrar = registrar
+        self._sign = sign
         self._clock = clock
         self._stream = Stream([(host, port)], dialer, clock, Backoff(PAUSE_MS, PAUSE_MAX_MS, entropy), self)
         self._logged: bool | None = None
@@ -65,6 +72,11 @@ class NameserverConnection:
 
     def opened(self) -> None:
         """WireUser.opened."""
+        try:
+            self.registrar.sign = self._sign()
+        except ConfigError as error:
+            self._stream.end(str(error))
+            return
         self.registrar.connected(self._clock.monotonic_ns())
         self._carry()
 

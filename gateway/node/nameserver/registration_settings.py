@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from domain.address import endpoint_of
+from gateway.link.servers import Servers, endpoints_of
 
 NAMESERVERS_MAX: Final = 64
 
@@ -25,17 +25,12 @@ class RegistrationSettings:
     ca: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.endpoints) > NAMESERVERS_MAX:
-            raise ValueError(f"nameservers are {len(self.endpoints)}, at most {NAMESERVERS_MAX} are possible")
+        count = len(self.servers.endpoints)
+        if count > NAMESERVERS_MAX:
+            raise ValueError(f"nameservers are {count}, at most {NAMESERVERS_MAX} are possible")
 
     @property
-    def endpoints(self) -> list[tuple[str, int]]:
-        """(host, port) of each name server, once."""
-        return list(dict.fromkeys(_split(each) for each in self.nameservers))
-
-
-def _split(address: str) -> tuple[str, int]:
-    found = endpoint_of(address.strip())
-    if found is None:
-        raise ValueError(f"nameservers has {address!r}: HOST:PORT of a name server is wanted, as in 10.0.0.5:9876")
-    return found
+    def servers(self) -> Servers:
+        """The name servers."""
+        endpoints = endpoints_of(self.nameservers, "nameservers", "a name server", 9876)
+        return Servers("registration", endpoints, self.access_key_file, self.ca)

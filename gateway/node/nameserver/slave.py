@@ -41,7 +41,7 @@ class SlaveRegistration:
 
     def follows(self, own: int, epoch: int) -> None:
         """Replica `own` follows the leader of this epoch."""
-        if not self._serves or not self._settings.endpoints:
+        if not self._serves or not self._settings.nameservers:
             return
         if self._registration is None or own != self._own:
             self.end()

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
-from domain.errors import ConfigError
 from domain.ports import Clock, Entropy
 from gateway.access.records import AccessRecords
-from gateway.client.answer import KeyPlaceError
-from gateway.client.security import KeyPlace
 from gateway.forwarding.forwarder import Forwarder
 from gateway.forwarding.forwarders import Forwarders
 from gateway.forwarding.store_connection import Dialog, StoreConnection
+from gateway.link.servers import Servers
 from gateway.node.composition import access_of
 from gateway.node.config import Config
+from gateway.node.remote.server_access import ServerAccess
 from gateway.node.remote.store_address import StoreAddress
-from gateway.runtime.outgoing.connect import trusting
-from gateway.runtime.outgoing.dialer import SocketDialer
-from protocols.remoting.node_dialog import NodeDialog, Sign
+from protocols.remoting.node_dialog import NodeDialog
 
 CHECK_S: Final = 0.01
 """Time between two looks at whether the node is there, or has answered."""
@@ -43,43 +39,29 @@ class NodeConnections:
         self,
         config: Config,
         address: StoreAddress,
-        settings: tuple[str, str],
+        servers: Servers,
         clock: Clock,
         entropy: Entropy,
         changed: Callable[[], None],
     ) -> None:
         """Raises ConfigError when the key or the authorities cannot be read.
 
-        settings   names of the settings of the access key and of the authorities, for errors
-        changed    called when a connection is there, and when it is not any more
+        changed   called when a connection is there, and when it is not any more
         """
-        self._address = address
-        self._key_setting, self._ca_setting = settings
-        self._sign()
-        self._tls()
+        self._access = ServerAccess(servers)
         lives = [entropy.token(16) for _ in range(address.connections)]
         name = config.advertise or config.host
         self.forwarders = Forwarders(clock, config.cluster, name, lives, address.versions)
         self.records = AccessRecords(None, access_of(config).grants, self.forwarders.state)
         patience_s = address.patience_s
-        dialer = SocketDialer(self._tls, self._ca_setting, patience_s[0], UNWRITTEN_BYTES_MAX)
+        dialer = self._access.dialer(patience_s[0], UNWRITTEN_BYTES_MAX)
         self._connections = [
-            StoreConnection(address.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
+            StoreConnection(servers.endpoints, partial(self._dialog, each), dialer, patience_s, clock, entropy, changed)
             for each in self.forwarders.each
         ]
 
     def _dialog(self, forwarder: Forwarder, write: Callable[[bytes], None]) -> Dialog:
-        return NodeDialog(forwarder, self._sign(), write)
-
-    def _sign(self) -> Sign | None:
-        file = self._address.access_key_file
-        try:
-            return KeyPlace(file).read().signed if file else None
-        except KeyPlaceError as error:
-            raise ConfigError(f"{self._key_setting}: {error}") from error
-
-    def _tls(self) -> ssl.SSLContext | None:
-        return trusting(self._address.store_ca, self._ca_setting)
+        return NodeDialog(forwarder, self._access.sign(), write)
 
     @property
     def where(self) -> str:
@@ -95,7 +77,7 @@ class NodeConnections:
     @property
     def secure(self) -> str:
         """How the connections are protected, in words."""
-        return "TLS" if self._address.store_ca else "plain text"
+        return "TLS" if self._access.servers.ca else "plain text"
 
     def start(self) -> None:
         """Connect, and connect again whenever a connection is lost."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,10 +26,7 @@ from domain.replication.message import (
 from domain.replication.ports import FollowerLog, LeaderStore
 from domain.store_event import StoreEvent, StoreEventKind
 from gateway.access.authority import Access
-from gateway.client.answer import KeyPlaceError
-from gateway.client.security import KeyPlace
 from gateway.connection.client_connection import ClientConnection
-from gateway.link.request import Sign
 from gateway.node.client_side import ClientSide
 from gateway.node.composition import StoreSide, given_to_store
 from gateway.node.config import Config
@@ -39,7 +35,7 @@ from gateway.node.nameserver.alone import AlonePlace, AloneRole, AloneSide
 from gateway.node.nameserver.slave import SlaveRegistration
 from gateway.node.protocols import Protocols
 from gateway.node.remote.follower_composition import MIB, compose_follower
-from gateway.node.remote.kept_key import KeptKey
+from gateway.node.remote.server_access import ServerAccess
 from gateway.node.role import EndClients, OpenPort, Role
 from gateway.node.roles import READERS
 from gateway.node.storage import engine_of, settings_of
@@ -56,8 +52,6 @@ from gateway.replicas.settings import ReplicationSettings
 from gateway.runtime.compiled import in_use
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.machine import hot_bytes, processor_ns
-from gateway.runtime.outgoing.connect import trusting
-from gateway.runtime.outgoing.dialer import SocketDialer
 from gateway.usecase.follower.presence import Presence
 from gateway.usecase.follower.reading import FollowerReading
 from gateway.usecase.handler import Verb
@@ -99,7 +93,9 @@ class ReplicaRole(AloneRole):
         self._over = over
         self._health = health
         self._settings = config.part(ReplicationSettings, "replication")
-        self._dialer, self._sign = dialer_of(self._settings), sign_of(self._settings, clock)
+        access = ServerAccess(self._settings.servers)
+        self._controllers = access.servers.endpoints
+        self._dialer, self._sign = access.dialer(), access.kept_sign(clock)
         self._address = ""
         self._run = SystemEntropy().token(8).hex()
 
@@ -217,7 +213,7 @@ class ReplicaRole(AloneRole):
         except OSError as error:
             raise StoreError(f"the data directory cannot be used: {error}") from error
         controllers = GroupControllers(
-            config.cluster, config.broker, self._settings.endpoints, self._dialer, clock, entropy, self._sign,
+            config.cluster, config.broker, self._controllers, self._dialer, clock, entropy, self._sign,
             KnownControllers(local.disk), identity.run,
         )  # fmt: skip
         follower = await self._opened(
@@ -337,7 +333,7 @@ class ReplicaRole(AloneRole):
 
     def lines(self) -> list[tuple[str, str]]:
         """Who may connect, and the controllers."""
-        controllers = ", ".join(endpoint_text(*each) for each in self._settings.endpoints)
+        controllers = ", ".join(endpoint_text(*each) for each in self._controllers)
         return [self.access_line(), ("group", f"{self.config.broker}, as {self._address}; controllers {controllers}")]
 
     async def close(self) -> None:
@@ -381,26 +377,6 @@ def _measured(meter: ReplicaMeter) -> dict[str, float]:
 def is_replicated(config: Config) -> bool:
     """True when the store of this node is a replica. Raises ConfigError."""
     return bool(config.part(ReplicationSettings, "replication").controllers)
-
-
-def dialer_of(settings: ReplicationSettings) -> SocketDialer:
-    """Connections to controllers and replicas. Raises ConfigError."""
-
-    def tls() -> ssl.SSLContext | None:
-        return trusting(settings.ca, "replication.ca")
-
-    tls()
-    return SocketDialer(tls, "replication.ca")
-
-
-def sign_of(settings: ReplicationSettings, clock: Clock) -> Sign | None:
-    """What signs requests to them; None: nothing does. Raises ConfigError."""
-    if not settings.access_key_file:
-        return None
-    try:
-        return KeptKey(KeyPlace(settings.access_key_file), clock).signed
-    except KeyPlaceError as error:
-        raise ConfigError(f"replication.access_key_file: {error}") from error
 
 
 def _boot() -> str:

@@ -15,7 +15,8 @@ from domain.controller.group import StoreGroup
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from gateway.node.config import Config
-from gateway.node.remote.replica_role import ReplicaRole, dialer_of, sign_of
+from gateway.node.remote.replica_role import ReplicaRole
+from gateway.node.remote.server_access import ServerAccess
 from gateway.node.roles import STORE
 from gateway.node.storage import is_rocketmq
 from gateway.replicas.controllers import GroupControllers
@@ -92,9 +93,10 @@ class ReplicationSwitch:
 
     def _join(self, following: Config, wanted: ReplicationSettings) -> None:
         """Become the first replica, once a controller that leads has told that there is no other one."""
+        access = ServerAccess(wanted.servers)
         asking = self._asking = GroupControllers(
-            following.cluster, following.broker, wanted.endpoints, dialer_of(wanted), self._clock, SystemEntropy(),
-            sign_of(wanted, self._clock),
+            following.cluster, following.broker, wanted.servers.endpoints, access.dialer(), self._clock, SystemEntropy(),
+            access.kept_sign(self._clock),
         )  # fmt: skip
 
         def ask() -> None:

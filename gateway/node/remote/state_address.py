@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.node.remote.store_address import Connections, Frames, Seconds, StoreAddress
+from gateway.link.servers import Servers
+from gateway.node.remote.store_address import Connections, Frames, Seconds, StoreAddress, node_endpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,13 @@ class StateAddress:
     def __post_init__(self) -> None:
         if not self.address:
             raise ValueError("address is empty: HOST:PORT of the state node's remoting port is wanted")
+        node_endpoints(self.address, "address")
         self.of_node()
+
+    @property
+    def servers(self) -> Servers:
+        """The state node."""
+        return Servers("store.state", node_endpoints(self.address, "address"), self.access_key_file, self.ca)
 
     def of_node(self) -> StoreAddress:
         """The same as the settings of connections to a store."""

@@ -36,8 +36,7 @@ class StateNode:
         self._config = config
         self._clock = clock
         self._health = health
-        settings = ("store.state.access_key_file", "store.state.ca")
-        self._connections = NodeConnections(config, address.of_node(), settings, clock, entropy, self._changed)
+        self._connections = NodeConnections(config, address.of_node(), address.servers, clock, entropy, self._changed)
         self._forwarders = self._connections.forwarders
         self._opening = True
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from domain.address import endpoint_of
+from gateway.link.servers import Servers, endpoints_of
 
 Seconds = Annotated[int, Meta(ge=1, le=300)]
 Connections = Annotated[int, Meta(ge=1, le=16)]
@@ -45,8 +45,9 @@ class StoreAddress:
     frames: Frames = 2
 
     def __post_init__(self) -> None:
-        if self.store and len(self.endpoints) > STORES_MAX:
-            raise ValueError(f"{len(self.endpoints)} addresses, at most {STORES_MAX} are possible")
+        count = len(self.servers.endpoints)
+        if count > STORES_MAX:
+            raise ValueError(f"{count} addresses, at most {STORES_MAX} are possible")
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -54,20 +55,18 @@ class StoreAddress:
         return tuple(range(self.frames, 0, -1))
 
     @property
-    def endpoints(self) -> list[tuple[str, int]]:
-        """(host, port) of the store, or of each replica of it."""
-        return list(dict.fromkeys(_split(each.strip()) for each in self.store.split(",") if each.strip()))
+    def servers(self) -> Servers:
+        """The store, or each replica of it."""
+        return Servers("gateway", node_endpoints(self.store, "store"), self.access_key_file, self.store_ca, ca_name="store_ca")
 
     @property
     def patience_s(self) -> tuple[float, float]:
         """Seconds for an answer, and for a sign of life: short where another replica may lead by now."""
-        if len(self.endpoints) == 1:
+        if len(self.servers.endpoints) == 1:
             return self.answer_s, self.silence_s
         return min(self.answer_s, REPLICA_ANSWER_S), min(self.silence_s, REPLICA_SILENCE_S)
 
 
-def _split(address: str) -> tuple[str, int]:
-    found = endpoint_of(address)
-    if found is None:
-        raise ValueError(f"{address!r} is no address: HOST:PORT of the node's remoting port is wanted, as in 10.0.0.5:10911")
-    return found
+def node_endpoints(texts: str, setting: str) -> tuple[tuple[str, int], ...]:
+    """`HOST:PORT` of the remoting ports of nodes, with commas between -> (host, port) of each, once. Raises ValueError."""
+    return endpoints_of(filter(str.strip, texts.split(",")), setting, "the node's remoting port", 10911)

@@ -77,11 +77,15 @@ class Peer:
 
 
 def connection_to(
-    port: int, topics: Topics | None = None, host: str = "127.0.0.1", tls: Callable[[], None] = lambda: None
+    port: int,
+    topics: Topics | None = None,
+    host: str = "127.0.0.1",
+    tls: Callable[[], None] = lambda: None,
+    sign: Callable[[], None] = lambda: None,
 ) -> NameserverConnection:
     clock = LoopClock(asyncio.get_running_loop())
     dialer = SocketDialer(tls, "registration.ca")
-    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), dialer, clock, Dice(1))
+    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), sign, dialer, clock, Dice(1))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -232,15 +236,22 @@ def test_a_name_that_cannot_be_looked_up_and_a_file_that_is_gone_are_tried_again
             raise ConfigError("the file is gone")
 
         wrong = connection_to(1, host="a" * 70 + "..invalid")
-        gone = connection_to(1, tls=prepare)
-        registration = NodeRegistration([wrong, gone])
+
+        def sign() -> None:
+            raise ConfigError("there is no key")
+
+        peer = Peer()
+        gone, keyless = connection_to(1, tls=prepare), connection_to(await peer.open(), sign=sign)
+        registration = NodeRegistration([wrong, gone, keyless])
         registration.start()
-        await until(lambda: len(told) >= 3 and len(caplog.records) >= 2)
+        await until(lambda: len(told) >= 3 and len(caplog.records) >= 3 and peer.connections >= 2)
         await registration.close()
+        peer.close()
 
     run(asyncio.new_event_loop, main)  # it refuses the name before it asks a resolver
     lines = [record.getMessage() for record in caplog.records]
     assert any("the file is gone" in line for line in lines)
+    assert any("there is no key" in line for line in lines)
     assert len(set(lines)) == len(lines), "a reason is told once"
 
 
@@ -257,7 +268,7 @@ def test_an_empty_name_server_that_comes_back_has_the_node_within_a_heartbeat_in
             tried.append(clock.monotonic_ns())
             return ScriptedWire(server, clock, user)
 
-    connection = NameserverConnection("10.0.0.9", 9876, Registrar(BROKER, Topics()), Counted(), clock, Dice(1))
+    connection = NameserverConnection("10.0.0.9", 9876, Registrar(BROKER, Topics()), lambda: None, Counted(), clock, Dice(1))
     server.up = False
     connection.start()
     for down_s in (90, 7, 45):

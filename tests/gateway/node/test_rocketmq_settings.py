@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import ConfigError
+from gateway.link.servers import Servers
 from gateway.node.cli import OPTIONS, GivenOptions
 from gateway.node.composition import known
 from gateway.node.config import Config, load
@@ -37,7 +38,7 @@ def test_the_option_names_a_name_server() -> None:
     found = options(store="rocketmq://10.0.0.5:9876,10.0.0.6:9876", access_key_file="/key", store_ca="/ca")
     assert is_rocketmq(found)
     settings = of_cluster(found, RocketmqSettings)
-    assert settings.endpoints == [("10.0.0.5", 9876), ("10.0.0.6", 9876)]
+    assert settings.servers.endpoints == (("10.0.0.5", 9876), ("10.0.0.6", 9876))
     assert (settings.access_key_file, settings.ca) == ("/key", "/ca")
     assert found.table("gateway") == {}
 
@@ -45,7 +46,7 @@ def test_the_option_names_a_name_server() -> None:
 @pytest.mark.parametrize("between", [",", ";"])
 def test_name_servers_are_separated_as_in_the_environment_and_as_apache_does(between: str) -> None:
     found = options(store=f"rocketmq://10.0.0.5:9876{between}10.0.0.6:9876")
-    assert of_cluster(found, RocketmqSettings).endpoints == [("10.0.0.5", 9876), ("10.0.0.6", 9876)]
+    assert of_cluster(found, RocketmqSettings).servers.endpoints == (("10.0.0.5", 9876), ("10.0.0.6", 9876))
 
 
 def test_an_address_without_that_scheme_is_a_store_of_ours() -> None:
@@ -78,14 +79,16 @@ def test_an_option_a_variable_or_the_table_names_the_state_node(tmp_path: Path) 
     text = '[store]\nkind = "rocketmq"\nnameservers = ["a:1"]\n[store.state]\naddress = "b:2"\nca = "/ca"\nconnections = 3\n'
     found = config(text, tmp_path, {"HEADGATE_STORE_STATE_ACCESS_KEY_FILE": "/key"})
     assert state_address(found) == StateAddress("b:2", "/key", "/ca", connections=3)
-    node = StateAddress("b:2", "/key", "/ca", connections=3).of_node()
-    assert (node.endpoints, node.access_key_file, node.store_ca, node.connections) == ([("b", 2)], "/key", "/ca", 3)
+    address = StateAddress("b:2", "/key", "/ca", connections=3)
+    assert address.servers == Servers("store.state", (("b", 2),), "/key", "/ca")
+    assert (address.servers.key_setting, address.servers.ca_setting) == ("store.state.access_key_file", "store.state.ca")
+    assert address.of_node().connections == 3
 
 
 @pytest.mark.parametrize(
     ("state", "wrong"),
     [
-        ('address = "nowhere"', "'nowhere' is no address"),
+        ('address = "nowhere"', "address has 'nowhere': HOST:PORT of the node's remoting port is wanted"),
         ('address = ""', "address is empty"),
         ('address = "a:1"\nsegment_bytes = 5', "store.state.segment_bytes"),
         ('address = "a:1"\nconnections = 17', "connections"),
@@ -172,3 +175,8 @@ def test_settings_of_a_cluster_are_unknown_without_one(tmp_path: Path) -> None:
 def test_a_strategy_that_nobody_has_is_refused() -> None:
     with pytest.raises(ConfigError, match="round-robin, latency, same-zone"):
         _strategy("random")
+
+
+def test_a_name_server_is_asked_once_however_it_is_written(tmp_path: Path) -> None:
+    found = config('[store]\nkind = "rocketmq"\nnameservers = ["a:1", " a:1", "b:2 "]\n', tmp_path)
+    assert of_cluster(found, RocketmqSettings).servers.endpoints == (("a", 1), ("b", 2))

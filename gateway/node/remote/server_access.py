@@ -1,0 +1,57 @@
+"""Connections to the servers of one table of the settings: key and authorities, read from their files."""
+
+from __future__ import annotations
+
+import ssl
+from typing import final
+
+from domain.errors import ConfigError
+from domain.ports import Clock
+from gateway.client.answer import KeyPlaceError
+from gateway.client.security import KeyPlace
+from gateway.link.request import Sign
+from gateway.link.servers import Servers
+from gateway.node.remote.kept_key import KeptKey
+from gateway.runtime.outgoing.connect import trusting
+from gateway.runtime.outgoing.dialer import CONNECT_S, UNWRITTEN_BYTES_MAX, SocketDialer
+
+
+@final
+class ServerAccess:
+    """Shows `servers` who this node is, and checks who they are.
+
+    servers   as the settings name them
+    """
+
+    def __init__(self, servers: Servers) -> None:
+        """Reads the files once. Raises ConfigError when one cannot be used."""
+        self.servers = servers
+        self.sign()
+        self.tls()
+
+    @property
+    def _place(self) -> KeyPlace | None:
+        servers = self.servers
+        return KeyPlace(servers.key_file, servers.key_env) if servers.key_file or servers.key_env else None
+
+    def sign(self) -> Sign | None:
+        """Signs requests with the key as it is now; None: they are not signed. Raises ConfigError."""
+        try:
+            return None if self._place is None else self._place.read().signed
+        except KeyPlaceError as error:
+            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+
+    def kept_sign(self, clock: Clock) -> Sign | None:
+        """Signs requests with a key that is read again while it is in use; None: they are not signed. Raises ConfigError."""
+        try:
+            return None if self._place is None else KeptKey(self._place, clock).signed
+        except KeyPlaceError as error:
+            raise ConfigError(f"{self.servers.key_setting}: {error}") from error
+
+    def tls(self) -> ssl.SSLContext | None:
+        """How connections use TLS, with the authorities as they are now; None: plain text. Raises ConfigError."""
+        return trusting(self.servers.ca, self.servers.ca_setting)
+
+    def dialer(self, connect_s: float = CONNECT_S, unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX) -> SocketDialer:
+        """Makes connections; the arguments are those of `SocketDialer`."""
+        return SocketDialer(self.tls, self.servers.ca_setting, connect_s, unwritten_bytes_max)
