@@ -91,7 +91,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime.admin", ("domain", "protocols.hosts", "gateway.connection.intake", "gateway.observe", "gateway.runtime")),
-    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.link.wire", "gateway.runtime.outgoing.connect")),
+    ("gateway.runtime.outgoing.dialer", ("domain", "gateway.link.wire")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
     ("gateway.connection.handler", ("domain", *CONNECTION)),

@@ -12,7 +12,6 @@ from gateway.client.security import KeyPlace
 from gateway.link.request import Sign
 from gateway.link.servers import Servers
 from gateway.node.remote.kept_key import KeptKey
-from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import CONNECT_S, UNWRITTEN_BYTES_MAX, SocketDialer
 
 
@@ -49,8 +48,16 @@ class ServerAccess:
             raise ConfigError(f"{self.servers.key_setting}: {error}") from error
 
     def tls(self) -> ssl.SSLContext | None:
-        """How connections use TLS, with the authorities as they are now; None: plain text. Raises ConfigError."""
-        return trusting(self.servers.ca, self.servers.ca_setting)
+        """TLS 1.2 or later, with the authorities as they are now; None: plain text. Raises ConfigError."""
+        servers = self.servers
+        if not servers.ca:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=servers.ca)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"{servers.ca_setting} {servers.ca} cannot be used: {error}") from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
 
     def dialer(self, connect_s: float = CONNECT_S, unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX) -> SocketDialer:
         """Makes connections; the arguments are those of `SocketDialer`."""

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Final, cast, final
 
 from domain.address import endpoint_text
-from domain.errors import GatewayError
+from domain.errors import ConfigError, GatewayError
 from gateway.link.wire import WireUser
-from gateway.runtime.outgoing.connect import connect
 
 CONNECT_S: Final = 3.0
 """Seconds for a connection to be made, name look-up and TLS included."""
@@ -25,8 +24,11 @@ log = logging.getLogger("headgate.link")
 class SocketWire(asyncio.Protocol):
     """One connection: `gateway.link.wire.Wire`."""
 
-    def __init__(self, where: str, user: WireUser, unwritten_bytes_max: int, on_full: Callable[[bool], None] | None) -> None:
-        self._where = where
+    def __init__(
+        self, host: str, port: int, user: WireUser, unwritten_bytes_max: int, on_full: Callable[[bool], None] | None
+    ) -> None:
+        self._host = host
+        self._port = port
         self._user = user
         self._unwritten_bytes_max = unwritten_bytes_max
         self._on_full = on_full
@@ -35,17 +37,31 @@ class SocketWire(asyncio.Protocol):
         self._reading = True
         self._ended = False
 
-    def start(self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float) -> None:
-        """Begin to connect; the arguments are those of `connect`."""
-        self._task = asyncio.get_running_loop().create_task(self._connect(host, port, tls, setting, within_s))
+    def start(self, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float) -> None:
+        """Begin to connect; the arguments are those of `SocketDialer`."""
+        self._task = asyncio.get_running_loop().create_task(self._connect(tls, setting, within_s))
 
-    async def _connect(
-        self, host: str, port: int, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float
-    ) -> None:
-        made = await connect(lambda: self, host, port, tls, setting, within_s)
+    async def _connect(self, tls: Callable[[], ssl.SSLContext | None], setting: str, within_s: float) -> None:
+        failure = ""
+        try:
+            context = tls()
+            name = self._host if context is not None else None
+            loop = asyncio.get_running_loop()
+            connecting = loop.create_connection(lambda: self, self._host, self._port, ssl=context, server_hostname=name)
+            await asyncio.wait_for(connecting, within_s)
+        except TimeoutError:
+            failure = f"no connection within {within_s:g} s"
+        except ssl.SSLCertVerificationError as error:
+            failure = f"its certificate is not valid here ({error.verify_message}): see {setting}"
+        except ConfigError as error:
+            failure = str(error)
+        except OSError as error:
+            failure = f"no connection ({error.strerror or error})"
+        except ValueError as error:  # of the codec of host names
+            failure = f"its host name cannot be looked up ({error})"
         self._task = None
-        if isinstance(made, str):
-            self._end(made)
+        if failure:
+            self._end(failure)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
@@ -67,10 +83,10 @@ class SocketWire(asyncio.Protocol):
         try:
             self._user.received(data)
         except GatewayError as error:  # nonsense costs this connection
-            log.warning("the connection to %s is ended: %s", self._where, error)
+            log.warning("the connection to %s is ended: %s", endpoint_text(self._host, self._port), error)
             self._end(str(error))
         except Exception:  # so does a bug of the gateway
-            log.exception("what %s has sent could not be handled", self._where)
+            log.exception("what %s has sent could not be handled", endpoint_text(self._host, self._port))
             self._end("what it has sent could not be handled: see the log")
 
     def eof_received(self) -> bool:
@@ -139,8 +155,10 @@ class SocketDialer:
         connect_s: float = CONNECT_S,
         unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX,
     ) -> None:
-        """`tls` and `setting`: see `connect`. `connect_s`: for one attempt, name look-up and TLS included.
+        """`tls` reads the files for a connection, and returns how it uses TLS, if it does; raises ConfigError.
 
+        setting               the one that names the authorities of the servers' certificates, as in `store.ca`
+        connect_s             seconds for one attempt, name look-up and TLS included
         unwritten_bytes_max   bytes that may wait for one server to read them
         """
         self._tls = tls
@@ -150,6 +168,6 @@ class SocketDialer:
 
     def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> SocketWire:
         """Dialer.dial."""
-        wire = SocketWire(endpoint_text(host, port), user, self._unwritten_bytes_max, on_full)
-        wire.start(host, port, self._tls, self._setting, self._connect_s)
+        wire = SocketWire(host, port, user, self._unwritten_bytes_max, on_full)
+        wire.start(self._tls, self._setting, self._connect_s)
         return wire

@@ -153,7 +153,7 @@ class RelayBench:
         self.passed.append(command)
 
     def dial(self, host: str, port: int, user: WireUser, on_full: Callable[[bool], None] | None = None) -> Wire:
-        server = Server(endpoint_text(host, port), SocketWire(endpoint_text(host, port), user, FULL_BYTES, on_full))
+        server = Server(endpoint_text(host, port), SocketWire(host, port, user, FULL_BYTES, on_full))
         self.servers.append(server)
         return server.wire
 

@@ -6,17 +6,13 @@ import asyncio
 import functools
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.errors import ConfigError, GatewayError
-from gateway.runtime.outgoing.connect import trusting
 from gateway.runtime.outgoing.dialer import SocketDialer
-from tests.interop import certificates
 
 MIB = 1024 * 1024
 
@@ -116,23 +112,6 @@ async def test_files_for_tls_that_cannot_be_read_are_told() -> None:
     user = Recorder()
     SocketDialer(files, "store.ca").dial("127.0.0.1", 9, user)
     assert await user.happened.get() == ("ended", "store.ca ca.pem cannot be used: no such file")
-
-
-@in_a_loop
-async def test_a_certificate_of_another_authority_names_the_setting_of_the_authorities(tmp_path: Path) -> None:
-    for name in ("own", "other"):
-        (tmp_path / name).mkdir()
-    own, other = certificates.write(tmp_path / "own", 1), certificates.write(tmp_path / "other", 2)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*own)
-    server = await serving(echo, ssl=context)
-    user = Recorder()
-    SocketDialer(lambda: trusting(str(other[0]), "replication.ca"), "replication.ca").dial(*at(server), user)
-    what, reason = await user.happened.get()
-    assert what == "ended"
-    assert reason.startswith("its certificate is not valid here (")
-    assert reason.endswith("see replication.ca")
-    server.close()
 
 
 @in_a_loop
