@@ -12,7 +12,7 @@ from store.log.open_batch import Done
 from store.reads.repair_waits import RepairWaits
 from store.state.port import StoredState
 from store.state.view import StateView
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 def asked(state: State, space: str, key: bytes) -> bytes | None | Failure:

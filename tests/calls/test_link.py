@@ -24,8 +24,8 @@ from tests.calls.far_store import FarLink
 from tests.calls.frame import CallBytes, get_answers, put_calls
 from tests.calls.link import BYTES_MAX, CALL_NS, CALLS_MAX, StoreLink
 from tests.calls.service import CallService
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 
 class Place:

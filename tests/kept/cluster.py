@@ -22,7 +22,7 @@ from tests.protocols.remoting.frames import Dice
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.store_node import CONFIG, StoreNode
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 SEED: Final = 7
 STORES: Final = 3

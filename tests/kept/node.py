@@ -20,8 +20,8 @@ from gateway.node.composition import compose
 from gateway.node.config import Config
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.shown import shown
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.platter import Content
 

@@ -15,8 +15,8 @@ from nameserver import own_topics
 from nameserver.own_topics import OwnTopics
 from store.config import StoreConfig
 from store.engine import open_store
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 
 @dataclass

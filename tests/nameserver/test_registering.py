@@ -23,7 +23,7 @@ from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.connection_driver import StrictDriver
 from tests.protocols.remoting.frames import connection
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 BROKER = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")
 EIGHT = TopicQueues("b-x", 8, 8, 6)

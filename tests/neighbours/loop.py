@@ -28,7 +28,7 @@ class LoopTimer:
 
 
 class TurnClock:
-    """The `Clock` port. Unlike `tests.store.clock.VirtualClock`, work that asks for more work does not end up in one turn.
+    """The `Clock` port. Unlike with `VirtualClock`, work that asks for more work does not end up in one turn.
 
     As in `gateway.runtime.clock.LoopClock`, callbacks of `call_soon` run in ROUNDS_MAX rounds at most; the others wait for the
     next turn, before which the sockets are polled again. Time passes while the node works: by CALL_NS for each of `calls`.

@@ -24,8 +24,8 @@ from protocols.registry import Opening
 from tests.neighbours.asker import Asker, CoapAsker, GrpcAsker, HttpAsker, MqttAsker, MqttSender, RemotingAsker
 from tests.neighbours.loop import TurnClock
 from tests.neighbours.socket import PeerDatagrams, PeerStream
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.disk import MemoryDisk
 
 GROWN_BYTES_MAX = 64 * 1024 * 1024
 """Bytes by which one peer may make the process grow."""

@@ -29,7 +29,7 @@ from tests.neighbours.test_grpc import batch
 from tests.neighbours.test_http import UPGRADE, post
 from tests.neighbours.test_remoting import SEND_FIELDS
 from tests.neighbours.test_remoting import request as frame
-from tests.store.disk import Operation
+from tests.simulation.kit.disk import Operation
 
 HOST = "10.0.0.66"
 LARGE = bytes(3_000_000)

@@ -14,14 +14,14 @@ NEAR = {
     "test_builds", "test_forbidden", "test_forbidden_grpc", "test_gateways", "test_matrix", "test_pull_cost",
     "test_repetition",
 }  # fmt: skip
-"""Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway, as those of `cluster/`.
-All others run twice."""
+"""Files whose tests count calls, compare runs, greet as a gateway, or have gateways anyway, as those of `cluster/`,
+or have no node, as those of `kit/`. All others run twice."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with clients at the node, and with clients at two gateways before it."""
     package, _, name = metafunc.module.__name__.rpartition(".")
-    if name not in NEAR and not package.endswith(".cluster"):
+    if name not in NEAR and not package.endswith((".cluster", ".kit")):
         metafunc.parametrize("distance", ("near", "far"), indirect=True, scope="module")
 
 

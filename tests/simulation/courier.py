@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from domain.limits import MILLISECOND_NS
 from domain.subscription.courier import ANSWER_BYTES_MAX, SinkAnswer, SinkRequest, Trouble
-from tests.simulation.lifetime import Lifetime
+from tests.simulation.kit.clock import ProcessClock
 
 CONSENT = [("webhook-allowed-origin", "*")]
 
@@ -59,7 +59,7 @@ class SimulatedSink:
 class SimulatedCourier:
     """`Courier` of one process. What it brought arrives, whether or not the process lives when the answer comes."""
 
-    def __init__(self, life: Lifetime, sink: SimulatedSink, owner: str) -> None:
+    def __init__(self, life: ProcessClock, sink: SimulatedSink, owner: str) -> None:
         self._life = life
         self._sink = sink
         self._owner = owner

@@ -14,12 +14,13 @@ from gateway.node.composition import Parts
 from gateway.observe.counters import CounterRegistry
 from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
 from tests.far_node import NodeLink, life
-from tests.simulation.lifetime import Lifetime, Traced
+from tests.simulation.kit.clock import ProcessClock
+from tests.simulation.ledger import Traced
 from tests.simulation.network import DatagramLink, Link
 
 if TYPE_CHECKING:
+    from tests.simulation.kit.clock import VirtualClock
     from tests.simulation.ledger import Ledger
-    from tests.store.clock import VirtualClock
 
 
 class SimulatedGateway:
@@ -30,7 +31,7 @@ class SimulatedGateway:
 
     def __init__(self, parts: Parts, clock: VirtualClock, ledger: Ledger, chance: random.Random, loss: float) -> None:
         """It has one connection or several, and is of this version of the frames or of the one before."""
-        self.life = Lifetime(clock)
+        self.life = ProcessClock(clock)
         self.links: list[Link | DatagramLink] = []
         self._chance = chance
         lives = [life() for _ in range(chance.choice((1, 3)))]

@@ -5,6 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
+from domain.command import Command
+from domain.ports import Clock
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+
 
 @dataclass(slots=True)
 class Lease:
@@ -45,3 +50,16 @@ class Ledger:
                     f"{name} was delivered to {member} at {now_ms}, leased to {lease.member} until {lease.until_ms}"
                 )
         self.leases.setdefault(name, []).append(Lease(member, until_ms))
+
+
+class Traced:
+    """Passes commands to a handler and writes them into the run's trace."""
+
+    def __init__(self, clock: Clock, ledger: Ledger, handler: Handler) -> None:
+        self._clock = clock
+        self._ledger = ledger
+        self._handler = handler
+
+    def handle(self, session: ClientConnection, command: Command) -> None:
+        self._ledger.note(f"{self._clock.monotonic_ns()} {session.protocol} {type(command).__name__}")
+        self._handler.handle(session, command)

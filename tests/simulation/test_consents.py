@@ -14,7 +14,7 @@ from domain.subscription.document import decode
 from domain.subscription.subscription import Status, WebhookSubscription
 from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import SimulatedCourier, SimulatedSink
-from tests.simulation.lifetime import Lifetime
+from tests.simulation.kit.clock import ProcessClock
 from tests.simulation.test_webhooks import Hooks
 from tests.simulation.world import SeededEntropy
 
@@ -24,7 +24,7 @@ DAY_MS = 24 * 3_600_000
 class SilentCourier:
     """A courier to a sink whose answers to OPTIONS have no consent. `asked`: those questions."""
 
-    def __init__(self, life: Lifetime, sink: SimulatedSink, owner: str, asked: list[SinkRequest]) -> None:
+    def __init__(self, life: ProcessClock, sink: SimulatedSink, owner: str, asked: list[SinkRequest]) -> None:
         self._life = life
         self._deliveries = SimulatedCourier(life, sink, owner)
         self._asked = asked
@@ -49,7 +49,7 @@ class SilentHooks(Hooks):
         """Start it, in the place of the one before, which is killed."""
         self.kill(owner)
         assert self.world.parts is not None
-        life = self.processes[owner] = Lifetime(self.world.clock)
+        life = self.processes[owner] = ProcessClock(self.world.clock)
         courier = SilentCourier(life, self.sink, owner, self.asked)
         entropy = SeededEntropy(random.Random(len(self.asked)))
         Deliverers(self.world.parts.gate, courier, life, entropy, "sim", "https://me.example").start()

@@ -12,10 +12,10 @@ from gateway.node.config import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.http_caller import HttpCaller
+from tests.simulation.kit.disk import Operation
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
-from tests.store.disk import Operation
 
 TOPIC = "sim"
 

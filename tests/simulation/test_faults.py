@@ -9,9 +9,9 @@ import random
 
 import pytest
 
+from tests.simulation.kit.disk import Operation
 from tests.simulation.mixed import GROUP, TOPIC, Mixed
 from tests.simulation.world import World
-from tests.store.disk import Operation
 from tests.store.faults.soak import SOAK
 
 QUEUES = 8

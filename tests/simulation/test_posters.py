@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.ledger import Ledger
 from tests.simulation.posters import ANSWER_MS, EventPoster, HttpPoster
-from tests.store.clock import VirtualClock
 
 CREATED = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from domain.admin.subscription import ChangeStatus, SubscriptionFound
 from domain.subscription.document import decode
-from tests.simulation.paused import PausableLife
+from tests.simulation.kit.clock import PausableClock
 from tests.simulation.test_webhooks import SEEDS, Hooks
 
 
@@ -22,7 +22,7 @@ def test_an_owner_that_was_paused_and_replaced_leases_and_sends_nothing(seed: in
     hooks.send(b"before")
     hooks.world.clock.run_for(1_000)
     life = hooks.processes["a"]
-    assert isinstance(life, PausableLife)
+    assert isinstance(life, PausableClock)
     life.paused = True
     hooks.send(b"leased", key="k")  # to an owner that has still its claim
     hooks.deliver("b")
@@ -49,7 +49,7 @@ def test_what_an_owner_waited_for_goes_to_the_one_that_replaced_it(seed: int) ->
     hooks.subscribe(verify=False, timeout="PT2S")
     hooks.world.clock.run_for(1_000 + hooks.chance.random() * 4_000)
     life = hooks.processes["a"]
-    assert isinstance(life, PausableLife)
+    assert isinstance(life, PausableClock)
     life.paused = True
     hooks.deliver("b")
     hooks.world.clock.run_for(14_000)

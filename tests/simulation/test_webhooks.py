@@ -30,8 +30,8 @@ from gateway.webhooks.asker import Asker
 from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
-from tests.simulation.lifetime import Lifetime
-from tests.simulation.paused import PausableHandler, PausableLife
+from tests.simulation.kit.clock import PausableClock, ProcessClock
+from tests.simulation.paused import PausableHandler
 from tests.simulation.world import SeededEntropy, World
 
 SEEDS = int(os.environ.get("WEBHOOK_SEEDS", "8"))
@@ -51,7 +51,7 @@ class Hooks:
         self._loss = loss
         self.chance = random.Random(seed)
         self.sink = SimulatedSink(self.chance, weather)
-        self.processes: dict[str, Lifetime] = {}
+        self.processes: dict[str, ProcessClock] = {}
         self.gateways: dict[str, SimulatedGateway] = {}
         self.deliverers: dict[str, Deliverers] = {}
         self.pausable: set[str] = set()
@@ -65,9 +65,9 @@ class Hooks:
         world, parts = self.world, self.world.parts
         assert parts is not None
         handler: Handler = parts.gate
-        life = Lifetime(world.clock)
+        life = ProcessClock(world.clock)
         if owner in self.pausable:
-            life = pausable_life = PausableLife(world.clock)
+            life = pausable_life = PausableClock(world.clock)
             handler = PausableHandler(pausable_life, parts.gate)
         elif World.gateways_before:
             gateway = self.gateways[owner] = SimulatedGateway(parts, world.clock, world.ledger, self.chance, self._loss)

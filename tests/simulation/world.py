@@ -20,11 +20,10 @@ from gateway.node.config import Config
 from gateway.observe.counters import CounterRegistry
 from gateway.runtime.datagrams.pump import DatagramPump
 from tests.simulation.gateways import SimulatedGateways
-from tests.simulation.ledger import Ledger
-from tests.simulation.lifetime import Lifetime, Traced
+from tests.simulation.kit.clock import ProcessClock, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.ledger import Ledger, Traced
 from tests.simulation.network import DatagramLink, Link, Party
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 
 PORTS = {"nameserver": 9876, "remoting": 10911, "grpc": 8081, "http": 8080, "mqtt": 1883, "coap": 5683, "admin": 8088}
 
@@ -59,7 +58,7 @@ class World:
         self.clock = VirtualClock()
         self.ledger = Ledger()
         self.disk = MemoryDisk(self.clock, sync_ms=self.chance.choice((0.2, 1.0, 8.0)))
-        self.life: Lifetime | None = None
+        self.life: ProcessClock | None = None
         self.parts: Parts | None = None
         self.kills = 0
         self.events: list[StoreEvent] = []
@@ -72,7 +71,7 @@ class World:
 
     def start(self) -> None:
         """Compose a node with the files on the disk."""
-        self.life = Lifetime(self.clock)
+        self.life = ProcessClock(self.clock)
         disk = self.disk = self.disk.killed(self.life)
         entropy = SeededEntropy(self.chance)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, entropy, 1 << 30, report=self._heard)

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from tests.interop.node import Node
+from tests.simulation.kit.clock import VirtualTimer
 from tests.simulation.ledger import Ledger
-from tests.store.clock import VirtualTimer
 
 READ_BYTES = 256 * 1024
 PORTS = {"http2": "grpc"}

@@ -17,8 +17,8 @@ from domain.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
 from store.engine import LOG
 from store.log_store import LogStore
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import Keep, MemoryDisk
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import Keep, MemoryDisk
 
 Result = TypeVar("Result")
 

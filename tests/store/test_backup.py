@@ -19,11 +19,11 @@ from store.log import promise
 from store.offline import backup
 from store.offline.check import Check
 from store.offline.finding import Severity
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
+from tests.simulation.kit.platter import Content
 from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk, Operation
 from tests.store.driver import Driver, sure
-from tests.store.platter import Content
 from tests.stored_state import value_of
 
 SMALL = StoreConfig(

@@ -15,8 +15,8 @@ from store.config import StoreConfig
 from store.log import promise as promises
 from store.log.promise import Promise
 from store.log.segment import OPEN_FILES_MAX
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.stored_state import pairs
 

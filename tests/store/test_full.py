@@ -14,8 +14,8 @@ from domain.store_request import LeaseRequest
 from domain.topic import Durability
 from store.config import StoreConfig
 from store.queue.block import ROWS_MAX
+from tests.simulation.kit.disk import Operation
 from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.disk import Operation
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check
 

@@ -11,7 +11,7 @@ from domain.message import Message, Placed
 from domain.store_event import StoreEventKind
 from domain.topic import Durability
 from store.config import StoreConfig
-from tests.store.disk import Operation
+from tests.simulation.kit.disk import Operation
 from tests.store.driver import Driver
 
 LARGE = bytes(3_000_000)

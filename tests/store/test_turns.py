@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from store.turns import COST_MAX, SLICE_NS, Turns
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 FAULT = OSError(errno.EIO, "Input/output error")
 

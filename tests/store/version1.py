@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from store.config import StoreConfig
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.platter import Content
 from tests.store.driver import Driver
-from tests.store.platter import Content
 
 ARCHIVE: Final = Path(__file__).parent / "data" / "version1.tar.gz"
 WALL_MS: Final = 1_700_000_006_312

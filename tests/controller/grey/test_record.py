@@ -15,8 +15,8 @@ from controller.grey.verdict import Move, PassedOver, Verdict
 from domain.controller.group import StoreGroup
 from domain.controller.health import ReplicaFigures, Standing
 from tests.controller.grey.group import ENOUGH, ToldGroup
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 
 class Recorded:

@@ -15,7 +15,7 @@ from domain.controller.group import ReplicaReport
 from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
 from tests.controller.raft.memory_storage import MemoryStorage
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 DELAY_MS = 2
 FLUSH_MS = 1

@@ -12,8 +12,8 @@ from controller.member.replacement import MemberChange, replacement
 from controller.raft.configuration import Configuration
 from domain.errors import StoreError
 from tests.controller.member.stage import Chance
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 ADDRESSES = ("a:1", "b:1", "c:1")
 

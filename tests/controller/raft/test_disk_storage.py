@@ -11,8 +11,8 @@ from controller.raft.disk_storage import FILES_MAX, FOLDER, RaftDiskStorage
 from controller.raft.entry import EntryKind, LogEntry
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot, founder
 from tests.controller.raft.memory_storage import MemoryStorage
-from tests.store.clock import VirtualClock
-from tests.store.disk import Crash, MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 
 FOUNDERS = founder(frozenset({1, 2, 3}))
 

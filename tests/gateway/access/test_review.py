@@ -19,7 +19,7 @@ from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite import stage as lite_stage
 from tests.gateway.usecase.lite.stage import place
 from tests.gateway.usecase.waiting.test_long_polls import Stage
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 __all__ = ["bench", "place"]
 

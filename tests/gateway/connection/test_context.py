@@ -24,7 +24,7 @@ from gateway.connection.transport import AdmissionCheck
 from gateway.observe.counters import CounterRegistry
 from protocols.host_shares import HostShares
 from tests.gateway.scripted import FakeTransport, RecordingHandler
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 MS = 1_000_000
 

@@ -45,7 +45,7 @@ from gateway.controllers.controlling import Controlling
 from tests.connection_driver import StrictDriver
 from tests.controller.groups.sample import CLUSTER, NAME, members, says
 from tests.controller.member.stage import Stage
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.disk import MemoryDisk
 
 ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
 GROUP = "broker-b"

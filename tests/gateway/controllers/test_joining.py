@@ -14,8 +14,8 @@ from gateway.controllers.links import GREET_MS, ControllerLinks
 from gateway.link.wire import Wire, WireUser
 from gateway.node.nameserver.joining import GroupJoining
 from tests.controller.member.stage import Chance
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 ENDPOINTS = [("a", 1)]
 

@@ -26,9 +26,9 @@ from protocols.remoting.forwarding.greeting import Welcome, encode
 from protocols.remoting.forwarding.stream import VERSIONS
 from tests.far_node import NodeLink
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 
 
 class Two:

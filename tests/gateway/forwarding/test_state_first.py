@@ -22,8 +22,8 @@ from gateway.node.config import Config
 from protocols.remoting.forwarding.kind import COMMAND_KINDS
 from tests.gateway.forwarding.test_forwarder import Two
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.disk import MemoryDisk
 
 
 class Three(Two):

@@ -8,7 +8,7 @@ from gateway.link.backoff import Backoff
 from gateway.link.stream import Stream
 from gateway.link.wire import WireUser
 from tests.gateway.rocketmq.scripted_cluster import WAY_NS, ScriptedServer, ScriptedWire
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 MS = 1_000_000
 

@@ -33,10 +33,10 @@ from store.config import StoreConfig
 from store.log import promise
 from tests.gateway.runtime.admin.test_application import Users
 from tests.interop.node import ROOT
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.platter import Content
 from tests.store.driver import Driver
-from tests.store.platter import Content
 
 CONFIG = StoreConfig(
     segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=4_000, cache_bytes=0, fresh_incarnation=77

@@ -25,7 +25,7 @@ from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.gateway.rocketmq.scripted_cluster import ScriptedServer, ScriptedWire
 from tests.nameserver.test_registering import Topics
 from tests.protocols.remoting.frames import Dice
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 BROKER: Final = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")
 Answer = Callable[[Frame], bytes | None]

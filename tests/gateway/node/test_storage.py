@@ -14,8 +14,8 @@ from gateway.node.composition import compose, known
 from gateway.node.config import Config, load
 from gateway.node.reference import defaults
 from tests.gateway.usecase.bench import Dice
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.outside_engine import OUTSIDE, outside_engine
 
 __all__ = ["outside_engine"]

@@ -7,7 +7,7 @@ from typing import cast
 from domain.record import Record
 from domain.store_ports import GroupLag, Outlook
 from gateway.observe.lag import COST_MAX, COST_MIN, Lags
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver
 
 

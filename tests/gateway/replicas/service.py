@@ -16,7 +16,7 @@ from domain.controller.change import AlterSet, ElectLeader, GroupChange
 from domain.controller.group import ReplicaReport, StoreGroup
 from domain.controller.health import Fitness, ReplicaFigures
 from domain.limits import MILLISECOND_NS
-from tests.simulation.cluster.clock import ProcessClock
+from tests.simulation.kit.clock import PausableClock
 
 if TYPE_CHECKING:
     from tests.gateway.replicas.world import World
@@ -103,7 +103,7 @@ class Service:
 class SimControllers:
     """`gateway.replicas.controllers.GroupControllers` of one life of a replica."""
 
-    def __init__(self, world: World, clock: ProcessClock, number: int) -> None:
+    def __init__(self, world: World, clock: PausableClock, number: int) -> None:
         self.heard: Callable[[StoreGroup], None] = lambda group: None
         self.slow: Callable[[frozenset[int]], None] = lambda slow: None
         self.measure: Callable[[], ReplicaFigures | None] = lambda: None

@@ -15,7 +15,7 @@ from gateway.replicas.damaged_start import MEND_NS, DamagedStart
 from store.replication.repairing import RepairCounts
 from tests.gateway.replicas import world as worlds
 from tests.gateway.replicas.world import World
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 @pytest.mark.parametrize("seed", range(6))

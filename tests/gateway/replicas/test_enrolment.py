@@ -12,8 +12,8 @@ from domain.controller.group import StoreGroup
 from gateway.replicas.enrolment import AGAIN_MS, Enrolment, LogFacts, ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
 from tests.gateway.replicas.test_damage import Entropy
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 
 class LossyControllers:

@@ -6,7 +6,7 @@ from domain.controller.health import UNMEASURED, ReplicaFigures
 from domain.replication.ports import LogWork
 from gateway.replicas.meter import ReplicaMeter
 from store.replication.ack_times import AckTimes, PathTimes
-from tests.store.clock import START_MS, VirtualClock
+from tests.simulation.kit.clock import START_MS, VirtualClock
 
 MS = 1_000_000
 

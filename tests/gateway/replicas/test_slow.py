@@ -17,8 +17,8 @@ from controller.grey.verdict import Move, PassedOver
 from domain.controller.health import Fitness
 from tests.gateway.replicas.service import GROUP
 from tests.gateway.replicas.world import SimReplica, World
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.faults.soak import SOAK
 
 MOVED_WITHIN_MS: Final = 10_000

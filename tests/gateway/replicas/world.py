@@ -23,11 +23,10 @@ from gateway.replicas.replica import ReplicaLife
 from store.config import StoreConfig
 from store.replica.follower import Follower, open_follower
 from tests.gateway.replicas.service import GROUP, Service, SimControllers
-from tests.simulation.cluster.clock import MachineTime, ProcessClock
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.cluster.wires import Network
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import MachineClock, PausableClock, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import log_bytes
 
 CONFIG = StoreConfig(
@@ -73,8 +72,8 @@ class SimReplica:
         self.host = f"10.0.0.{number}"
         self.running = False
         self.world = world
-        self.time = MachineTime(f"replica {number}", world.clock, 1.0, 0)
-        self.clock = ProcessClock(self.time)
+        self.time = MachineClock(world.clock)
+        self.clock = PausableClock(self.time)
         self.disk = MemoryDisk(self.clock, 2.0)
         self.controllers: SimControllers
         self.life: ReplicaLife
@@ -113,7 +112,7 @@ class SimReplica:
 
         def again() -> None:
             self.end()
-            self.clock = ProcessClock(self.time)
+            self.clock = PausableClock(self.time)
             self.disk = self.disk.killed(self.clock)
             self.start()
 
@@ -127,13 +126,13 @@ class SimReplica:
         """kill -9: nothing of this life runs any more."""
         self.running = False
         self.store = None
-        self.clock.dead = True
+        self.clock.alive = False
         self.world.service.closed(self.controllers)
         self.world.net.ended(self, True)
 
     def revive(self, power: bool) -> None:
         """Begin a life on what the end of the last one has left."""
-        self.clock = ProcessClock(self.time)
+        self.clock = PausableClock(self.time)
         if power:
             self._boot += 1
             self.disk = self.disk.powered_off(self.clock, chance=self.world.chance)

@@ -29,7 +29,7 @@ from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, Scri
 from tests.gateway.rocketmq.test_brokers import Halves
 from tests.gateway.rocketmq.test_log import Queues, stored
 from tests.protocols.mqtt.stage import Broker
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 class HoldingQueues(Queues):

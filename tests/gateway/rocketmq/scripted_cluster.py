@@ -12,7 +12,7 @@ from gateway.link.wire import WireUser
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 WAY_NS = 500_000
 """Time that bytes take in one direction."""

@@ -6,7 +6,7 @@ from gateway.rocketmq.relay.asked import ASKED_MAX, AskedOfClient
 from gateway.rocketmq.relay.uplink import Uplink, UplinkUser
 from protocols.remoting.relayed.frame_slice import FrameSlice
 from tests.gateway.rocketmq.scripted_cluster import ScriptedCluster
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 class Nobody:

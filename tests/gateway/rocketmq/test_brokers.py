@@ -11,7 +11,7 @@ from gateway.rocketmq.brokers import Brokers
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, encode
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 class Halves:

@@ -25,8 +25,8 @@ from store.engine import open_store
 from store.log_store import LogStore
 from tests.calls.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 
 class Dice:

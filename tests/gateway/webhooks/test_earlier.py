@@ -13,7 +13,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.earlier import EarlierAttempts
 from tests.protocols.http.stage import record
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 class Log:

@@ -12,7 +12,7 @@ from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.webhooks.asker import Asker
 from gateway.webhooks.outbox import AGAIN_NS, FLUSH_NS, HELD_MAX, TOLD_MAX, DeliveryOutbox
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 MS = 1_000_000
 

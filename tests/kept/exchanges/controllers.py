@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from gateway.rocketmq.broker_request import BrokerRequest
+
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.book import ControllersChanged
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.peer import ControllerGreeted
 from domain.controller.request import ControllerFound, ControllersFound, GroupChanged, ReplicaHeard, StoreGroupsListed
 from domain.event import Done
-from gateway.rocketmq.broker_request import BrokerRequest
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, peer
 from protocols.remoting.controller.dispatch import READERS

@@ -22,7 +22,7 @@ from protocols.remoting.forwarding.kind import COMMAND_KINDS, EVENT_KINDS
 from protocols.remoting.forwarding.stream import UNSIZED, VERSION, NodeStream
 from protocols.remoting.node_dialog import NodeDialog
 from tests.kept.exchanges.exchange import Exchange, Exchanges, answer, frame_of, head_of
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 GREETING = Greeting("main", "gateway-1", "0a" * 16, "0b" * 16, 17, (2, 1), True)
 WELCOME = Welcome("main", "broker-a", "0b" * 16, True, True, 12, 2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from gateway.rocketmq.broker_request import BrokerRequest
+
 from domain.event import Done
 from domain.nameserver.route import (
     BrokerRegistered,
@@ -15,7 +17,6 @@ from domain.nameserver.route import (
     TopicPage,
     TopicQueues,
 )
-from gateway.rocketmq.broker_request import BrokerRequest
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.nameserver import announcement
 from protocols.remoting.wire import bean

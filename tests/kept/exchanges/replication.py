@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from gateway.rocketmq.broker_request import BrokerRequest
+
 from domain.replication.message import (
     Era,
     Follow,
@@ -18,7 +20,6 @@ from domain.replication.message import (
     PartRefusal,
     ReadLog,
 )
-from gateway.rocketmq.broker_request import BrokerRequest
 from protocols.remoting import codes
 from protocols.remoting.replication import form
 from protocols.remoting.replication.dialog import FollowDialog

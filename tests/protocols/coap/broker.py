@@ -18,9 +18,9 @@ from protocols.coap import message, option, signal
 from protocols.coap.frame import Frame, StreamFraming
 from protocols.coap.message import Packet, Pairs
 from tests.connection_driver import StrictDriver
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 
 
 class Broker:

@@ -34,8 +34,8 @@ from store.config import StoreConfig
 from store.engine import open_store
 from tests.calls.far_store import reached
 from tests.connection_driver import StrictDriver
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 

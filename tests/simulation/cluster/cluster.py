@@ -16,9 +16,9 @@ from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.store_node import StoreNode
 from tests.simulation.cluster.timeline import Timeline
 from tests.simulation.cluster.wires import Network
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Party
-from tests.store.clock import VirtualClock
 
 SKEW_MS = 500
 """How far the wall clocks of two machines are apart, at most: the default of `clock_skew_max_ms`."""

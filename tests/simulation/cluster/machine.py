@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tests.simulation.cluster.clock import DRIFT_MAX, MachineTime, ProcessClock
+from tests.simulation.kit.clock import HeldTimer, MachineClock, PausableClock
+from tests.simulation.kit.disk import Crash, MemoryDisk
 from tests.simulation.world import SeededEntropy
-from tests.store.disk import Crash, MemoryDisk
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
+
+DRIFT_MAX: Final = 100e-6
+"""How much faster or slower than true time a clock runs: 100 millionths, twice what a cheap quartz does."""
+
+RUNNING: Final = [""]
+"""Name of the machine whose process runs, or has run last."""
+
+
+class NamedClock(PausableClock):
+    """The clock of one life of a process, which is noted in RUNNING while it runs."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.time)
+        self._name = machine.name
+
+    def _call(self, held: HeldTimer) -> None:
+        RUNNING[0] = self._name
+        super()._call(held)
 
 
 class Machine:
@@ -35,11 +53,9 @@ class Machine:
         self.boot = 0
         chance = cluster.chance
         half_ms = cluster.skew_ms // 2
-        self.time = MachineTime(
-            name, cluster.clock, 1.0 + chance.uniform(-DRIFT_MAX, DRIFT_MAX), chance.randint(-half_ms, half_ms)
-        )
-        self.clock = ProcessClock(self.time)
-        self.clock.dead = True
+        self.time = MachineClock(cluster.clock, 1.0 + chance.uniform(-DRIFT_MAX, DRIFT_MAX), chance.randint(-half_ms, half_ms))
+        self.clock = NamedClock(self)
+        self.clock.alive = False
         self.sync_ms = chance.choice((0.2, 1.0, 4.0))
         self.disk = MemoryDisk(self.clock, self.sync_ms)
         cluster.net.add(self)
@@ -62,7 +78,7 @@ class Machine:
         """Start the process on what the disk has."""
         assert not self.running
         self.powered = self.running = True
-        self.clock = ProcessClock(self.time)
+        self.clock = NamedClock(self)
         self.disk = self.disk.killed(self.clock)
         try:
             self.began()
@@ -94,7 +110,7 @@ class Machine:
 
     def _stop(self, said: bool) -> None:
         self.running = False
-        self.clock.dead = True
+        self.clock.alive = False
         self.cluster.net.ended(self, said)
         self.gone()
 
@@ -106,7 +122,7 @@ class Machine:
             self.note(f"paused for {for_ms} ms")
             self.cluster.after(for_ms, lambda: self._resume(clock))
 
-    def _resume(self, clock: ProcessClock) -> None:
+    def _resume(self, clock: PausableClock) -> None:
         if clock.paused:
             clock.resume()
             if clock is self.clock and self.running:

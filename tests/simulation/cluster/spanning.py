@@ -10,10 +10,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.cluster.members import ClusterLedger, GroupHistory, OrderedMember
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Party
 from tests.simulation.posters import RemotingPoster
-from tests.store.clock import VirtualClock
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.store_group import SimGroup

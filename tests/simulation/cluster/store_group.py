@@ -9,8 +9,8 @@ from gateway.node.config import Config
 from tests.simulation.cluster.checkers import Checkers
 from tests.simulation.cluster.gateway_node import GatewayNode
 from tests.simulation.cluster.store_node import REMOTING, StoreNode
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.network import Party
-from tests.store.clock import VirtualClock
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster

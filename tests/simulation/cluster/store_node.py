@@ -34,9 +34,9 @@ from store.replication.repairing import RepairCounts
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.cluster.wires import Listener
-from tests.simulation.lifetime import Traced
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
-from tests.store.disk import MemoryDisk
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
@@ -286,7 +286,7 @@ class StoreNode(Machine):
     def _over(self, reason: str) -> None:
         """This life ends; the process starts again."""
         clock = self.clock
-        if clock.dead:
+        if not clock.alive:
             return
         self.note(f"this life ends: {reason}")
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.simulation.cluster.clock import RUNNING
+from tests.simulation.cluster.machine import RUNNING
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.ledger import Ledger
-from tests.store.clock import VirtualClock
 
 
 class Timeline:

@@ -19,8 +19,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.link.wire import WireUser
 from protocols.adapter import Adapter
-from tests.simulation.cluster.clock import ProcessClock
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import PausableClock, VirtualClock
 
 CONNECT_NS = 3 * SECOND_NS
 """When a connection that nobody answers is given up unless the dialer says otherwise: as in gateway.runtime.outgoing.dialer."""
@@ -35,7 +34,7 @@ class Host(Protocol):
     """
 
     host: str
-    clock: ProcessClock
+    clock: PausableClock
     powered: bool
 
 
@@ -121,7 +120,7 @@ class Connection:
     @property
     def over(self) -> bool:
         """True when neither side has it any more."""
-        return (self._client_gone or self._client_clock.dead) and (self._server_gone or self._server_clock.dead)
+        return (self._client_gone or not self._client_clock.alive) and (self._server_gone or not self._server_clock.alive)
 
     def touches(self, host: str) -> bool:
         """True when it ends at this machine."""
@@ -141,7 +140,7 @@ class Connection:
             self.to_server.say(None)
 
     def _returned(self, data: bytes | None) -> None:
-        if self._client_clock.dead:
+        if not self._client_clock.alive:
             self._answer_reset(self.to_server, self.client, data)
         elif not self._client_gone:
             self._client_clock.call_soon(lambda: self._at_client(data))
@@ -165,7 +164,7 @@ class Connection:
         self._pump.connection_made(ServerTransport(self, self._port))
 
     def _arrived(self, data: bytes | None) -> None:
-        if self._server_clock.dead:
+        if not self._server_clock.alive:
             self._answer_reset(self.to_client, self.server, data)
         elif not self._server_gone:
             self._server_clock.call_soon(lambda: self._at_server(data))
@@ -374,7 +373,7 @@ class NetDialer:
         wire = ClientWire()
 
         def arrive() -> None:
-            if not wire.closed and not self._clock.dead:
+            if not wire.closed and self._clock.alive:
                 self._net.connect(self._machine, host, port, user, wire, self._connect_ns)
 
         delay_ns = 2 * self._net.delay_ns(self._machine.host, host)

@@ -15,8 +15,8 @@ from domain.store_request import ReadRequest
 from domain.topic import Durability
 from store.checkpoint import points as checkpoints
 from store.config import StoreConfig
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.test_crash import Load, check
 from tests.stored_state import value_of

@@ -16,7 +16,7 @@ from store.queue.queue import Queue
 from store.queue.row import Row
 from store.queue.window import PIECE_ROWS
 from store.turns import COST_MAX, Turns
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 from tests.store.driver import Driver, sure
 
 LOOK = StoreConfig(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=2_000)

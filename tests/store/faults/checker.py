@@ -12,8 +12,8 @@ from typing import Final
 from domain.errors import Failure, GatewayError
 from domain.receipt import Receipt
 from domain.record import Record
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.faults.promises import Expected, Promises, Sent
 from tests.store.faults.work import CONFIG, LEASE_MS, PAGE, PRODUCERS, QUEUES, RECEIVER, Work

@@ -13,8 +13,8 @@ from typing import Final
 from domain.errors import Failure, GatewayError
 from domain.record import Record
 from domain.store_request import ReadRequest
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.faults.checker import BrokenPromiseError, Life
 from tests.store.faults.promises import Expected, Promises

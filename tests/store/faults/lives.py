@@ -10,8 +10,8 @@ from typing import Final
 from domain.errors import StoreError
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import MemoryDisk, Operation
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.faults.checker import BrokenPromiseError, Life
 from tests.store.faults.promises import Promises
 from tests.store.faults.run import PAGE_BYTES

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from domain.errors import StoreError
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import MemoryDisk, Operation
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
 from tests.store.faults.checker import BrokenPromiseError, Life, check_after
 from tests.store.faults.promises import Promises

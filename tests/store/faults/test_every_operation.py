@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 from tests.store.faults.checker import check_after
 from tests.store.faults.promises import Promises
 from tests.store.faults.run import Moment, check_failed, check_moment, failing, moments

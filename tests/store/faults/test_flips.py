@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.faults.flips import Directory, flip, flips
 from tests.store.faults.soak import SOAK
 

@@ -22,11 +22,11 @@ from store.keys.run import RowChunk, Run, open_run
 from store.log import batch
 from store.log.segment import Segments
 from store.reads.reading import Reading
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.platter import Content
 from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver, sure
-from tests.store.platter import Content
 
 SMALL = StoreConfig(
     segment_bytes=20_000, checkpoint_bytes=2_000, checkpoint_ms=1_000, tail_rows_max=16, index_segment_bytes=4_096,

@@ -14,8 +14,8 @@ from store.keys import merge as merging
 from store.keys.merge import Merge
 from store.keys.row import ROW_BYTES, pack
 from store.keys.run import CHECKED_ROWS, FOOTER_BYTES, RowChunk, Run, file_name, open_run
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 SPREAD = st.integers(0, (1 << 64) - 1)
 CROWDED = st.integers(0, 40) | st.integers((1 << 63) - 20, (1 << 63) + 20)

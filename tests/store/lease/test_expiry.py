@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from store.lease.expiry import Expiry
 from store.lease.schedule import LeaseSchedule
 from store.lease.table import LeaseTable
-from tests.store.clock import START_MS, VirtualClock
+from tests.simulation.kit.clock import START_MS, VirtualClock
 
 
 class Stage:

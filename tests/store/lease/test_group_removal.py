@@ -15,8 +15,8 @@ from store import turns
 from store.config import StoreConfig
 from store.lease.table import LeaseTable
 from store.lease.turn import FREE_COST
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
 from tests.stored_state import pairs
 

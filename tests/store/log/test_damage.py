@@ -10,11 +10,11 @@ from domain.store_event import StoreEventKind
 from store.config import StoreConfig
 from store.log import batch, promise
 from store.log.survey import DamageError
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.platter import Content
 from tests.store import version1
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
-from tests.store.platter import Content
 
 CONFIG = StoreConfig(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99)
 """No checkpoint: every start reads the whole log."""

@@ -7,8 +7,8 @@ import pytest
 from store.config import StoreConfig
 from store.log import promise
 from store.log.promise import Promise, PromiseMark
-from tests.store.clock import START_MS, VirtualClock
-from tests.store.disk import MemoryDisk, Operation
+from tests.simulation.kit.clock import START_MS, VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 from tests.store.driver import Driver
 
 FIRST = Promise(100, 0, 77, 0, 5)

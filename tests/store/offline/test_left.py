@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from store.offline.finding import Severity
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 from tests.store.faults.run import moments
 from tests.store.faults.work import script
 from tests.store.offline.test_repair import check, repair

@@ -16,11 +16,11 @@ from store.log.survey import DamageError
 from store.offline.check import Check
 from store.offline.finding import CheckFinding, Severity
 from store.offline.repair import Repair, Repaired
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
+from tests.simulation.kit.platter import Content
 from tests.store import version1
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk, Operation
 from tests.store.driver import Driver, sure
-from tests.store.platter import Content
 
 CONFIG = StoreConfig(segment_bytes=4_096, checkpoint_bytes=1 << 30, checkpoint_ms=1 << 40, fresh_incarnation=99, cache_bytes=0)
 """No checkpoint: every start reads the whole log."""

@@ -8,8 +8,8 @@ from store.log.segment import Segments
 from store.queue import block
 from store.queue.groups import GROUPS_MAX, RowGroups
 from store.queue.row import ROW
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk, Operation
 
 
 class Files:

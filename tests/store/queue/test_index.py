@@ -15,8 +15,8 @@ from store.config import StoreConfig
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import ROW, Row
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 700), st.booleans()), min_size=1, max_size=25)

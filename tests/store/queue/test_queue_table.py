@@ -14,12 +14,12 @@ from domain.topic import Topic
 from store.checkpoint import checkpointer, columns
 from store.config import StoreConfig
 from store.queue import block, table
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.platter import Content
 from tests.store import version1
 from tests.store.checkpoint.test_checkpoint import snapshot_now
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
-from tests.store.platter import Content
 from tests.store.test_lite_queues import send as send_lite
 
 CONFIG = StoreConfig(

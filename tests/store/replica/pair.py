@@ -12,8 +12,8 @@ from domain.store_event import Report
 from store.config import StoreConfig
 from store.log_store import LogStore
 from store.replica.follower import Follower, open_follower
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 
 CONFIG = StoreConfig(

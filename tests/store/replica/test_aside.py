@@ -12,8 +12,8 @@ from domain.store_event import StoreEvent, StoreEventKind
 from store.log.segment import Segments
 from store.replica.aside import BEHIND
 from store.replica.follower import Follower, open_follower
-from tests.store.clock import VirtualClock
-from tests.store.disk import Crash, MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 from tests.store.replica.pair import CONFIG, anew, apply_all, log_bytes, opened, ship, wait
 from tests.store.replica.test_crashes import SOAK, Life, dies_at
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from store.replica.follower import Follower
-from tests.store.clock import VirtualClock
-from tests.store.disk import Crash, MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 from tests.store.replica.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
 
 SOAK = bool(os.environ.get("SOAK"))

@@ -13,8 +13,8 @@ from domain.message import Message
 from domain.topic import Durability
 from store.config import StoreConfig
 from store.delay.wheel import MEND_MS
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import CONFIG, Leading, opened
 
 RETAINED_MS = 5_000

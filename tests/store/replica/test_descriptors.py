@@ -8,8 +8,8 @@ from domain.errors import StoreError
 from domain.replication.ports import DamagedPart, ReplicaDataError
 from store.log.segment import OPEN_FILES_MAX
 from store.replica.follower import Follower
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import Leading, apply_all, durable, log_bytes, opened, ship, wait
 
 

@@ -12,8 +12,8 @@ from domain.topic import Durability
 from store.checkpoint.recovery import ABORT
 from store.replica.beginning import MARKER
 from store.replica.follower import Follower
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.replica.pair import CONFIG, Leading, anew, apply_all, durable, log_bytes, opened, ship, wait
 

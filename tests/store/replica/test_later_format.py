@@ -10,8 +10,8 @@ from domain.store_event import unheard
 from store.engine import LOG
 from store.log import batch
 from store.log.survey import DamageError
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.later_format import later
 from tests.store.replica.pair import CONFIG, Leading, durable, opened
 

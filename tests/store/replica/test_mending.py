@@ -15,8 +15,8 @@ from domain.replication.ports import DamagedPart, MendableLog, PartRefusedError
 from store.replica.damaged import DamagedReplica, damaged_replica
 from store.replica.follower import Follower, open_follower
 from store.replication.repairing import REST_NS, Given, PartSource, RepairCounts, Repairing
-from tests.store.clock import VirtualClock
-from tests.store.disk import Crash, MemoryDisk, Operation
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import Crash, MemoryDisk, Operation
 from tests.store.replica.pair import CONFIG, Leading, apply_all, durable, log_bytes, opened, ship
 
 QUICK = replace(CONFIG, scrub_pass_s=1)

@@ -10,8 +10,8 @@ from domain.message import Message
 from domain.record import Record
 from domain.topic import Durability
 from store.delay import parking
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import CONFIG, Leading, apply_all, opened, ship
 
 SKEW_MS = 500

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import CONFIG, Leading, anew, log_bytes, opened, ship
 
 QUIET = replace(CONFIG, retention_ms=60_000, retention_check_ms=1_000)

@@ -14,7 +14,7 @@ from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadReques
 from store.config import StoreConfig
 from store.reads import repair_waits
 from store.replication.repairing import Given, PartSource
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.disk import MemoryDisk
 from tests.store.driver import Driver
 from tests.store.replica.test_mending import Group, OtherReplica
 

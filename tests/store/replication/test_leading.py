@@ -11,7 +11,7 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.replication.message import Era, Follow, FollowAccepted, FollowRefused, LogBytes, LogHeld
 from store.replication.leading import Leading
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 GROUP = "broker-a"
 EPOCH = 4

@@ -16,7 +16,7 @@ from domain.replication.message import Era, Follow, FollowAccepted, FollowRefuse
 from domain.replication.ports import LogWork, MendableLog
 from store.replication.leading import DISK_PART_BYTES, PART_BYTES, Leading
 from store.replication.pace import SOCKET_NS, ProcessorTime
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 MIB = 1024 * 1024
 READ_NS = 300_000

@@ -11,7 +11,7 @@ from domain.controller.group import SetMember, StoreGroup, StoreReplica
 from domain.event import Event
 from domain.replication.message import Era, Follow, LogHeld
 from store.replication.leading import STUCK_NS, Leading
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 GROUP = StoreGroup(
     "c1", "g", 3, (StoreReplica(1, "n1", "h1:1", "11"), StoreReplica(2, "n2", "h2:1", "22")), 1, 1,

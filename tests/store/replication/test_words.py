@@ -10,7 +10,7 @@ from domain.replication.message import Era, Follow, FollowAccepted, LogBytes, Lo
 from domain.replication.ports import LeaderStore, LogWork, MendableLog, UnknownFormatError
 from domain.replication.reads import FollowerReads
 from store.replication.following import UNTOLD_BYTES, UPGRADE_MS, Following
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 PART = UNTOLD_BYTES // 8
 SYNC_NS = 100_000

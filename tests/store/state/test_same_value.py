@@ -12,8 +12,8 @@ from domain.topic import Group, Topic
 from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 Done = Callable[[None | Failure], None]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.transaction.unanswered import BATCH_MAX, PAUSE_NS, Name, UnansweredChecks
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 PAUSE_MS = PAUSE_NS // 1_000_000
 

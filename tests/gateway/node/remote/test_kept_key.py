@@ -9,7 +9,7 @@ import pytest
 from gateway.client.answer import KeyPlaceError
 from gateway.client.security import AccessKey, KeyPlace
 from gateway.node.remote.kept_key import KeptKey
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 FIELDS = {"topic": "t"}
 

@@ -19,7 +19,7 @@ from gateway.node.remote.store_address import StoreAddress
 from gateway.replicas.settings import ReplicationSettings
 from gateway.rocketmq.settings import RocketmqSettings
 from tests.interop import certificates
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 KEY = "root:secret-1"
 ALL = [

@@ -20,7 +20,7 @@ from gateway.node.node import Node
 from gateway.node.remote.webhook_part import webhook_part_of
 from gateway.webhooks.granting import Granting
 from tests.gateway.node.running import served
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 class Gate:

@@ -11,7 +11,7 @@ from gateway.usecase.catalog import counters
 from gateway.usecase.catalog.counters import CountWindow, MessageCounters
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 __all__ = ["bench"]
 

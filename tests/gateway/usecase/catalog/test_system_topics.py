@@ -9,7 +9,7 @@ from domain.errors import ErrorCode, Failure
 from domain.store_ports import Metadata
 from domain.topic import Topic
 from gateway.usecase.catalog.system_topics import SystemTopics, system_topics
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 WANTED = {topic.name for topic in system_topics("c", "b")}
 

@@ -6,7 +6,7 @@ from domain.event import Done, Event
 from domain.membership import Locked, LockQueues
 from gateway.usecase.consume.locks import Locks
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 QUEUES = [("broker-a", "t", 0), ("broker-a", "t", 1)]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.usecase.membership import pending_resets
 from gateway.usecase.membership.pending_resets import PENDING_NS, PendingResets
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 PENDING_MS = PENDING_NS // 1_000_000
 

@@ -12,8 +12,8 @@ from gateway.usecase.sessions.outbound import RUN_RECORDS, TURN_DELIVERIES, TURN
 from store.config import StoreConfig
 from store.engine import open_store
 from tests.gateway.usecase.consume.test_watch import Recorder, Turns, record
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 QUEUE = ("t", 0)
 

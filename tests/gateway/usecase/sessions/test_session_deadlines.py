@@ -6,7 +6,7 @@ from domain.mqtt_session import EXPIRY_NEVER
 from gateway.usecase.sessions import session_deadlines
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 
 def gone(clock: VirtualClock, client_id: str, expiry_s: int) -> MqttSession:

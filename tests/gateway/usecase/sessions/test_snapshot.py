@@ -15,8 +15,8 @@ from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 from tests.stored_state import pairs
 
 

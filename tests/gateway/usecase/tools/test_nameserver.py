@@ -53,8 +53,8 @@ from store.config import StoreConfig
 from store.engine import open_store
 from tests.gateway.usecase.bench import Dice
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import MemoryDisk
 
 THEIRS = dict.fromkeys(("T", "U"), TopicQueues("b-x", 4, 4, 6))
 OUTSIDE = Registration("c2", "b-x", 0, "x:1", "x:2", 30_000, version=DataVersion(1, 2, 3), topics=THEIRS)

@@ -14,7 +14,7 @@ from domain.store_ports import Metadata, Outlook
 from gateway.usecase.tools.await_poll import AwaitPoll
 from gateway.usecase.waiting.long_polls import LiveTails, LongPolls
 from tests.gateway.usecase.event_recorder import EventRecorder
-from tests.store.clock import VirtualClock
+from tests.simulation.kit.clock import VirtualClock
 
 GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
 

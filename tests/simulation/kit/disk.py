@@ -2,7 +2,7 @@
 
 What was written survives a kill (`killed`). A power failure (`powered_off`) keeps what was synced; of the rest, with a
 `chance`, any pages in any order, torn at a sector, and any of the un-synced changes of names. A failed sync drops its pages:
-reads go on to see them, later syncs succeed, and after the next power failure they are gone. See tests/store/platter.py.
+reads go on to see them, later syncs succeed, and after the next power failure they are gone. See platter.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from domain.ports import Clock
-from tests.store.platter import PAGE_BYTES, Content
+from tests.simulation.kit.platter import PAGE_BYTES, Content
 
 Keep = Callable[[str, int, int], int]
 """(file name, synced bytes, written bytes) -> how many bytes are left after a power failure, between the two."""
@@ -183,16 +183,7 @@ class MemoryDisk:
 
     def replace_soon(self, name: str, data: bytes, done: Callable[[OSError | None], None]) -> None:
         """Replace a file after the disk's `sync_ms`, in the order of the calls."""
-
-        def replaced() -> None:
-            try:
-                self.replace(name, data)
-            except OSError as error:
-                done(error)
-            else:
-                done(None)
-
-        self._clock.call_at(self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000), replaced)
+        self._after_sync(lambda: _end(done, self.replace, name, data))
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file, over `new` if that exists; content and names are durable then."""
@@ -203,9 +194,7 @@ class MemoryDisk:
         content = self.files[old]
         size = len(content.data)
         try:
-            self.began(Operation("sync", old))
-            if self.fail_syncs:
-                raise OSError(errno.EIO, "Input/output error")
+            self._sync_begins(old)
         except OSError:
             content.dropped(size)
             raise
@@ -225,17 +214,10 @@ class MemoryDisk:
         self.files[new] = content
 
         def synced() -> None:
-            try:
-                self.began(Operation("sync", _folder(new)))
-                if self.fail_syncs:
-                    raise OSError(errno.EIO, "Input/output error")
-            except OSError as error:
-                done(error)
-                return
+            self._sync_begins(_folder(new))
             self._sync_folder(_folder(new))
-            done(None)
 
-        self._clock.call_at(self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000), synced)
+        self._after_sync(lambda: _end(done, synced))
 
     def remove(self, name: str) -> None:
         """Delete. The folder is synced behind it: after a power failure before that the file may be back."""
@@ -243,8 +225,7 @@ class MemoryDisk:
             return
         self.began(Operation("remove", name))
         self.renamed.append(NameChange(_folder(name), {name: self.files.pop(name)}))
-        due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
-        self._clock.call_at(due, lambda: self._sync_folder(_folder(name)))
+        self._after_sync(lambda: self._sync_folder(_folder(name)))
 
     def free_ratio(self) -> float:
         """The free share that the test has set (`free`)."""
@@ -285,8 +266,7 @@ class MemoryDisk:
         if self.hold_syncs:
             self._held.append((content, size, done))
             return
-        due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
-        self._clock.call_at(due, lambda: self._end_sync(content, size, done, failure))
+        self._after_sync(lambda: self._end_sync(content, size, done, failure))
 
     def sync_folder(self, name: str) -> None:
         """Make the names of the folder of `name` durable, or fail as the test has set up the disk."""
@@ -361,6 +341,14 @@ class MemoryDisk:
             content.dropped(size)
         done(failure)
 
+    def _after_sync(self, callback: Callable[[], None]) -> None:
+        self._clock.call_at(self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000), callback)
+
+    def _sync_begins(self, name: str) -> None:
+        self.began(Operation("sync", name))
+        if self.fail_syncs:
+            raise OSError(errno.EIO, "Input/output error")
+
     def _open(self, name: str) -> None:
         """A file is opened, which takes a descriptor for a while."""
         self.opens += 1
@@ -396,6 +384,16 @@ class MemoryDisk:
     def _refuse_beyond(self, size: int) -> None:
         if self.capacity and sum(len(other.data) for other in self.files.values()) + size > self.capacity:
             raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _end(done: Callable[[OSError | None], None], operation: Callable[..., None], *arguments: object) -> None:
+    """Do what an operation does at its end, and report it."""
+    try:
+        operation(*arguments)
+    except OSError as error:
+        done(error)
+    else:
+        done(None)
 
 
 def _folder(name: str) -> str:

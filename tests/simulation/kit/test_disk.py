@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from tests.store.clock import VirtualClock
-from tests.store.disk import Crash, MemoryDisk, MemoryFile, Operation
-from tests.store.platter import SECTOR_BYTES
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.disk import Crash, MemoryDisk, MemoryFile, Operation
+from tests.simulation.kit.platter import SECTOR_BYTES
 
 PAGE = 4_096
 

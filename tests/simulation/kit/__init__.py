@@ -1,0 +1,1 @@
+"""The clock, the disk, the network and the entropy of all simulations, and how known bugs are put back in them."""
