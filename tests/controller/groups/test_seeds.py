@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from tests.controller.groups.bugs import BUGS, first_seed
+from tests.controller.groups.bugs import BUGS
 from tests.controller.groups.model import run
 from tests.store.faults.soak import SOAK
-
-PAGE = Path(__file__).parents[3] / "controller" / "groups" / "README.md"
-ROW = re.compile(r"^\| `([\w-]+)` \|[^|]+\| (\d+) \|$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("block", range(40 if SOAK else 1))
@@ -29,10 +23,4 @@ def test_only_an_operator_gives_records_up_and_only_when_no_member_is_there() ->
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_known_bug_is_found(name: str) -> None:
-    seed, said = first_seed(name, BUGS[name].seeds)
-    assert seed >= 0, f"not found within {BUGS[name].seeds} seeds"
-    assert said
-
-
-def test_the_page_names_the_bugs() -> None:
-    assert ROW.findall(PAGE.read_text("utf-8")) == [(name, str(bug.seeds)) for name, bug in BUGS.items()]
+    BUGS[name].find()

@@ -1,16 +1,10 @@
-"""Known bugs of raft implementations, put back one at a time: the checker has to find each within a stated number of seeds.
-
-python -m tests.controller.raft.bugs NAME [SEEDS]    the first seed that finds it, and what is said; -1 when none does
-"""
+"""Known bugs of raft implementations, which the checker has to find when they are put back."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
-
-import pytest
+from functools import partial
+from typing import Any, Final
 
 from controller.raft import following, quorum
 from controller.raft.configuration import NOBODY, Configuration
@@ -20,30 +14,39 @@ from controller.raft.leadership import Leadership
 from controller.raft.log import RaftLog
 from controller.raft.message import AppendAnswer, AppendRequest, LeaderHeartbeat, SnapshotRequest
 from controller.raft.persisted import HardState, Persisted, RaftSnapshot
-from controller.raft.refusal import RaftRefusal, SafetyError
+from controller.raft.refusal import RaftRefusal
 from controller.raft.replica import Replica
 from controller.raft.replication import Replication
-from tests.controller.raft.checker import ViolationError
 from tests.controller.raft.memory_storage import MemoryStorage
 from tests.controller.raft.run import run
 from tests.controller.raft.world import Fate, World
+from tests.simulation.kit.bugs import Bugs, Patch
 
-Patch = pytest.MonkeyPatch
+BUGS: Final = Bugs()
 
 
-def _older_term_by_count(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.LEADERS_DIE), 20)
+def older_term(patch: Patch) -> None:
+    """An entry of an older term is committed because a majority has it."""
     patch.setattr(Replication, "may_commit", lambda self, index: True)
 
 
-def _vote_not_persisted(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.LEADERS_DIE), 60)
+def vote(patch: Patch) -> None:
+    """The vote is not persisted."""
     patch.setattr(Replica, "hard_state", property(lambda self: HardState(self.term, 0)))
 
 
-def _vote_for_a_shorter_log(patch: Patch) -> None:
+@BUGS.found_by(run, 30)
+def shorter_log(patch: Patch) -> None:
+    """A vote goes to a log that is shorter."""
     patch.setattr(RaftLog, "is_up_to_date", lambda self, last_index, last_term: last_term >= self.last_term)
 
 
-def _two_votes_in_a_term(patch: Patch) -> None:
+@BUGS.found_by(run, 20)
+def two_votes(patch: Patch) -> None:
+    """A node votes twice in a term."""
+
     def may_vote(self: Any, request: Any) -> bool:
         return bool(self._replica.log.is_up_to_date(request.last_index, request.last_term))
 
@@ -60,8 +63,9 @@ def _cut_without_check(patch: Patch) -> None:
     patch.setattr(RaftLog, "truncate", truncate)
 
 
-def _append_cuts_what_follows(patch: Patch) -> None:
-    """What is behind an old, short message is cut, also when it is committed."""
+@BUGS.found_by(run, 5)
+def cut(patch: Patch) -> None:
+    """An old append cuts what follows it."""
     _cut_without_check(patch)
 
     def take(replica: Replica, request: AppendRequest) -> None:
@@ -75,7 +79,9 @@ def _append_cuts_what_follows(patch: Patch) -> None:
     patch.setattr(following, "_take", take)
 
 
-def _sent_before_the_sync(patch: Patch) -> None:
+@BUGS.found_by(run, 30)
+def early_answer(patch: Patch) -> None:
+    """Messages leave before the sync."""
     own = World._pump
 
     def pump(self: Any, node: int) -> None:
@@ -91,15 +97,21 @@ def _sent_before_the_sync(patch: Patch) -> None:
     patch.setattr(World, "_pump", pump)
 
 
-def _change_in_one_step(patch: Patch) -> None:
+@BUGS.found_by(run, 20)
+def one_step(patch: Patch) -> None:
+    """Voters change in one step."""
     patch.setattr(Configuration, "joint", lambda self, voters, learners: Configuration(voters, frozenset(), learners))
 
 
-def _new_majority_alone(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.MEMBERS_CHANGE), 60)
+def new_majority(patch: Patch) -> None:
+    """A joint change needs the new majority alone."""
     patch.setattr(quorum, "_sets", lambda configuration: (configuration.voters,))
 
 
-def _change_during_a_change(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.MEMBERS_CHANGE), 80)
+def second_change(patch: Patch) -> None:
+    """A change begins during another."""
     own = Leadership._refuse_change
 
     def refuse(self: Any, voters: frozenset[int], learners: frozenset[int]) -> RaftRefusal | None:
@@ -109,17 +121,24 @@ def _change_during_a_change(patch: Patch) -> None:
     patch.setattr(Leadership, "_refuse_change", refuse)
 
 
-def _learners_counted(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.MEMBERS_CHANGE), 5)
+def learners(patch: Patch) -> None:
+    """Learners are counted."""
     own = quorum._sets
     patch.setattr(quorum, "_sets", lambda configuration: tuple(each | configuration.learners for each in own(configuration)))
 
 
-def _snapshot_loses_the_members(patch: Patch) -> None:
+@BUGS.found_by(run, 5)
+def snapshot_members(patch: Patch) -> None:
+    """A snapshot loses the members."""
     own = RaftLog.compact
     patch.setattr(RaftLog, "compact", lambda self, snapshot: own(self, replace(snapshot, configuration=NOBODY)))
 
 
-def _snapshot_installed_without_members(patch: Patch) -> None:
+@BUGS.found_by(run, 10)
+def installed_members(patch: Patch) -> None:
+    """A snapshot is installed without its members."""
+
     def install(replica: Replica, request: SnapshotRequest) -> None:
         known = replica.configurations
         own(replica, request)
@@ -130,7 +149,10 @@ def _snapshot_installed_without_members(patch: Patch) -> None:
     patch.setattr(following, "install", install)
 
 
-def _old_snapshot_installed(patch: Patch) -> None:
+@BUGS.found_by(run, 20)
+def old_snapshot(patch: Patch) -> None:
+    """A snapshot that is late takes the place of a longer log."""
+
     def install(replica: Replica, request: SnapshotRequest) -> None:
         snapshot = request.snapshot
         replica.log.restore(snapshot)
@@ -140,15 +162,21 @@ def _old_snapshot_installed(patch: Patch) -> None:
     patch.setattr(following, "install", install)
 
 
-def _read_without_a_round(patch: Patch) -> None:
+@BUGS.found_by(partial(run, fate=Fate.LEADERS_CUT), 10)
+def read_round(patch: Patch) -> None:
+    """A read is answered without a round of heartbeats."""
     patch.setattr(Leadership, "_agreed", lambda self, number: True)
 
 
-def _read_before_an_entry_of_the_term(patch: Patch) -> None:
+@BUGS.found_by(run, 10)
+def read_term(patch: Patch) -> None:
+    """A read is answered before an entry of the term is committed."""
     patch.setattr(Leadership, "has_committed", property(lambda self: True))
 
 
-def _commit_behind_the_equal_part(patch: Patch) -> None:
+@BUGS.found_by(run, 20)
+def commit(patch: Patch) -> None:
+    """A follower commits entries that were not compared."""
     own = following.append
 
     def append(replica: Replica, request: AppendRequest) -> None:
@@ -158,7 +186,9 @@ def _commit_behind_the_equal_part(patch: Patch) -> None:
     patch.setattr(following, "append", append)
 
 
-def _heartbeat_commits_behind_the_equal_part(patch: Patch) -> None:
+@BUGS.found_by(run, 5)
+def heartbeat(patch: Patch) -> None:
+    """A heartbeat commits entries that were not compared."""
     own = following.heartbeat
 
     def heartbeat(self: Any, read_round: int) -> None:
@@ -173,7 +203,9 @@ def _heartbeat_commits_behind_the_equal_part(patch: Patch) -> None:
     patch.setattr(following, "heartbeat", follow)
 
 
-def _damaged_node_takes_part(patch: Patch) -> None:
+@BUGS.found_by(run, 5)
+def damaged(patch: Patch) -> None:
+    """A node whose log is damaged takes part."""
     own = MemoryStorage.load
 
     def load(self: MemoryStorage) -> Persisted:
@@ -182,65 +214,12 @@ def _damaged_node_takes_part(patch: Patch) -> None:
     patch.setattr(MemoryStorage, "load", load)
 
 
-def _joins_without_the_first_members(patch: Patch) -> None:
+@BUGS.found_by(run, 10)
+def joined_members(patch: Patch) -> None:
+    """A node that joins is not told the first members."""
+
     def restore(self: Any, snapshot: RaftSnapshot) -> None:
         own(self, replace(snapshot, configuration=NOBODY))
 
     own = RaftLog.restore
     patch.setattr(RaftLog, "restore", restore)
-
-
-class RaftBug(NamedTuple):
-    """A bug that can be put back.
-
-    what    what is wrong
-    seeds   number of seeds, from 0 on, within which it is found
-    put     puts it back
-    fate    what happens most in these seeds
-    """
-
-    what: str
-    seeds: int
-    put: Callable[[Patch], None]
-    fate: Fate = Fate.ANY
-
-
-BUGS: Final = {
-    "older-term": RaftBug(
-        "an entry of an older term is committed because a majority has it", 20, _older_term_by_count, Fate.LEADERS_DIE
-    ),
-    "vote": RaftBug("the vote is not persisted", 60, _vote_not_persisted, Fate.LEADERS_DIE),
-    "two-votes": RaftBug("a node votes twice in a term", 20, _two_votes_in_a_term),
-    "shorter-log": RaftBug("a vote goes to a log that is shorter", 30, _vote_for_a_shorter_log),
-    "cut": RaftBug("an old append cuts what follows it", 5, _append_cuts_what_follows),
-    "early-answer": RaftBug("messages leave before the sync", 30, _sent_before_the_sync),
-    "one-step": RaftBug("voters change in one step", 20, _change_in_one_step),
-    "new-majority": RaftBug("a joint change needs the new majority alone", 60, _new_majority_alone, Fate.MEMBERS_CHANGE),
-    "second-change": RaftBug("a change begins during another", 80, _change_during_a_change, Fate.MEMBERS_CHANGE),
-    "learners": RaftBug("learners are counted", 5, _learners_counted, Fate.MEMBERS_CHANGE),
-    "snapshot-members": RaftBug("a snapshot loses the members", 5, _snapshot_loses_the_members),
-    "installed-members": RaftBug("a snapshot is installed without its members", 10, _snapshot_installed_without_members),
-    "joined-members": RaftBug("a node that joins is not told the first members", 10, _joins_without_the_first_members),
-    "old-snapshot": RaftBug("a snapshot that is late takes the place of a longer log", 20, _old_snapshot_installed),
-    "read-round": RaftBug("a read is answered without a round of heartbeats", 10, _read_without_a_round, Fate.LEADERS_CUT),
-    "read-term": RaftBug("a read is answered before an entry of the term is committed", 10, _read_before_an_entry_of_the_term),
-    "commit": RaftBug("a follower commits entries that were not compared", 20, _commit_behind_the_equal_part),
-    "heartbeat": RaftBug("a heartbeat commits entries that were not compared", 5, _heartbeat_commits_behind_the_equal_part),
-    "damaged": RaftBug("a node whose log is damaged takes part", 5, _damaged_node_takes_part),
-}
-
-
-def found(name: str, seeds: int) -> tuple[int, str]:
-    """(first seed that finds it, what was said); (-1, "") when none of `seeds` does."""
-    with Patch.context() as patch:
-        BUGS[name].put(patch)
-        for seed in range(seeds):
-            try:
-                run(seed, fate=BUGS[name].fate)
-            except (ViolationError, SafetyError, AssertionError) as error:
-                return seed, f"{type(error).__name__}: {error}"
-    return -1, ""
-
-
-if __name__ == "__main__":
-    print(*found(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else BUGS[sys.argv[1]].seeds))

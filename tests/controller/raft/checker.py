@@ -15,10 +15,7 @@ from controller.raft.raft import Raft
 from controller.raft.ready import Ready
 from controller.raft.replica import RaftRole
 from tests.controller.raft.member import SEPARATOR
-
-
-class ViolationError(Exception):
-    """A rule is broken."""
+from tests.simulation.kit.bugs import HistoryError
 
 
 class Applied(NamedTuple):
@@ -65,13 +62,13 @@ class Checker:
         if raft.role is not RaftRole.LEADER or self._leaders.get(raft.term) == raft.node:
             return
         if self._leaders.setdefault(raft.term, raft.node) != raft.node:
-            raise ViolationError(f"{self._leaders[raft.term]} and {raft.node} lead in term {raft.term}")
+            raise HistoryError(f"{self._leaders[raft.term]} and {raft.node} lead in term {raft.term}")
         log = {entry.index: entry.term for entry in raft.entries()}
         first = raft.last - len(log) + 1
         for index in range(first, len(self.applied) + 1):
             known = self.applied[index - 1]
             if known.term < raft.term and log.get(index) != known.entry.term:
-                raise ViolationError(f"{raft.node} leads in term {raft.term} without entry {known.entry.term}/{index}")
+                raise HistoryError(f"{raft.node} leads in term {raft.term} without entry {known.entry.term}/{index}")
 
     def persists(self, raft: Raft, ready: Ready) -> None:
         """A node writes: are its entries those of other nodes, and is its snapshot that of the model?"""
@@ -82,21 +79,21 @@ class Checker:
             before = held[at].term if at >= 0 else -1
             known, previous = self._entries.setdefault((entry.index, entry.term), (entry, before))
             if known != entry:
-                raise ViolationError(f"two entries {entry.term}/{entry.index}")
+                raise HistoryError(f"two entries {entry.term}/{entry.index}")
             if before >= 0 and previous >= 0 and before != previous:
-                raise ViolationError(f"before entry {entry.term}/{entry.index} are entries of terms {before} and {previous}")
+                raise HistoryError(f"before entry {entry.term}/{entry.index} are entries of terms {before} and {previous}")
             if previous < 0 <= before:
                 self._entries[entry.index, entry.term] = (entry, before)
         snapshot = ready.snapshot
         if snapshot is not None:
             commands = snapshot.data.split(SEPARATOR) if snapshot.data else []
             if snapshot.index > len(self.applied):
-                raise ViolationError(f"a snapshot at {snapshot.index} is ahead of all that was applied")
+                raise HistoryError(f"a snapshot at {snapshot.index} is ahead of all that was applied")
             known_there = self.applied[snapshot.index - 1]
             if snapshot.term != known_there.entry.term or commands != self.commands[: known_there.commands]:
-                raise ViolationError(f"the snapshot at {snapshot.index} is another than the log there")
+                raise HistoryError(f"the snapshot at {snapshot.index} is another than the log there")
             if snapshot.configuration != known_there.configuration:
-                raise ViolationError(f"the snapshot at {snapshot.index} has other members than the log there")
+                raise HistoryError(f"the snapshot at {snapshot.index} has other members than the log there")
 
     def sends(self, message: RaftMessage) -> None:
         """A node sends: has it given its vote to another one in this term?"""
@@ -110,10 +107,10 @@ class Checker:
         if entry.index <= len(self.applied):
             known = self.applied[entry.index - 1].entry
             if known != entry:
-                raise ViolationError(f"{raft.node} applies {entry.term}/{entry.index}, others {known.term}/{known.index}")
+                raise HistoryError(f"{raft.node} applies {entry.term}/{entry.index}, others {known.term}/{known.index}")
             return
         if entry.index != len(self.applied) + 1:
-            raise ViolationError(f"{raft.node} applies entry {entry.index}, and nobody {len(self.applied) + 1}")
+            raise HistoryError(f"{raft.node} applies entry {entry.index}, and nobody {len(self.applied) + 1}")
         configuration = self.applied[-1].configuration
         if entry.kind is EntryKind.COMMAND:
             self.commands.append(entry.data)
@@ -124,21 +121,21 @@ class Checker:
     def wrote(self, index: int, floor: int) -> None:
         """A client's write was answered; `floor` was known when it began."""
         if index <= floor:
-            raise ViolationError(f"a write is at {index}, and began when {floor} had been seen")
+            raise HistoryError(f"a write is at {index}, and began when {floor} had been seen")
         self.floor = max(self.floor, index)
         self.writes += 1
 
     def read(self, index: int, state: list[bytes], floor: int) -> None:
         """A client's read was answered with `state` at `index`; `floor` was known when it began."""
         if index < floor:
-            raise ViolationError(f"a read saw {index}, and began when {floor} had been seen")
+            raise HistoryError(f"a read saw {index}, and began when {floor} had been seen")
         count = self.applied[index - 1].commands
         if state != self.commands[:count]:
-            raise ViolationError(f"a read at {index} saw what was never there")
+            raise HistoryError(f"a read at {index} saw what was never there")
         self.floor = max(self.floor, index)
         self.reads += 1
 
     def _votes_for(self, node: int, term: int, candidate: int) -> None:
         known = self._votes.setdefault((node, term), candidate)
         if known != candidate:
-            raise ViolationError(f"{node} votes for {known} and {candidate} in term {term}")
+            raise HistoryError(f"{node} votes for {known} and {candidate} in term {term}")

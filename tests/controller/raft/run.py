@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.controller.raft.checker import ViolationError
+from controller.raft.refusal import SafetyError
 from tests.controller.raft.clients import Clients
 from tests.controller.raft.faults import Faults
 from tests.controller.raft.world import Fate, World
+from tests.simulation.kit.bugs import HistoryError
 
 FAULTS_STEPS = 3000
 CALM_STEPS = 1500
@@ -35,8 +36,17 @@ class Course(NamedTuple):
 
 
 def run(seed: int, trace: Callable[[str], None] | None = None, fate: Fate = Fate.ANY) -> Course:
-    """Run one seed. Raises what the checker, or a node, raises."""
+    """Run one seed. Raises HistoryError, and what an `assert` of a node raises."""
     world = World(seed, random.Random(~seed).choice((3, 3, 5)), trace, fate)
+    try:
+        _run(world, fate)
+    except SafetyError as error:
+        raise HistoryError(f"SafetyError: {error}") from error
+    checker = world.checker
+    return Course(checker.writes, checker.reads, checker.terms, len(checker.applied))
+
+
+def _run(world: World, fate: Fate) -> None:
     clients = Clients(world, 3)
     faults = Faults(world, fate)
     world.run(FAULTS_STEPS)
@@ -46,24 +56,22 @@ def run(seed: int, trace: Callable[[str], None] | None = None, fate: Fate = Fate
     done = clients.done
     world.run(FAULTS_STEPS + CALM_STEPS)
     check_calm(world, clients.done - done)
-    checker = world.checker
-    return Course(checker.writes, checker.reads, checker.terms, len(checker.applied))
 
 
 def check_calm(world: World, done: int) -> None:
     """The group works: a leader, no change under way, clients that are served, nodes that do not stay behind."""
     leader = world.leader()
     if leader is None:
-        raise ViolationError("nobody leads")
+        raise HistoryError("nobody leads")
     if leader.configuration.is_joint:
-        raise ViolationError(f"a change of members does not end: {leader.configuration}")
+        raise HistoryError(f"a change of members does not end: {leader.configuration}")
     if done < 5:
-        raise ViolationError(f"clients got {done} answers")
+        raise HistoryError(f"clients got {done} answers")
     for node in leader.configuration.nodes:
         member = world.seats[node].member
         assert member is not None
         if not world.seats[node].is_damaged and member.applied < leader.committed - 20:
-            raise ViolationError(f"{node} has applied {member.applied}, and {leader.committed} is committed")
+            raise HistoryError(f"{node} has applied {member.applied}, and {leader.committed} is committed")
 
 
 if __name__ == "__main__":

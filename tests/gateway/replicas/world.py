@@ -25,6 +25,7 @@ from store.replica.follower import Follower, open_follower
 from tests.gateway.replicas.service import GROUP, Service, SimControllers
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
 from tests.simulation.cluster.wires import Network
+from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.clock import MachineClock, PausableClock, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.store.replica.pair import log_bytes
@@ -35,10 +36,6 @@ CONFIG = StoreConfig(
 )  # fmt: skip
 QUEUES = 2
 TOPIC = "orders"
-
-
-class HistoryError(AssertionError):
-    """What clients saw cannot be explained."""
 
 
 def _report(event: StoreEvent) -> None:

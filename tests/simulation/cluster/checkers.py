@@ -14,6 +14,7 @@ from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
 from store.log import batch
 from tests.simulation.cluster.load import LEVELS, QUEUES, QUICK
+from tests.simulation.kit.bugs import HistoryError
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 AGAIN_MS = 50
 """Time until a read that has failed is tried again."""
-
-
-class HistoryError(AssertionError):
-    """What was seen cannot be."""
 
 
 class Reader:

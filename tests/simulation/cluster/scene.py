@@ -10,13 +10,13 @@ from domain.errors import Failure
 from domain.record import Record
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
-from tests.simulation.cluster.checkers import HistoryError
 from tests.simulation.cluster.cluster import SKEW_MS, Cluster
 from tests.simulation.cluster.load import GROUPS, LEVELS, QUEUES, Load
 from tests.simulation.cluster.operators import OPERATED, Operators
 from tests.simulation.cluster.spanning import READERS, WIDE
 from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.weather import Weather
+from tests.simulation.kit.bugs import HistoryError
 
 FAULTS_MS = 20_000
 SETTLE_MS = 60_000

@@ -1,15 +1,10 @@
-"""Bugs that the store once had, put back one at a time: the checker has to find each within a stated number of seeds.
-
-    python -m tests.store.faults.bugs NAME [SEEDS]    the first seed that finds it, and what the checker says; -1 when none does
-
-Only pure modules can be patched: run with HEADGATE_PURE=1, in a process of its own.
-"""
+"""Bugs that the store once had, which the checker has to find when they are put back."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 from domain.errors import Failure, StoreError
 from domain.store_ports import StateChange
@@ -27,30 +22,37 @@ from store.log.segment import Segments
 from store.queue.row import Row
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, LEASE, TOPIC, failure_only
+from tests.simulation.kit.bugs import Bugs, Patch
 from tests.store.faults.flips import flips
 from tests.store.faults.lives import live
 from tests.store.faults.run import check_checkpoints
 from tests.store.faults.work import busy, script
 
+BUGS: Final = Bugs()
 
-def _deletion_first() -> None:
+
+@BUGS.found_by(live, 60)
+def deletion_first(patch: Patch) -> None:
+    """A refused deletion of a topic has forgotten its queues."""
+
     def delete_topic(self: Any, name: str, done: Callable[[None | Failure], None]) -> None:
         changes = self._drop_topic(name)
         self._append([StateChange(TOPIC, name.encode(), None), *changes], failure_only(done))
 
-    Catalogue.delete_topic = delete_topic  # type: ignore[method-assign]
+    patch.setattr(Catalogue, "delete_topic", delete_topic)
 
 
-def _damage_is_a_torn_tail() -> None:
-    LogRecovery._refuse_damage = lambda self, end, proven: 0  # type: ignore[method-assign]
-    LogRecovery._require_files = lambda self, proven: self._segments.find_gaps()  # type: ignore[method-assign]
+@BUGS.found_by(flips, 4)
+def damage_is_a_tail(patch: Patch) -> None:
+    """Recovery cuts the log at a wrong bit or a missing file."""
+    patch.setattr(LogRecovery, "_refuse_damage", lambda self, end, proven: 0)
+    patch.setattr(LogRecovery, "_require_files", lambda self, proven: self._segments.find_gaps())
 
 
-class EscapedError(Exception):
-    """An error of a reader that nobody on its way expects: those that are expected are answered by now."""
+@BUGS.found_by(live, 60)
+def errors_escape(patch: Patch) -> None:
+    """An unreadable record ends the effects of a sync."""
 
-
-def _errors_of_readers_escape() -> None:
     def run(self: Any, what: str, call: Callable[..., None], *arguments: Any) -> None:
         call(*arguments)
 
@@ -58,16 +60,17 @@ def _errors_of_readers_escape() -> None:
         try:
             found: list[bytes] = self._source.records(rows)
         except (OSError, StoreError) as error:
-            raise EscapedError(f"the effects of a sync are ended by {error}") from error
+            raise AssertionError(f"the effects of a sync are ended by {error}") from error
         return found
 
-    StoreEvents.run = run  # type: ignore[method-assign]
-    LeaseCall._readable = read  # type: ignore[method-assign]
+    patch.setattr(StoreEvents, "run", run)
+    patch.setattr(LeaseCall, "_readable", read)
 
 
-def _snapshot_before_the_log() -> None:
-    """Snapshots are written often, and are not held back until the log is durable up to their values."""
-    checkpointer._SNAPSHOT_BYTES_MIN = 1  # type: ignore[misc]
+@BUGS.found_by(partial(check_checkpoints, load=busy), 8)
+def snapshot_ahead(patch: Patch) -> None:
+    """A snapshot is published before the log behind its values is synced."""
+    patch.setattr(checkpointer, "_SNAPSHOT_BYTES_MIN", 1)
     write, finish = Checkpointer._snapshot, Checkpointer._finish
 
     def snapshot(self: Any, state: int, stands: int) -> None:
@@ -79,8 +82,8 @@ def _snapshot_before_the_log() -> None:
             self._commit = self._commit.own
         finish(self, point)
 
-    Checkpointer._snapshot = snapshot  # type: ignore[method-assign]
-    Checkpointer._finish = finished  # type: ignore[method-assign]
+    patch.setattr(Checkpointer, "_snapshot", snapshot)
+    patch.setattr(Checkpointer, "_finish", finished)
 
 
 class _Impatient:
@@ -100,9 +103,10 @@ class _Impatient:
         return getattr(self.own, name)
 
 
-def _checkpoint_behind_a_torn_one() -> None:
-    """A checkpoint takes the number of a torn one, and its file; the only good one is deleted without a look at the new one."""
-    derived.set_aside = lambda disk, name: None
+@BUGS.found_by(partial(check_checkpoints, load=script), 8)
+def torn_checkpoint(patch: Patch) -> None:
+    """A checkpoint is appended to a torn one."""
+    patch.setattr(derived, "set_aside", lambda disk, name: None)
 
     def finish(self: Any, point: Point) -> None:
         point = point._replace(serial=self.last.serial + 1)
@@ -123,14 +127,19 @@ def _checkpoint_behind_a_torn_one() -> None:
 
         file.sync(synced)
 
-    Checkpointer._finish = finish  # type: ignore[method-assign]
+    patch.setattr(Checkpointer, "_finish", finish)
 
 
-def _unproven_is_built_upon() -> None:
-    Segments.renew = lambda self, proven: None  # type: ignore[method-assign]
+@BUGS.found_by(live, 60)
+def unproven(patch: Patch) -> None:
+    """After a failed sync the next process builds upon the same pages."""
+    patch.setattr(Segments, "renew", lambda self, proven: None)
 
 
-def _a_deletion_is_read_twice() -> None:
+@BUGS.found_by(live, 60)
+def deletion_twice(patch: Patch) -> None:
+    """A deletion that retention has copied drops the new topic."""
+
     def recovered(self: Any, item: StateChange, base: int) -> None:
         if item.space == LEASE:
             self._ledger.apply(item, base)
@@ -140,54 +149,4 @@ def _a_deletion_is_read_twice() -> None:
             topic = item.key.decode()
             self._index.drop_topic(topic, int(item.value.split(b" ")[0]))
 
-    StateEffects.recovered = recovered  # type: ignore[method-assign]
-
-
-def _while_busy(seed: int) -> None:
-    check_checkpoints(seed, busy)
-
-
-def _in_script(seed: int) -> None:
-    check_checkpoints(seed, script)
-
-
-class Bug(NamedTuple):
-    """One bug. `find(seed)` raises when a run with that seed finds it; `seeds` is how many are enough."""
-
-    what: str
-    put_back: Callable[[], None]
-    find: Callable[[int], None]
-    seeds: int
-
-
-BUGS: Final = {
-    "deletion-first": Bug("a refused deletion of a topic has forgotten its queues", _deletion_first, live, 60),
-    "damage-is-a-tail": Bug("recovery cuts the log at a wrong bit or a missing file", _damage_is_a_torn_tail, flips, 4),
-    "errors-escape": Bug("an unreadable record ends the effects of a sync", _errors_of_readers_escape, live, 60),
-    "snapshot-ahead": Bug(
-        "a snapshot is published before the log behind its values is synced",
-        _snapshot_before_the_log,
-        _while_busy,
-        8,
-    ),
-    "unproven": Bug("after a failed sync the next process builds upon the same pages", _unproven_is_built_upon, live, 60),
-    "torn-checkpoint": Bug("a checkpoint is appended to a torn one", _checkpoint_behind_a_torn_one, _in_script, 8),
-    "deletion-twice": Bug("a deletion that retention has copied drops the new topic", _a_deletion_is_read_twice, live, 60),
-}
-
-
-def found(bug: Bug, seeds: int) -> tuple[int, str]:
-    """The first seed that finds the bug, which is put back, and what the checker says; (-1, "") when none does."""
-    bug.put_back()
-    for seed in range(seeds):
-        try:
-            bug.find(seed)
-        except (AssertionError, EscapedError) as error:
-            return seed, str(error)
-    return -1, ""
-
-
-if __name__ == "__main__":
-    name = sys.argv[1]
-    seed, said = found(BUGS[name], int(sys.argv[2]) if len(sys.argv) > 2 else BUGS[name].seeds)
-    print(f"{seed} {said}")
+    patch.setattr(StateEffects, "recovered", recovered)

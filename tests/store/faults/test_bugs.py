@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,24 +15,14 @@ from tests.store.faults.soak import SOAK
 from tests.store.faults.work import busy, script
 
 ROOT = Path(__file__).resolve().parents[3]
-ROW = re.compile(r"^\| `([\w-]+)` \| ([^|]+) \| (\d+) \| `([^`]+)` \|$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_that_is_put_back_is_found(name: str) -> None:
-    command = [sys.executable, "-m", "tests.store.faults.bugs", name]
+    command = [sys.executable, "-m", "tests.simulation.kit.bugs", "tests.store.faults.bugs", name]
     environment = {**os.environ, "HEADGATE_PURE": "1", "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=True)
-    seed, _, said = run.stdout.partition(" ")
-    assert 0 <= int(seed) < BUGS[name].seeds, f"not found within {BUGS[name].seeds} seeds"
-    assert said.strip()
-
-
-def test_the_page_lists_the_bugs() -> None:
-    rows = ROW.findall((Path(__file__).parent / "README.md").read_text("utf-8"))
-    assert [(name, what, int(seeds)) for name, what, seeds, _ in rows] == [
-        (name, bug.what, bug.seeds) for name, bug in BUGS.items()
-    ]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("seed", range(8 if SOAK else 1))
