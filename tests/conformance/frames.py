@@ -24,7 +24,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import FrameDecoder, encode
 from protocols.remoting.wire.header import BINARY, JSON
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.test_forbidden import GROUP, REQUESTS, TOPIC
 from tests.simulation.test_forbidden_grpc import CALLS, consumer
 from tests.simulation.tool import Tool

@@ -18,11 +18,11 @@ from store.replica.follower import open_follower
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.node import Files, disk_of
 from tests.kept.shown import shown
-from tests.protocols.remoting.frames import Dice
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.store_node import CONFIG, StoreNode
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import SeededEntropy
 
 SEED: Final = 7
 STORES: Final = 3
@@ -38,7 +38,7 @@ def machine_files(files: Files, name: str) -> Files:
 def controller_facts(files: Files) -> dict[str, Any]:
     """What the directory of a controller holds."""
     disk = disk_of(files, VirtualClock())
-    known = identity.load(disk, Dice(1))
+    known = identity.load(disk, SeededEntropy(1))
     found = RaftDiskStorage(disk).load()
     assert not found.damage
     groups = snapshot.restore(found.snapshot.data)
@@ -72,7 +72,7 @@ def replica_facts(files: Files) -> dict[str, Any]:
     """What the directory of a replica holds."""
     clock = VirtualClock()
     disk = disk_of(files, clock)
-    known = ReplicaIdentity(disk, Dice(1))
+    known = ReplicaIdentity(disk, SeededEntropy(1))
     follower = open_follower(disk, clock, replace(CONFIG, boot="boot 0", fresh_incarnation=99))
     return {
         "identity": [known.node, known.id],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 import tracemalloc
 from dataclasses import dataclass, field
@@ -25,7 +24,8 @@ from tests.neighbours.asker import Asker, CoapAsker, GrpcAsker, HttpAsker, MqttA
 from tests.neighbours.loop import TurnClock
 from tests.neighbours.socket import PeerDatagrams, PeerStream
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.world import PORTS, SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.world import PORTS
 
 GROWN_BYTES_MAX = 64 * 1024 * 1024
 """Bytes by which one peer may make the process grow."""
@@ -79,7 +79,7 @@ class SharedNode:
         tracemalloc.start()
         self.clock = TurnClock()
         self.disk = MemoryDisk(self.clock, sync_ms=1.0)
-        entropy = SeededEntropy(random.Random(1))
+        entropy = SeededEntropy(1)
         self.parts: Parts = compose(config or Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, HOT_BYTES)
         limits = self.parts.limits
         self._context = ConnectionContext(

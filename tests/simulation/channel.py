@@ -15,7 +15,7 @@ from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, 
 from domain.limits import MILLISECOND_NS
 from protocols.grpc.access import ALGORITHM
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
 SERVICE = "/apache.rocketmq.v2.MessagingService/"

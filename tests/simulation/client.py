@@ -9,7 +9,7 @@ from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
 V5 = 5

@@ -13,8 +13,8 @@ from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
+from tests.simulation.kit.links import Link
 from tests.simulation.ledger import Ledger
-from tests.simulation.network import Link
 
 V311 = 4
 PUBACK, PUBREC, PUBREL, PUBCOMP = 4, 5, 6, 7

@@ -15,8 +15,8 @@ from gateway.observe.counters import CounterRegistry
 from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
 from tests.far_node import NodeLink, life
 from tests.simulation.kit.clock import ProcessClock
+from tests.simulation.kit.links import DatagramLink, Link
 from tests.simulation.ledger import Traced
-from tests.simulation.network import DatagramLink, Link
 
 if TYPE_CHECKING:
     from tests.simulation.kit.clock import VirtualClock

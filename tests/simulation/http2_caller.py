@@ -7,7 +7,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, SettingsAcknowledged, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
 

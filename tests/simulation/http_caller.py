@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.world import World
 
 

@@ -11,7 +11,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire import frame
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.simulation.consumer import Consumer
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.simple import Receiver
 from tests.simulation.world import World
 

@@ -11,8 +11,8 @@ from domain.ports import Clock
 from domain.record import Record
 from protocols.remoting.wire import frame
 from protocols.remoting.wire.header import BINARY, JSON
+from tests.simulation.kit.links import Link
 from tests.simulation.ledger import Ledger
-from tests.simulation.network import Link
 
 SEND, POP, ACK = 310, 200050, 200051
 INVISIBLE_MS = 4_000

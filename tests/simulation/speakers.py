@@ -36,7 +36,7 @@ from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
 from tests.simulation.caller import Caller, records
 from tests.simulation.http_caller import HttpCaller
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Publisher, Receiver
 from tests.simulation.world import World

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 from domain.admin.subscription import ChangeStatus, GrantConsent, QuerySubscriptions, SubscriptionFound
@@ -15,8 +14,8 @@ from domain.subscription.subscription import Status, WebhookSubscription
 from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import SimulatedCourier, SimulatedSink
 from tests.simulation.kit.clock import ProcessClock
+from tests.simulation.kit.entropy import SeededEntropy
 from tests.simulation.test_webhooks import Hooks
-from tests.simulation.world import SeededEntropy
 
 DAY_MS = 24 * 3_600_000
 
@@ -51,7 +50,7 @@ class SilentHooks(Hooks):
         assert self.world.parts is not None
         life = self.processes[owner] = ProcessClock(self.world.clock)
         courier = SilentCourier(life, self.sink, owner, self.asked)
-        entropy = SeededEntropy(random.Random(len(self.asked)))
+        entropy = SeededEntropy(len(self.asked))
         Deliverers(self.world.parts.gate, courier, life, entropy, "sim", "https://me.example").start()
 
     def status(self, subscription: WebhookSubscription) -> Status:

@@ -31,8 +31,9 @@ from gateway.webhooks.deliverers import Deliverers
 from tests.simulation.courier import Arrival, SimulatedCourier, SimulatedSink
 from tests.simulation.gateways import SimulatedGateway
 from tests.simulation.kit.clock import PausableClock, ProcessClock
+from tests.simulation.kit.entropy import SeededEntropy
 from tests.simulation.paused import PausableHandler
-from tests.simulation.world import SeededEntropy, World
+from tests.simulation.world import World
 
 SEEDS = int(os.environ.get("WEBHOOK_SEEDS", "8"))
 WEATHER = (200, 200, 200, 204, 500, 503, 408, 429, 0, -1, 400, 302)

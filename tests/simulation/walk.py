@@ -17,7 +17,7 @@ from protocols.mqtt.connect import Connack, Connect
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Publish
-from tests.simulation.network import Link
+from tests.simulation.kit.links import Link
 from tests.simulation.simple import Receiver
 from tests.simulation.world import World
 

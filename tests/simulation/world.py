@@ -22,23 +22,11 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from tests.simulation.gateways import SimulatedGateways
 from tests.simulation.kit.clock import ProcessClock, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.kit.links import DatagramLink, Link, Party
 from tests.simulation.ledger import Ledger, Traced
-from tests.simulation.network import DatagramLink, Link, Party
 
 PORTS = {"nameserver": 9876, "remoting": 10911, "grpc": 8081, "http": 8080, "mqtt": 1883, "coap": 5683, "admin": 8088}
-
-
-class SeededEntropy:
-    """The Entropy port from the run's seed."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-
-    def random(self) -> float:
-        return self._chance.random()
-
-    def token(self, size: int) -> bytes:
-        return self._chance.randbytes(size)
 
 
 class World:

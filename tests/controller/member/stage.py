@@ -16,28 +16,10 @@ from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
 from tests.controller.raft.memory_storage import MemoryStorage
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.kit.network import Messages, between
 
-DELAY_MS = 2
 FLUSH_MS = 1
-
-
-def void(_timer: object) -> None:
-    """A timer that is not cancelled."""
-
-
-class Chance:
-    """The `Entropy` port under a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def random(self) -> float:
-        """0 <= x < 1."""
-        return self._random.random()
-
-    def token(self, size: int) -> bytes:
-        """Bytes that the seed decides."""
-        return self._random.randbytes(size)
 
 
 class Node:
@@ -55,7 +37,7 @@ class Node:
         clock = self._stage.clock
         self.heartbeats = Heartbeats(clock.monotonic_ns() // MILLISECOND_NS)
         self.member: ControllerMember | None = ControllerMember(
-            self.node, self.storage.load(), self.storage, self, clock, Chance(self._stage.seed * 100 + self.node)
+            self.node, self.storage.load(), self.storage, self, clock, SeededEntropy(self._stage.seed * 100 + self.node)
         )
         self.elections = Elections(self.member, self.heartbeats, clock)
         self.member.start()
@@ -78,38 +60,43 @@ class Node:
 
     def _stored(self, persisted: Persisted) -> MemoryStorage:
         """Storage whose flushes take a while."""
-        storage, clock = MemoryStorage(persisted), self._stage.clock
-        storage.later = lambda step: void(clock.call_at(clock.monotonic_ns() + FLUSH_MS * MILLISECOND_NS, step))
+        storage = MemoryStorage(persisted)
+        storage.later = lambda step: self._stage.after(FLUSH_MS, step)
         return storage
 
     def send(self, to: int, data: bytes) -> None:
         """The `Peers` port."""
-        self._stage.carry(self.number, to, data)
+        for each in self._stage.nodes.values():
+            if each.node == to:
+                self._stage.net.send(self.number, each.number, (to, data))
 
 
 class Stage:
-    """The controllers 1 to `count`. `cut` has pairs (from, to) between which nothing arrives."""
+    """The controllers 1 to `count`, and what is between them.
+
+    net   carries (identity of the receiver, message) from number to number; its steps are milliseconds
+    """
 
     def __init__(self, count: int = 3, seed: int = 1) -> None:
         self.clock = VirtualClock()
         self.seed = seed
         self.numbers = range(1, count + 1)
-        self.cut: set[tuple[int, int]] = set()
+        self.random = random.Random(seed)
+        self.net: Messages[tuple[int, bytes]] = Messages(self.random, self.after, self._deliver)
         self.nodes = {number: Node(self, number) for number in self.numbers}
 
-    def carry(self, sender: int, to: int, data: bytes) -> None:
-        """Deliver a message a little later, unless there is a cut then."""
+    def after(self, milliseconds: int, call: Callable[[], None]) -> None:
+        """Call later."""
+        self.clock.call_at(self.clock.monotonic_ns() + milliseconds * MILLISECOND_NS, call)
 
-        def arrive() -> None:
-            node = next((each for each in self.nodes.values() if each.node == to), None)
-            if node is not None and (sender, node.number) not in self.cut and node.member is not None:
-                node.member.receive(data)
-
-        self.clock.call_at(self.clock.monotonic_ns() + DELAY_MS * MILLISECOND_NS, arrive)
+    def _deliver(self, number: int, message: tuple[int, bytes]) -> None:
+        node, (to, data) = self.nodes[number], message
+        if node.node == to and node.member is not None:
+            node.member.receive(data)
 
     def isolate(self, number: int) -> None:
         """Nothing passes between this controller and the others any more."""
-        self.cut |= {pair for other in self.numbers for pair in ((number, other), (other, number)) if other != number}
+        self.net.blocked |= between([number], self.numbers)
 
     def revise(self) -> None:
         """All members look at who is there, as they do each second."""

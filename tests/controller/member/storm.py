@@ -7,7 +7,6 @@ controller, all members apply the same, and reads see what was answered before t
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from unittest import mock
 
@@ -17,10 +16,10 @@ from controller.member import member as members
 from controller.member.member import ControllerMember
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.change import AlterSet, ApplyId, ElectLeader, GroupChange, RegisterReplica
-from domain.limits import MILLISECOND_NS
 from tests.controller.groups.sample import CLUSTER, NAME, incarnation, says
 from tests.controller.groups.sample import members as in_sync
 from tests.controller.member.stage import Node, Stage
+from tests.simulation.kit.network import Weather
 
 REPLICAS = (1, 2, 3)
 ENTRIES_KEPT = 16
@@ -36,13 +35,11 @@ class Storm(Stage):
     """
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
         self.led: dict[tuple[str, int], int] = {}
         self.terms: dict[int, int] = {}
         self.promised: set[str] = set()
         self.answers = self.reads = self.unknown = self.made = self.restarts = self.failovers = 0
         self.silent: set[int] = set()
-        self.lossy = False
         super().__init__(seed=seed)
         for node in self.nodes.values():
             self.watch(node)
@@ -60,12 +57,6 @@ class Storm(Stage):
             if group.leader_epoch > 1 and isinstance(change, ElectLeader) and answer.refusal is None:
                 self.failovers += 1
 
-    def carry(self, sender: int, to: int, data: bytes) -> None:
-        """A message; in the storm it may be lost, repeated or late."""
-        for _ in range(self.random.choice((0, 1, 1, 1, 1, 1, 1, 2)) if self.lossy else 1):
-            late_ms = self.random.choice((0, 0, 0, 5, 300)) if self.lossy else 0
-            self.clock.call_at(self.clock.monotonic_ns() + late_ms * MILLISECOND_NS, partial(super().carry, sender, to, data))
-
     def up(self) -> list[Node]:
         """The controllers that run."""
         return [node for node in self.nodes.values() if node.member is not None]
@@ -80,7 +71,7 @@ class Storm(Stage):
 
     def blow(self, steps: int) -> None:
         """Let it storm."""
-        self.lossy = True
+        self.net.weather = Weather(lost=0.12, doubled=0.12, late=0.1)
         for _ in range(steps):
             self.clock.run_for(self.random.choice((10, 50, 200, 700)))
             self.check()
@@ -106,9 +97,9 @@ class Storm(Stage):
         elif choice == 3:
             self.isolate(node.number)
         elif choice == 4:
-            self.cut.add((node.number, self.random.choice(self.numbers)))
+            self.net.blocked.add((node.number, self.random.choice(self.numbers)))
         else:
-            self.cut.clear()
+            self.net.blocked.clear()
 
     def begin(self, node: Node) -> None:
         """Start a controller again."""
@@ -169,8 +160,8 @@ class Storm(Stage):
 
     def calm(self) -> None:
         """The faults end: within a bounded time a change is answered, and all members have the same state."""
-        self.lossy = False
-        self.cut.clear()
+        self.net.weather = Weather()
+        self.net.blocked.clear()
         self.clock.run_for(1_000)
         for node in self.nodes.values():
             if node.member is None:

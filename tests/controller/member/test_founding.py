@@ -11,9 +11,9 @@ from controller.member.identity import MemberIdentity, load, store
 from controller.member.replacement import MemberChange, replacement
 from controller.raft.configuration import Configuration
 from domain.errors import StoreError
-from tests.controller.member.stage import Chance
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
 
 ADDRESSES = ("a:1", "b:1", "c:1")
 
@@ -91,7 +91,7 @@ def test_a_single_controller_founds_its_group() -> None:
 
 def test_an_identity_is_kept_and_a_new_directory_has_another() -> None:
     clock = VirtualClock()
-    disk, chance = MemoryDisk(clock), Chance(1)
+    disk, chance = MemoryDisk(clock), SeededEntropy(1)
     first = load(disk, chance)
     store(disk, first._replace(founders=frozenset({first.node, 5})))
     again = load(disk.killed(clock), chance)
@@ -106,7 +106,7 @@ def test_an_identity_that_cannot_be_read_is_told_with_what_to_do(data: bytes) ->
     disk = MemoryDisk(VirtualClock())
     disk.replace("controller/identity", data)
     with pytest.raises(StoreError, match=r"controller/identity: is damaged .* come back as a new member"):
-        load(disk, Chance(1))
+        load(disk, SeededEntropy(1))
 
 
 def test_what_a_version_before_cannot_read_is_not_written_while_one_is_there() -> None:

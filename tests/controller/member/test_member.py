@@ -117,7 +117,7 @@ def test_a_change_that_another_leader_has_overwritten_is_not_answered_with_that_
     stage.clock.run_until(lambda: any(node is not old and node.member is not None and node.member.leads
                                       for node in stage.nodes.values()), 10_000)  # fmt: skip
     assert stage.change(SetMinInSync(NAME, 2)).refusal is None
-    stage.cut.clear()
+    stage.net.blocked.clear()
     stage.clock.run_for(5_000)
     assert lost == [None]
     for node in stage.nodes.values():

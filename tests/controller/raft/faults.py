@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 
 from controller.raft.configuration import Configuration
 from controller.raft.persisted import Persisted
 from controller.raft.raft import Raft
-from tests.controller.raft.world import Fate, Weather, World
+from tests.controller.raft.world import Fate, World
+from tests.simulation.kit.network import Weather, between
 
 NODES_MAX = 7
 """Nodes of one world, those that left the group too."""
@@ -34,7 +34,7 @@ class Faults:
         self._choices = [each for each in choices if lot.random() < 0.7] or choices
         if fate is Fate.LEADERS_DIE:
             self._choices = [self._crash_leader, self._campaign]
-            world.weather = Weather(late=0.1, slow=0.3)
+            world.net.weather, world.slow = Weather(late=0.1), 0.3
         elif fate is Fate.LEADERS_CUT:
             self._choices = [self._cut_leader, self._transfer]
         elif fate is Fate.MEMBERS_CHANGE:
@@ -46,8 +46,8 @@ class Faults:
         """Everything works from now on: nodes are up, the network carries all, nobody changes anything."""
         world = self._world
         self._ended = True
-        world.blocked.clear()
-        world.weather = Weather()
+        world.net.blocked = set()
+        world.net.weather, world.slow = Weather(), 0.0
         for node, seat in world.seats.items():
             seat.paused = 0
             if seat.member is None:
@@ -109,8 +109,7 @@ class Faults:
 
     def _cut(self, side: set[int]) -> None:
         """Cut the network in two."""
-        nodes = sorted(self._world.seats)
-        self._block({(one, other) for one, other in product(nodes, nodes) if (one in side) != (other in side)})
+        self._block(between(side, self._world.seats.keys() - side))
 
     def _cut_one_way(self) -> None:
         nodes, lot = sorted(self._world.seats), self._world.lot
@@ -122,16 +121,17 @@ class Faults:
         if world.now >= self._whole_until:
             steps = world.lot.choice((50, 150, 300))
             self._whole_until = world.now + steps + world.lot.choice((50, 200))
-            world.blocked = blocked
+            world.net.blocked = blocked
             world.say(f"cut for {steps} steps: {sorted(blocked)}")
-            world.after(steps, world.blocked.clear)
+            world.after(steps, blocked.clear)
 
     def _change_weather(self) -> None:
         lot = self._world.lot
-        fair = Weather()
-        bad = Weather(lot.choice((0, 0.05, 0.2)), lot.choice((0, 0.1)), lot.choice((0, 0.05, 0.2)), lot.choice((0, 0.1, 0.3)))
-        self._world.weather = lot.choice((fair, bad))
-        self._world.say(f"{self._world.weather}")
+        bad = Weather(lot.choice((0, 0.05, 0.2)), lot.choice((0, 0.1)), lot.choice((0, 0.05, 0.2)))
+        slow = lot.choice((0, 0.1, 0.3))
+        world = self._world
+        world.net.weather, world.slow = lot.choice(((Weather(), 0.0), (bad, slow)))
+        world.say(f"{world.net.weather}, slow syncs {world.slow}")
 
     def _campaign(self) -> None:
         """A node's patience ends early."""

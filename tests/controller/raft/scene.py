@@ -39,23 +39,14 @@ from controller.raft.settings import RaftSettings
 from tests.controller.raft import wording
 from tests.controller.raft.member import Member
 from tests.controller.raft.memory_storage import MemoryStorage
+from tests.simulation.kit.entropy import FixedEntropy
 
 SETTINGS = RaftSettings(
     election_ticks=3, inflight_messages_max=3, append_bytes_max=100, entry_bytes_max=200, uncommitted_bytes_max=2000
 )
 STEPS_MAX = 1000
-
-
-class Lot:
-    """The `Entropy` port: after three ticks a node no longer counts on its leader, after five it stands."""
-
-    def random(self) -> float:
-        """The longest patience, each time."""
-        return 0.9
-
-    def token(self, size: int) -> bytes:
-        """Not random."""
-        return bytes(size)
+PATIENCE = 0.9
+"""After three ticks a node no longer counts on its leader, after five it stands."""
 
 
 class Scene:
@@ -91,7 +82,7 @@ class Scene:
     def do_start(self, word: str) -> Iterator[str]:
         """`start 1`."""
         node = int(word)
-        self.members[node] = Member(node, SETTINGS, self.storage[node], Lot())
+        self.members[node] = Member(node, SETTINGS, self.storage[node], FixedEntropy(PATIENCE))
         yield self._line(node)
 
     def do_tick(self, word: str, count: str = "1") -> Iterator[str]:

@@ -10,12 +10,13 @@ from controller.raft.persisted import Persisted, founder
 from controller.raft.raft import Raft
 from controller.raft.refusal import RaftRefusal, SafetyError
 from controller.raft.settings import RaftSettings
-from tests.controller.raft.scene import Lot
+from tests.controller.raft.scene import PATIENCE
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 def alone(settings: RaftSettings | None = None) -> Raft:
     """A node that leads a group of one; its first entry is committed."""
-    raft = Raft(1, settings or RaftSettings(), founder(frozenset({1})), Lot())
+    raft = Raft(1, settings or RaftSettings(), founder(frozenset({1})), FixedEntropy(PATIENCE))
     raft.campaign()
     while raft.take() is not None:
         raft.persisted()
@@ -78,7 +79,7 @@ def test_two_leaders_in_a_term_are_an_error() -> None:
 
 
 def test_what_is_meant_for_another_node_is_dropped() -> None:
-    raft = Raft(1, RaftSettings(), Persisted(), Lot())
+    raft = Raft(1, RaftSettings(), Persisted(), FixedEntropy(PATIENCE))
     raft.receive(AppendRequest(2, 3, 7, 0, 0, (), 0))
     assert (raft.term, raft.take()) == (0, None)
 

@@ -5,10 +5,9 @@ Time is counted in steps; a node's tick takes 8 to 12 of them, by its own clock.
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 
@@ -19,10 +18,14 @@ from controller.raft.raft import Raft
 from controller.raft.ready import ReadConfirmed
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
+from domain.limits import MILLISECOND_NS
 from tests.controller.raft import wording
 from tests.controller.raft.checker import Checker
 from tests.controller.raft.member import Member
 from tests.controller.raft.memory_storage import MemoryStorage
+from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.kit.network import Messages
 
 TICK_STEPS = 10
 SETTINGS = (
@@ -32,22 +35,6 @@ SETTINGS = (
 )
 
 
-@dataclass
-class Weather:
-    """How bad the network and the disks are.
-
-    lost      chance that a message is lost
-    doubled   chance that it arrives twice
-    late      chance that it takes up to 300 steps, so that others overtake it; else 1 to 5
-    slow      chance that a sync takes up to 60 steps; else 0 to 3
-    """
-
-    lost: float = 0.0
-    doubled: float = 0.0
-    late: float = 0.0
-    slow: float = 0.0
-
-
 class Fate(Enum):
     """What happens to a group most."""
 
@@ -55,21 +42,6 @@ class Fate(Enum):
     LEADERS_DIE = "leaders stop soon after their election, and come back; each message has one entry"
     LEADERS_CUT = "leaders are cut off, and some believe for long that they lead"
     MEMBERS_CHANGE = "members change while leaders stop and the network is cut"
-
-
-class Chance:
-    """The `Entropy` port under the seed."""
-
-    def __init__(self, lot: random.Random) -> None:
-        self._lot = lot
-
-    def random(self) -> float:
-        """0 <= x < 1."""
-        return self._lot.random()
-
-    def token(self, size: int) -> bytes:
-        """`size` bytes."""
-        return self._lot.randbytes(size)
 
 
 class Seat:
@@ -98,10 +70,9 @@ class World:
     """All nodes, the network, and the time.
 
     lot        the seed's
-    now        the step
     seats      node -> its seat
-    blocked    (sender, to) of messages that do not arrive
-    weather    how bad it is now
+    net        carries the messages
+    slow       chance that a sync takes up to 60 steps; else 0 to 3
     on_apply   told of (node, entry) after the checker
     on_reads   told of (member, reads, lost reads)
     trace      told of each line of what happens, None for nobody
@@ -115,17 +86,15 @@ class World:
             self._settings, self._election_ticks = SETTINGS[0], (3,)
         elif fate is Fate.LEADERS_CUT:
             self._election_ticks = (4, 6, 15)
-        self.now = 0
+        self._clock = VirtualClock()
         self.seats: dict[int, Seat] = {}
-        self.blocked: set[tuple[int, int]] = set()
-        self.weather = Weather()
+        self.net: Messages[RaftMessage] = Messages(self.lot, self.after, self._deliver)
+        self.slow = 0.0
         self.trace = trace
         first = frozenset(range(1, voters + 1))
         self.checker = Checker(first)
         self.on_apply: Callable[[int, LogEntry], None] = lambda node, entry: None
         self.on_reads: Callable[[Member, tuple[ReadConfirmed, ...], tuple[int, ...]], None] = lambda *_: None
-        self._due: list[tuple[int, int, Callable[[], None]]] = []
-        self._count = 0
         for node in sorted(first):
             self.add(node, founder(first))
 
@@ -134,17 +103,18 @@ class World:
         if self.trace is not None:
             self.trace(f"{self.now:5} {line}")
 
+    @property
+    def now(self) -> int:
+        """The step: a millisecond of the clock."""
+        return self._clock.monotonic_ns() // MILLISECOND_NS
+
     def after(self, steps: int, call: Callable[[], None]) -> None:
         """Call `call` so many steps from now."""
-        self._count += 1
-        heapq.heappush(self._due, (self.now + steps, self._count, call))
+        self._clock.call_at(self._clock.monotonic_ns() + steps * MILLISECOND_NS, call)
 
     def run(self, until: int) -> None:
         """Let the time pass."""
-        while self._due and self._due[0][0] <= until:
-            self.now, _, call = heapq.heappop(self._due)
-            call()
-        self.now = until
+        self._clock.run_for(until - self.now)
 
     def running(self) -> list[Member]:
         """The members that are up, damaged ones too."""
@@ -165,7 +135,7 @@ class World:
         seat = self.seats[node]
         seat.life += 1
         settings = replace(self._settings, election_ticks=self._election_ticks[node % len(self._election_ticks)])
-        member = Member(node, settings, seat.storage, Chance(self.lot), self._applied)
+        member = Member(node, settings, seat.storage, SeededEntropy(self.lot), self._applied)
         seat.member = member
         self.say(f"{node} starts at term {member.raft.term}, last {member.raft.last}, snapshot {member.applied}")
         self.after(self.lot.randint(1, TICK_STEPS), partial(self._tick, node, seat.life))
@@ -213,7 +183,7 @@ class World:
         self.checker.persists(seat.member.raft, ready)
         steps = 0
         if ready.must_sync:
-            steps = self.lot.randint(0, 60) if self.lot.random() < self.weather.slow else self.lot.randint(0, 3)
+            steps = self.lot.randint(0, 60) if self.lot.random() < self.slow else self.lot.randint(0, 3)
         self.after(steps, partial(self._finish, node, seat.life))
 
     def _finish(self, node: int, life: int) -> None:
@@ -232,24 +202,20 @@ class World:
         self._pump(node)
 
     def _send(self, message: RaftMessage) -> None:
-        lot, weather = self.lot, self.weather
         self.checker.sends(message)
-        if lot.random() < weather.lost:
-            return
-        for _ in range(2 if lot.random() < weather.doubled else 1):
-            steps = lot.randint(1, 300) if lot.random() < weather.late else lot.randint(1, 5)
-            self.after(steps, partial(self._deliver, message))
+        self.net.send(message.sender, message.to, message)
 
-    def _deliver(self, message: RaftMessage) -> None:
-        seat = self.seats.get(message.to)
-        if seat is None or seat.member is None or (message.sender, message.to) in self.blocked:
+    def _deliver(self, to: int, message: RaftMessage) -> None:
+        seat = self.seats.get(to)
+        if seat is None or seat.member is None:
             return
         if seat.paused > self.now:
-            self.after(seat.paused - self.now + self.lot.randint(0, 5), partial(self._deliver, message))
+            again = partial(self.net.arrive, message.sender, to, message)
+            self.after(seat.paused - self.now + self.lot.randint(0, 5), again)
             return
         if self.trace is not None:
             self.say(f"   {wording.message(message)}")
-        self.touch(message.to, lambda raft: raft.receive(message))
+        self.touch(to, lambda raft: raft.receive(message))
 
     def _applied(self, node: int, entry: LogEntry) -> None:
         member = self.seats[node].member

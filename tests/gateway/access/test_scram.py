@@ -13,6 +13,7 @@ from domain.access import Authenticated, Challenge, User
 from domain.errors import ErrorCode, Failure
 from domain.principal import Principal
 from gateway.access.scram import ScramExchange, Verifiers, derive, prepared
+from tests.simulation.kit.entropy import FixedEntropy
 
 # RFC 7677, section 3
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -21,16 +22,6 @@ SERVER_FIRST = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SN
 CLIENT_FINAL = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 PROOF = base64.b64decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
 SIGNATURE = base64.b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
-
-
-class Dice:
-    """Entropy that returns the same bytes every time."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        return bytes(range(size))
 
 
 class ScramClient:
@@ -61,7 +52,7 @@ def exchange(users: dict[str, User]) -> ScramExchange:
     def judge(name: str) -> Principal | Failure:
         return Principal(name, "h") if name else Failure(ErrorCode.NOT_AUTHENTICATED, "wrong")
 
-    return ScramExchange(users, Verifiers(), judge, Dice())
+    return ScramExchange(users, Verifiers(), judge, FixedEntropy())
 
 
 USERS = {"ann": User("ann", "secret"), "a,b": User("a,b", "x")}
@@ -130,9 +121,9 @@ def test_what_is_no_continuation() -> None:
 def test_a_changed_password_counts_at_once() -> None:
     users = dict(USERS)
     verifiers = Verifiers()
-    before = verifiers.of(users["ann"], Dice())
-    assert verifiers.of(users["ann"], Dice()) is before
-    assert verifiers.of(User("ann", "other"), Dice()) != before
+    before = verifiers.of(users["ann"], FixedEntropy())
+    assert verifiers.of(users["ann"], FixedEntropy()) is before
+    assert verifiers.of(User("ann", "other"), FixedEntropy()) != before
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from gateway.controllers.controlling import Controlling
 from gateway.controllers.links import GREET_MS, ControllerLinks
 from gateway.link.wire import Wire, WireUser
 from gateway.node.nameserver.joining import GroupJoining
-from tests.controller.member.stage import Chance
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
 
 ENDPOINTS = [("a", 1)]
 
@@ -56,7 +56,7 @@ class FailingDisk(MemoryDisk):
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_founder_whose_disk_fails_tries_again_until_its_log_is_written(fails: bool) -> None:
     clock = VirtualClock()
-    disk, entropy = FailingDisk(clock), Chance(1)
+    disk, entropy = FailingDisk(clock), SeededEntropy(1)
     founding = Founding(identities.load(disk, entropy), ["a:1"])
     links = ControllerLinks(ENDPOINTS, founding, DeadDialer(), clock, entropy, None)
     controlling = Controlling(founding, ENDPOINTS, clock)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from domain.command import Disconnected, QueryLatest, Receive, Send, Unwatch, Watch
@@ -28,7 +26,8 @@ from tests.far_node import NodeLink
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.world import PORTS, SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.world import PORTS
 
 
 class Two:
@@ -53,7 +52,7 @@ class Two:
 
     def store(self) -> Parts:
         self._stores += 1
-        entropy = SeededEntropy(random.Random(self._stores))
+        entropy = SeededEntropy(self._stores)
         parts = compose(self._config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         return parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import pytest
@@ -23,7 +22,8 @@ from protocols.remoting.forwarding.kind import COMMAND_KINDS
 from tests.gateway.forwarding.test_forwarder import Two
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.world import PORTS, SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.world import PORTS
 
 
 class Three(Two):
@@ -34,7 +34,7 @@ class Three(Two):
 
     def __init__(self, seed: int = 1, loss: float = 0.0) -> None:
         super().__init__(seed, loss)
-        entropy = SeededEntropy(random.Random(99))
+        entropy = SeededEntropy(99)
         self.near = compose(Config(), PORTS, "10.0.0.2", MemoryDisk(self.clock), self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         self.first = StateFirst(self.gateway, self.near.gate)

@@ -24,8 +24,8 @@ from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_RESPONSE
 from tests.gateway.rocketmq.scripted_cluster import ScriptedServer, ScriptedWire
 from tests.nameserver.test_registering import Topics
-from tests.protocols.remoting.frames import Dice
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import SeededEntropy
 
 BROKER: Final = Registration("c1", "b-x", 0, "10.0.0.7:10911", "10.0.0.7:10912")
 Answer = Callable[[Frame], bytes | None]
@@ -85,7 +85,7 @@ def connection_to(
 ) -> NameserverConnection:
     clock = LoopClock(asyncio.get_running_loop())
     dialer = SocketDialer(tls, "registration.ca")
-    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), sign, dialer, clock, Dice(1))
+    return NameserverConnection(host, port, Registrar(BROKER, topics or Topics()), sign, dialer, clock, SeededEntropy(1))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -268,7 +268,9 @@ def test_an_empty_name_server_that_comes_back_has_the_node_within_a_heartbeat_in
             tried.append(clock.monotonic_ns())
             return ScriptedWire(server, clock, user)
 
-    connection = NameserverConnection("10.0.0.9", 9876, Registrar(BROKER, Topics()), lambda: None, Counted(), clock, Dice(1))
+    connection = NameserverConnection(
+        "10.0.0.9", 9876, Registrar(BROKER, Topics()), lambda: None, Counted(), clock, SeededEntropy(1)
+    )
     server.up = False
     connection.start()
     for down_s in (90, 7, 45):

@@ -13,9 +13,9 @@ from domain.store_request import ReadRequest
 from gateway.node.composition import compose, known
 from gateway.node.config import Config, load
 from gateway.node.reference import defaults
-from tests.gateway.usecase.bench import Dice
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import FixedEntropy
 from tests.store.outside_engine import OUTSIDE, outside_engine
 
 __all__ = ["outside_engine"]
@@ -31,7 +31,7 @@ def test_a_node_runs_on_an_engine_from_outside_the_tree(tmp_path: Path, outside_
     config = read(tmp_path, f"[store]\nengine = '{OUTSIDE}'\nfolder = 'elsewhere'\n")
     clock = VirtualClock()
     disk = MemoryDisk(clock)
-    parts = compose(config, {}, "127.0.0.1", disk, clock, Dice(), 1 << 20)
+    parts = compose(config, {}, "127.0.0.1", disk, clock, FixedEntropy(), 1 << 20)
     clock.run_for(50)
     parts.store.log.append([Message("t", b"a", queue_id=0)], None)
     clock.run_for(50)

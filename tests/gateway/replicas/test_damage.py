@@ -16,6 +16,7 @@ from store.replication.repairing import RepairCounts
 from tests.gateway.replicas import world as worlds
 from tests.gateway.replicas.world import World
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -74,14 +75,6 @@ class Damaged:
         self.closed += 1
 
 
-class Entropy:
-    def token(self, size: int) -> bytes:
-        return b"\x07" * size
-
-    def random(self) -> float:
-        return 0.5
-
-
 class Controllers:
     """Answers with `group`, once it is asked for the third time."""
 
@@ -106,7 +99,7 @@ def replicas(*ids: int) -> tuple[StoreReplica, ...]:
 def begun(damaged: Damaged, group: StoreGroup | None) -> tuple[VirtualClock, list[bool], Controllers]:
     clock, told, controllers = VirtualClock(), list[bool](), Controllers(group)
     start: Any = DamagedStart
-    start(damaged, 1, controllers, Sources(), clock, Entropy(), RepairCounts(), told.append).start()
+    start(damaged, 1, controllers, Sources(), clock, FixedEntropy(), RepairCounts(), told.append).start()
     return clock, told, controllers
 
 

@@ -11,9 +11,9 @@ from domain.controller.change import ApplyId, GroupChange, RegisterReplica
 from domain.controller.group import StoreGroup
 from gateway.replicas.enrolment import AGAIN_MS, Enrolment, LogFacts, ReplicaPlace
 from gateway.replicas.identity import ReplicaIdentity
-from tests.gateway.replicas.test_damage import Entropy
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 class LossyControllers:
@@ -38,7 +38,7 @@ class LossyControllers:
 
 def test_an_answer_that_was_lost_costs_no_second_id() -> None:
     clock, controllers = VirtualClock(), LossyControllers()
-    identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, Entropy()))
+    identity = ReplicaIdentity(MemoryDisk(clock), cast(Any, FixedEntropy()))
     place = ReplicaPlace("c", "g", identity, "10.0.0.1:1", False)
     enrolled: list[int] = []
     enrolment = Enrolment(
@@ -70,7 +70,7 @@ class Directory:
 
     def starts(self, run: str) -> str:
         """A process begins, and registers: why it may not, "" when it may."""
-        identity = ReplicaIdentity(self.disk, cast(Any, Entropy()), run)
+        identity = ReplicaIdentity(self.disk, cast(Any, FixedEntropy()), run)
         place = ReplicaPlace("c", "g", identity, f"10.0.0.1:{run}", False)
         facts = LogFacts(7, 0, 0, 0)
         enrolment = Enrolment(place, lambda: facts, cast(Any, self._controllers), self.clock, lambda _own, _group: None)

@@ -24,10 +24,12 @@ from store.config import StoreConfig
 from store.replica.follower import Follower, open_follower
 from tests.gateway.replicas.service import GROUP, Service, SimControllers
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
-from tests.simulation.cluster.wires import Network
 from tests.simulation.kit.bugs import HistoryError
 from tests.simulation.kit.clock import MachineClock, PausableClock, VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.kit.network import between
+from tests.simulation.kit.wires import Network
 from tests.store.replica.pair import log_bytes
 
 CONFIG = StoreConfig(
@@ -44,23 +46,8 @@ def _report(event: StoreEvent) -> None:
         raise event.error
 
 
-class SimEntropy:
-    """`Entropy` under a seed."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-
-    def token(self, size: int) -> bytes:
-        """Entropy.token."""
-        return self._chance.randbytes(size)
-
-    def random(self) -> float:
-        """Entropy.random."""
-        return self._chance.random()
-
-
 class SimReplica:
-    """One node: its disk and its clock outlive its lives. It is a `tests.simulation.cluster.wires.Host`."""
+    """One node: its disk and its clock outlive its lives. It is a `tests.simulation.kit.wires.Host`."""
 
     powered = True
 
@@ -81,7 +68,7 @@ class SimReplica:
     def start(self) -> None:
         """Begin a life."""
         world = self.world
-        entropy = SimEntropy(world.chance)
+        entropy = SeededEntropy(world.chance)
         config = replace(CONFIG, boot=f"boot {self._boot}", fresh_incarnation=world.chance.randrange(1, 1 << 60))
         follower = self.follower = open_follower(self.disk, self.clock, config, _report)
         promote = follower.promote
@@ -185,9 +172,8 @@ class World:
     def part(self, pair: frozenset[int]) -> None:
         """Nothing passes between two nodes."""
         self.parted.add(pair)
-        for origin in pair - {0}:
-            for to in pair - {0, origin}:
-                self.net.block(self.replicas[origin].host, self.replicas[to].host)
+        hosts = [self.replicas[each].host for each in pair - {0}]
+        self.net.blocked |= between(hosts, hosts)
 
     def part_far(self, one: SimReplica, other: SimReplica, late_ms: int) -> None:
         """Everything between two replicas takes so much longer."""

@@ -26,10 +26,10 @@ from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, ScriptedServer, reply_to
-from tests.gateway.rocketmq.test_brokers import Halves
 from tests.gateway.rocketmq.test_log import Queues, stored
 from tests.protocols.mqtt.stage import Broker
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 class HoldingQueues(Queues):
@@ -132,7 +132,7 @@ class ClusterGateway(Broker):
         if self.rocketmq is not None:
             self.rocketmq.close()
         local = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
-        links = Brokers([("10.0.0.9", 9876)], self.cluster, clock, Halves())
+        links = Brokers([("10.0.0.9", 9876)], self.cluster, clock, FixedEntropy())
         self.map = ClusterMap(links, clock, local.state)
         self.map.start()
         self.clock.run_for(100)

@@ -29,6 +29,7 @@ from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from protocols.setting import Setting
 from tests.gateway.scripted import FakeTransport, ManualClock
+from tests.simulation.kit.entropy import FixedEntropy
 
 NAMESERVER_PORT, REMOTING_PORT, FIRST_PORT = 9876, 10911, 10921
 A, B = "10.0.0.1:10911", "10.0.0.2:10911"
@@ -44,16 +45,6 @@ class PortTransport(FakeTransport):
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("127.0.0.1", self._port) if name == "sockname" else super().get_extra_info(name, default)
-
-
-class Fixed:
-    """Entropy without randomness."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        return b"t" * size
 
 
 @dataclass
@@ -146,7 +137,7 @@ class RelayBench:
         self.passed: list[object] = []
         counters = CounterRegistry()
         self.context = ConnectionContext(self.relay.before(self), self.clock, counters, 1_000)
-        self.setting = Setting("C", "b", "gw", self.ports, Fixed(), self.clock.wall_ms, authority)
+        self.setting = Setting("C", "b", "gw", self.ports, FixedEntropy(), self.clock.wall_ms, authority)
         self.adapter = RelayAdapter(self.setting, RemotingConfig(), checked=authority is not None)
 
     def handle(self, connection: object, command: object) -> None:

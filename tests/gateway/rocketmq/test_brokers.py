@@ -12,16 +12,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame, encode
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to
 from tests.simulation.kit.clock import VirtualClock
-
-
-class Halves:
-    """Entropy that is always in the middle."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        return bytes(size)
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 class World:
@@ -30,7 +21,7 @@ class World:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.cluster = ScriptedCluster(self.clock)
-        self.brokers = Brokers([("10.0.0.9", 9876), ("10.0.0.8", 9876)], self.cluster, self.clock, Halves())
+        self.brokers = Brokers([("10.0.0.9", 9876), ("10.0.0.8", 9876)], self.cluster, self.clock, FixedEntropy())
         self.a = self.cluster.brokers["broker-a"]
         self.answers: list[Frame | Failure] = []
         self.brokers.locate("broker-a", "10.0.0.1:10911")
@@ -267,7 +258,7 @@ def test_what_a_broker_asks_is_told_and_answered(world: World) -> None:
 
 
 def test_requests_are_signed(world: World) -> None:
-    signed = Brokers([], world.cluster, world.clock, Halves(), lambda fields, body: {**fields, "Signature": "s"})
+    signed = Brokers([], world.cluster, world.clock, FixedEntropy(), lambda fields, body: {**fields, "Signature": "s"})
     signed.locate("broker-a", "10.0.0.1:10911")
     signed.ask("broker-a", Request(codes.GET_MAX_OFFSET, {"topic": "T", "queueId": "1"}), world.answers.append)
     world.clock.run_for(10)

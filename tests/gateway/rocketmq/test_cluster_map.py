@@ -15,7 +15,7 @@ from gateway.rocketmq.cluster_map import ClusterMap
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster
-from tests.gateway.rocketmq.test_brokers import Halves
+from tests.simulation.kit.entropy import FixedEntropy
 from tests.store.driver import Driver
 
 
@@ -27,7 +27,7 @@ class World:
         self.clock = self.driver.clock
         self.cluster = ScriptedCluster(self.clock)
         self.cluster.topics["T"] = {"broker-a": (2, 2, 6), "broker-b": (2, 2, 6)}
-        self.servers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, Halves())
+        self.servers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, FixedEntropy())
         self.map = ClusterMap(self.servers, self.clock, self.driver.store.state)
         self.changed: list[str] = []
         self.map.follow(self.changed.append)

@@ -23,8 +23,8 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.access.memory import access_config
 from tests.gateway.rocketmq.scripted_cluster import Reply
-from tests.gateway.rocketmq.test_brokers import Halves
 from tests.gateway.rocketmq.test_cluster_map import World as MapWorld
+from tests.simulation.kit.entropy import FixedEntropy
 from tests.stored_state import memory_state
 
 KEPT_S = 30
@@ -60,7 +60,7 @@ class World(MapWorld):
             self.users[name], self.acls[name] = [info("ann")], [acl("ann", entry("Topic:orders", "Pub"))]
             server.on(codes.LIST_USER, lambda frame, name=name: self._listed(frame, self.users[name]))  # type: ignore[misc]
             server.on(codes.LIST_ACL, lambda frame, name=name: self._listed(frame, self.acls[name]))  # type: ignore[misc]
-        links = Brokers((), self.cluster, self.clock, Halves())
+        links = Brokers((), self.cluster, self.clock, FixedEntropy())
         self.told = ClusterUsers(self.servers, links, self.map, self.clock, KEPT_S * SECOND_NS)
         self.records = AccessRecords(None, (), self.told, "elsewhere")
         self.access = Access(self.records, access_config({}), self.clock.wall_ms)

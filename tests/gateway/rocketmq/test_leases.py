@@ -23,7 +23,7 @@ from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 from tests.gateway.rocketmq.scripted_cluster import Reply, ScriptedCluster, reply_to
 from tests.gateway.rocketmq.scripted_pop import PopBroker
-from tests.gateway.rocketmq.test_brokers import Halves
+from tests.simulation.kit.entropy import FixedEntropy
 from tests.store.driver import Driver
 
 
@@ -39,7 +39,7 @@ class World:
         self.clock = driver.clock
         self.cluster = ScriptedCluster(self.clock, brokers)
         self.cluster.topics["T"] = dict.fromkeys(self.cluster.brokers, (2, 2, 6))
-        self.brokers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, Halves())
+        self.brokers = Brokers([("10.0.0.9", 9876)], self.cluster, self.clock, FixedEntropy())
         self.map = ClusterMap(self.brokers, self.clock, driver.store.state)
         self.leases = RocketmqLeases(self.brokers, self.map, self.clock, self.freed)
         self.at = {name: PopBroker(server) for name, server in self.cluster.brokers.items()}

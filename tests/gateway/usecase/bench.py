@@ -27,16 +27,7 @@ from tests.calls.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-
-
-class Dice:
-    """An Entropy port that always returns the same bytes."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        return bytes(range(size))
+from tests.simulation.kit.entropy import FixedEntropy
 
 
 @dataclass
@@ -96,7 +87,7 @@ def open_bench(config: StoreConfig) -> Bench:
     clock = VirtualClock()
     store = open_store(MemoryDisk(clock), clock, config)
     handler = Dispatcher(
-        store=reached(store, clock), clock=clock, entropy=Dice(), cluster="DefaultCluster",
+        store=reached(store, clock), clock=clock, entropy=FixedEntropy(), cluster="DefaultCluster",
         broker="broker-a", policy=NodePolicy(),
     )  # fmt: skip
     clock.run_for(50)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from domain.limits import SECOND_NS
@@ -12,7 +10,7 @@ from domain.subscription.subscription import SinkRetry, WebhookSubscription
 from gateway.webhooks.consenting import AGAIN_NS, TRIES_MAX, Consenting
 from tests.gateway.scripted import ManualClock
 from tests.gateway.webhooks.held_courier import HeldCourier
-from tests.simulation.world import SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
 
 URL = "https://sink.example/hook?a=1"
 CONSENT = [("webhook-allowed-origin", "me.example")]
@@ -33,7 +31,7 @@ class Sender:
         self.agreed = self.waits = 0
         self.refusals: list[str] = []
         self.consenting = Consenting(
-            subscription, self.courier, self.clock, SeededEntropy(random.Random(1)), "me.example", self._agree,
+            subscription, self.courier, self.clock, SeededEntropy(1), "me.example", self._agree,
             self.refusals.append, self._wait, callback,
         )  # fmt: skip
 

@@ -11,7 +11,8 @@ from domain.errors import ErrorCode
 from domain.event import Refused
 from gateway.webhooks.catalog.unavailable import NoSubscriptions
 from gateway.webhooks.catalog.use_cases import webhook_use_cases
-from tests.gateway.usecase.bench import Bench, Dice, bench
+from tests.gateway.usecase.bench import Bench, bench
+from tests.simulation.kit.entropy import FixedEntropy
 
 __all__ = ["bench"]
 
@@ -31,5 +32,5 @@ def test_every_call_is_refused_and_says_why(bench: Bench, command: Command) -> N
 def test_no_call_is_left_out(bench: Bench) -> None:
     """A command that a store of our own carries out has a refusal here."""
     store, handler = bench.store, bench.handler
-    own = {command for each in webhook_use_cases(store, handler, bench.clock, Dice()) for command in each.verbs()}
+    own = {command for each in webhook_use_cases(store, handler, bench.clock, FixedEntropy()) for command in each.verbs()}
     assert own == set(NoSubscriptions().verbs())

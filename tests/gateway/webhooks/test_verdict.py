@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from domain.limits import SECOND_NS
@@ -13,7 +11,7 @@ from gateway.webhooks.breaker import CLOSED, FAILURES_MAX, HALF_OPEN, OPEN, OPEN
 from gateway.webhooks.handshake import consent
 from gateway.webhooks.signature import identity_fields
 from gateway.webhooks.verdict import ASKED_MS_MAX, Verdict, delay_ms, retry_after_ms, verdict
-from tests.simulation.world import SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
 
 
 @pytest.mark.parametrize(
@@ -35,7 +33,7 @@ def test_no_answer() -> None:
 
 
 def test_delays_grow_with_jitter_and_end() -> None:
-    entropy = SeededEntropy(random.Random(1))
+    entropy = SeededEntropy(1)
     policy = SinkRetry(delay_ms=1_000)
     for number in range(1, 200):
         found = [delay_ms(policy, number, entropy) for _ in range(20)]

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from gateway.rocketmq.broker_request import BrokerRequest
-
 from domain.controller.answer import GroupAnswer, GroupRefusal
 from domain.controller.book import ControllersChanged
 from domain.controller.health import Fitness, ReplicaFigures, Standing
 from domain.controller.peer import ControllerGreeted
 from domain.controller.request import ControllerFound, ControllersFound, GroupChanged, ReplicaHeard, StoreGroupsListed
 from domain.event import Done
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.controller import asking, peer
 from protocols.remoting.controller.dispatch import READERS
@@ -45,7 +44,7 @@ CONTROLLER = ControllerFound(
 
 def asked(code: int, fields: Mapping[str, str], body: bytes = b"", oneway: bool = False) -> Callable[[], bytes]:
     """A request as a node sends it."""
-    return partial(BrokerRequest(code, fields, body).encoded, 7, None, oneway)
+    return partial(Request(code, fields, body).encoded, 7, None, oneway)
 
 
 GREET = asked(codes.GREET_CONTROLLER, GREETING)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from gateway.rocketmq.broker_request import BrokerRequest
-
 from domain.event import Done
 from domain.nameserver.route import (
     BrokerRegistered,
@@ -17,6 +15,7 @@ from domain.nameserver.route import (
     TopicPage,
     TopicQueues,
 )
+from gateway.link.request import Request
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.nameserver import announcement
 from protocols.remoting.wire import bean
@@ -29,7 +28,7 @@ MANY = {f"topic-{number:04}": TopicQueues("broker-a", 8, 8, 6) for number in ran
 
 
 def _sent(made: announcement.Request) -> Any:
-    return partial(BrokerRequest(*made).encoded, 7, None)
+    return partial(Request(*made).encoded, 7, None)
 
 
 REGISTER = _sent(announcement.register(BROKER, VERSION, TOPICS))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from gateway.rocketmq.broker_request import BrokerRequest
-
 from domain.replication.message import (
     Era,
     Follow,
@@ -20,6 +18,7 @@ from domain.replication.message import (
     PartRefusal,
     ReadLog,
 )
+from gateway.link.request import Request
 from protocols.remoting import codes
 from protocols.remoting.replication import form
 from protocols.remoting.replication.dialog import FollowDialog
@@ -63,7 +62,7 @@ def answered(event: FollowAccepted | FollowRefused) -> Exchange:
 
 
 ACCEPTED = answered(FollowAccepted(None, 5, 800, 100))
-READ = partial(BrokerRequest(codes.READ_LOG, form.read_fields(ReadLog(None, "broker-a", 100, 900))).encoded, 7, None)
+READ = partial(Request(codes.READ_LOG, form.read_fields(ReadLog(None, "broker-a", 100, 900))).encoded, 7, None)
 
 REPLICATION: Exchanges = {
     "follow": request(READERS, partial(follow, FOLLOW)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from domain.access import Credentials
@@ -20,7 +19,8 @@ from protocols.coap.message import Packet, Pairs
 from tests.connection_driver import StrictDriver
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
-from tests.simulation.world import PORTS, SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.world import PORTS
 
 
 class Broker:
@@ -36,7 +36,7 @@ class Broker:
     def start(self) -> None:
         """Compose a node with the files on the disk."""
         self.lives += 1
-        entropy = SeededEntropy(random.Random(self.lives))
+        entropy = SeededEntropy(self.lives)
         self.parts = compose(self.config, PORTS, "10.0.0.1", self.disk, self.clock, entropy, 1 << 30)
         self.clock.run_for(100)
         self.devices = Devices(self)

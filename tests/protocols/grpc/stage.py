@@ -22,6 +22,7 @@ from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
 from protocols.setting import Setting
 from tests.protocols.http2.peer import PEER, Client
+from tests.simulation.kit.entropy import NoEntropy
 
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
 WALL_MS = 1_790_000_000_123
@@ -29,17 +30,7 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 
 
-class Dice:
-    """An entropy source that fails: the adapter uses none."""
-
-    def random(self) -> float:
-        raise AssertionError
-
-    def token(self, size: int) -> bytes:
-        raise AssertionError
-
-
-SETTING = Setting("DefaultCluster", "broker-a", "10.1.2.3", {"grpc": 8081}, Dice(), lambda: WALL_MS)
+SETTING = Setting("DefaultCluster", "broker-a", "10.1.2.3", {"grpc": 8081}, NoEntropy(), lambda: WALL_MS)
 
 
 def prefixed(message: bytes) -> bytes:

@@ -20,6 +20,7 @@ from protocols.host_shares import HostShares
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
 from protocols.setting import Setting, ignore_grant
+from tests.simulation.kit.entropy import FixedEntropy
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
@@ -27,18 +28,6 @@ TLS_PEER = PEER._replace(tls=True)
 SECOND = 1_000_000_000
 WORK_NS = SECOND
 """Time in which all work on a request is done; shorter than every deadline of a peer."""
-
-
-class FixedEntropy:
-    """Constant values in place of random ones."""
-
-    def random(self) -> float:
-        """Always 0.5."""
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        """Always the same bytes."""
-        return b"\x07" * size
 
 
 class OnePassword:

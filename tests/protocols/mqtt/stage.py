@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -36,21 +35,9 @@ from tests.calls.far_store import reached
 from tests.connection_driver import StrictDriver
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
-
-
-class Seeded:
-    """Entropy that is the same in every run."""
-
-    def __init__(self) -> None:
-        self._random = random.Random(1)
-
-    def random(self) -> float:
-        return self._random.random()
-
-    def token(self, size: int) -> bytes:
-        return self._random.randbytes(size)
 
 
 class CountedLog:
@@ -80,7 +67,7 @@ class Broker:
     def __init__(self, **options: object) -> None:
         self.clock = VirtualClock()
         self.disk = MemoryDisk(self.clock)
-        self.entropy = Seeded()
+        self.entropy = SeededEntropy(1)
         self.options = options
         self.clients: list[Client] = []
         self.start()

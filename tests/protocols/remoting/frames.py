@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 
 from domain.command import Command
@@ -14,26 +13,16 @@ from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import JSON
 from protocols.setting import Setting
+from tests.simulation.kit.entropy import SeededEntropy
 
 BORN_HOST = b"\x0a\x00\x00\x09\x00\x00\xc3\x50"
 PEER = Peer("10.0.0.9", 50000, BORN_HOST)
 
 
-class Dice:
-    """Entropy from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def random(self) -> float:
-        return self._random.random()
-
-    def token(self, size: int) -> bytes:
-        return self._random.randbytes(size)
-
-
 def adapter(**options: object) -> RemotingAdapter:
-    setting = Setting("c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, Dice(1), lambda: 1_700_000_000_000)
+    setting = Setting(
+        "c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, SeededEntropy(1), lambda: 1_700_000_000_000
+    )
     return RemotingAdapter(setting, read(RemotingConfig, "remoting", options, {}))
 
 

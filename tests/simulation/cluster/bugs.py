@@ -62,7 +62,7 @@ def counts_words(patch: Patch) -> None:
 @BUGS.found_by(run, 30, first=35)
 def wiped_disk_wins(patch: Patch) -> None:
     """An election is won by a wiped disk."""
-    own = registration.register
+    own: Any = registration.register
 
     def register(group: Any, change: Any) -> Any:
         before = group.replica(change.id)

@@ -15,10 +15,10 @@ from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.store_group import SimGroup
 from tests.simulation.cluster.store_node import StoreNode
 from tests.simulation.cluster.timeline import Timeline
-from tests.simulation.cluster.wires import Network
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.links import Party
+from tests.simulation.kit.wires import Network
 from tests.simulation.ledger import Ledger
-from tests.simulation.network import Party
 
 SKEW_MS = 500
 """How far the wall clocks of two machines are apart, at most: the default of `clock_skew_max_ms`."""

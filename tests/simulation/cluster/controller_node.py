@@ -15,7 +15,7 @@ from gateway.node.nameserver.joining import GroupJoining
 from gateway.observe.counters import CounterRegistry
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import remoting_of
-from tests.simulation.cluster.wires import Listener
+from tests.simulation.kit.wires import Listener
 from tests.simulation.ledger import Traced
 
 PORT = 9878

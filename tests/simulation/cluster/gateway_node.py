@@ -23,8 +23,8 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.forwarding.stream import VERSIONS
 from protocols.remoting.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.kit.links import DatagramLink, Link, Party
 from tests.simulation.ledger import Traced
-from tests.simulation.network import DatagramLink, Link, Party
 from tests.simulation.world import PORTS
 
 if TYPE_CHECKING:

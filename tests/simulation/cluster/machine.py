@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.kit.clock import HeldTimer, MachineClock, PausableClock
 from tests.simulation.kit.disk import Crash, MemoryDisk
-from tests.simulation.world import SeededEntropy
+from tests.simulation.kit.entropy import SeededEntropy
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster

@@ -10,7 +10,7 @@ from gateway.observe.counters import CounterRegistry
 from protocols.adapter import Adapter
 from protocols.remoting.adapter import PROTOCOL
 from protocols.setting import Setting
-from tests.simulation.cluster.wires import Host, Listener
+from tests.simulation.kit.wires import Host, Listener
 
 REPLICATION = 10912
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.cluster.members import ClusterLedger, GroupHistory, OrderedMember
 from tests.simulation.kit.clock import VirtualClock
+from tests.simulation.kit.links import Party
 from tests.simulation.ledger import Ledger
-from tests.simulation.network import Party
 from tests.simulation.posters import RemotingPoster
 
 if TYPE_CHECKING:

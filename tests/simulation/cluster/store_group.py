@@ -10,7 +10,7 @@ from tests.simulation.cluster.checkers import Checkers
 from tests.simulation.cluster.gateway_node import GatewayNode
 from tests.simulation.cluster.store_node import REMOTING, StoreNode
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.network import Party
+from tests.simulation.kit.links import Party
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster

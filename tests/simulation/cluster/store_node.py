@@ -33,8 +33,8 @@ from store.replica.follower import Follower, open_follower
 from store.replication.repairing import RepairCounts
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.remoting import REPLICATION, replica_port
-from tests.simulation.cluster.wires import Listener
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.wires import Listener
 from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from domain.controller.change import AlterSet
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.kit.network import between
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.cluster import Cluster
@@ -234,15 +235,14 @@ class Weather:
         for gateway in self._cluster.gateways:
             gateway.reset_some(self._chance.choice((0.0, 0.3)))
 
-    def _part(self, name: str, what: str, pairs: list[tuple[Machine, Machine]]) -> None:
+    def _part(self, name: str, what: str, pairs: Iterable[tuple[Machine, Machine]]) -> None:
         self._count(name)
         net = self._cluster.net
         net.heal()
-        for origin, to in pairs:
-            net.block(origin.host, to.host)
+        blocked = {(origin.host, to.host) for origin, to in pairs}
+        net.blocked |= blocked
         for_ms = self._chance.uniform(100, 6_000)
         self._note(f"{what}, for {for_ms:.0f} ms")
-        blocked = set(net.blocked)
 
         def end() -> None:
             if net.blocked == blocked:
@@ -254,9 +254,7 @@ class Weather:
     def isolate(self) -> None:
         """Nothing passes to and from one machine."""
         one = self._machine()
-        others = [each for each in self._cluster.machines if each is not one]
-        pairs = [(one, other) for other in others] + [(other, one) for other in others]
-        self._part("isolate", f"{one.name} is isolated", pairs)
+        self._part("isolate", f"{one.name} is isolated", between([one], self._cluster.machines))
 
     def _split(self) -> tuple[list[Machine], list[Machine]]:
         machines = list(self._cluster.machines)
@@ -267,8 +265,7 @@ class Weather:
     def halves(self) -> None:
         """Nothing passes between two parts."""
         left, right = self._split()
-        pairs = [(one, other) for one in left for other in right] + [(other, one) for one in left for other in right]
-        self._part("halves", f"{_names(left)} are parted from {_names(right)}", pairs)
+        self._part("halves", f"{_names(left)} are parted from {_names(right)}", between(left, right))
 
     def one_way(self) -> None:
         """From one machine to others nothing passes; back it does."""
@@ -283,9 +280,7 @@ class Weather:
         """Two parts reach each other only through one machine, which does not forward."""
         left, right = self._split()
         middle = self._machine()
-        pairs = [
-            pair for one in left for other in right if middle not in (one, other) for pair in ((one, other), (other, one))
-        ]  # fmt: skip
+        pairs = [pair for pair in between(left, right) if middle not in pair]
         self._part("bridge", f"{middle.name} is the bridge between {_names(left)} and {_names(right)}", pairs)
 
     def ring(self) -> None:

@@ -8,6 +8,7 @@ Only modules that are not compiled can be patched (HEADGATE_PURE=1).
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -66,6 +67,7 @@ class Bugs(dict[str, Bug]):
 
 
 if __name__ == "__main__":
+    logging.disable()
     bugs: Bugs = importlib.import_module(sys.argv[1]).BUGS
     for name in sys.argv[2:] or bugs:
         print(name, *bugs[name].find(), flush=True)

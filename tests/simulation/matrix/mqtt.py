@@ -13,8 +13,8 @@ from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
+from tests.simulation.kit.links import Link
 from tests.simulation.matrix.place import GROUP_NAME, TOPIC_NAME, Person, Place
-from tests.simulation.network import Link
 
 PATH: Final = f"{TOPIC_NAME}/a"
 CLOSED: Final = "closed"

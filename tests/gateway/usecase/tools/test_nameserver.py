@@ -51,10 +51,10 @@ from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from store.config import StoreConfig
 from store.engine import open_store
-from tests.gateway.usecase.bench import Dice
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import FixedEntropy
 
 THEIRS = dict.fromkeys(("T", "U"), TopicQueues("b-x", 4, 4, 6))
 OUTSIDE = Registration("c2", "b-x", 0, "x:1", "x:2", 30_000, version=DataVersion(1, 2, 3), topics=THEIRS)
@@ -86,7 +86,7 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
     store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
     policy = NodePolicy()
     handler = Dispatcher(
-        store=store, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
+        store=store, clock=clock, entropy=FixedEntropy(), cluster="c1", broker="b-a",
         policy=policy,
     )  # fmt: skip
     handler.add(

@@ -31,8 +31,9 @@ from protocols.setting import Setting
 from store.config import StoreConfig
 from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.bench import Bench, open_bench
-from tests.protocols.http.stage import PEER, FixedEntropy
+from tests.protocols.http.stage import PEER
 from tests.protocols.http2.peer import ENGINES
+from tests.simulation.kit.entropy import FixedEntropy
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 VERSIONS = ("1.1", *(f"2 {engine}" for engine in ENGINES))

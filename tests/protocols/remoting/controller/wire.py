@@ -14,11 +14,12 @@ from protocols.remoting.controller.dispatch import READERS
 from protocols.remoting.ticket import RequestError, Ticket
 from protocols.remoting.wire.frame import Frame, FrameDecoder
 from protocols.setting import Setting
-from tests.protocols.remoting.frames import PEER, Dice
+from tests.protocols.remoting.frames import PEER
+from tests.simulation.kit.entropy import SeededEntropy
 
 CLIENT = Client(
     NodeInfo(
-        Setting("main", "n", "10.0.0.1", {"remoting": 10911}, Dice(1), lambda: 1_700_000_000_000),
+        Setting("main", "n", "10.0.0.1", {"remoting": 10911}, SeededEntropy(1), lambda: 1_700_000_000_000),
         read(RemotingConfig, "remoting", {}, {}),
     ),
     PEER,

@@ -13,20 +13,11 @@ from protocols.remoting.wire.frame import encode
 from protocols.setting import Setting
 from protocols.upload import RETRY_NS
 from tests.protocols.remoting.frames import BORN_HOST
+from tests.simulation.kit.entropy import NoEntropy
 
 MIB = 1024 * 1024
 FRAME = encode(310, 1, body=bytes(4 * MIB))
 HALF = len(FRAME) // 2
-
-
-class NoEntropy:
-    """No relayed connection asks for any."""
-
-    def random(self) -> float:
-        raise AssertionError
-
-    def token(self, size: int) -> bytes:
-        raise AssertionError
 
 
 def connections(uploads: HostShares) -> tuple[RelayConnection, RelayConnection]:

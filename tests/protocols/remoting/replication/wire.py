@@ -19,7 +19,8 @@ from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.replication.dialog import FollowDialog
 from protocols.setting import Setting
-from tests.protocols.remoting.frames import PEER, Dice
+from tests.protocols.remoting.frames import PEER
+from tests.simulation.kit.entropy import SeededEntropy
 
 LARGEST = (1 << 63) - 1
 POSITIONS = st.integers(0, LARGEST)
@@ -28,7 +29,9 @@ FOLLOW = Follow(None, "broker-a", 2, 77, 5, (Era(3, 0), Era(5, 700)), 0, 900)
 
 def leader() -> RemotingConnection:
     """The leader's end of a connection."""
-    setting = Setting("c1", "b-a", "10.0.0.1", {"replication": 10912}, Dice(1), lambda: 1_700_000_000_000, is_replica=True)
+    setting = Setting(
+        "c1", "b-a", "10.0.0.1", {"replication": 10912}, SeededEntropy(1), lambda: 1_700_000_000_000, is_replica=True
+    )
     return RemotingAdapter(setting, read(RemotingConfig, "remoting", {}, {})).connect(PEER, 0)
 
 

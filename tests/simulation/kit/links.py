@@ -1,9 +1,9 @@
-"""The simulated network: byte streams with random delays, fragmentation and resets from one seed."""
+"""Links of clients to a simulated node: streams whose bytes are split and delayed from one seed, and datagrams."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.pump import Pump
 from tests.neighbours.socket import PeerDatagrams
+from tests.simulation.kit.network import OpenTransport
 
 DELAY_NS_MAX = 3 * MILLISECOND_NS
 FRAGMENT_BYTES_MAX = 700
@@ -30,17 +31,43 @@ class Party(Protocol):
         """The link is closed."""
 
 
-class Link:
+class Direction:
+    """One direction of a stream: bytes arrive in order, split and delayed."""
+
+    def __init__(self, clock: Clock, chance: random.Random, take: Callable[[bytes], None]) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._take = take
+        self._last_ns = 0
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        at = 0
+        pieces: list[bytes] = []
+        while at < len(data):
+            size = self._chance.randrange(1, FRAGMENT_BYTES_MAX)
+            pieces.append(data[at : at + size])
+            at += size
+        for piece in pieces:
+            self.call(partial(self._take, piece))
+
+    def call(self, callback: Callable[[], None]) -> None:
+        """Call when all that was sent has arrived, and a while later."""
+        self._last_ns = max(self._last_ns, self._clock.monotonic_ns() + self._chance.randrange(DELAY_NS_MAX)) + 1
+        self._clock.call_at(self._last_ns, callback)
+
+
+class Link(OpenTransport):
     """One stream connection: the transport of the node's pump, and `send` for the client."""
 
     def __init__(self, clock: Clock, chance: random.Random, pump: Pump, party: Party, port: int) -> None:
+        super().__init__(("10.0.0.7", port), ("10.0.0.1", 1))
         self._clock = clock
-        self._chance = chance
         self._pump = pump
         self._party = party
-        self._port = port
-        self._to_node_ns = 0
-        self._to_party_ns = 0
+        self._to_node = Direction(clock, chance, self._arrive)
+        self._to_party = Direction(clock, chance, self._deliver)
+        self.send = self._to_node.send
         self.open = True
 
     @property
@@ -53,12 +80,6 @@ class Link:
         self._pump.connection_made(self)
         if self.open:
             self._party.connected(self)
-
-    def send(self, data: bytes) -> None:
-        """Send bytes from the client, split and delayed."""
-        for piece in self._pieces(data):
-            self._to_node_ns = self._later(self._to_node_ns)
-            self._clock.call_at(self._to_node_ns, partial(self._arrive, piece))
 
     def reset(self) -> None:
         """Break the connection: bytes in flight are lost, both ends are told."""
@@ -81,51 +102,17 @@ class Link:
         if self.open:
             self._party.received(piece)
 
-    def _later(self, previous: int) -> int:
-        return max(previous, self._clock.monotonic_ns() + self._chance.randrange(DELAY_NS_MAX)) + 1
-
-    def _pieces(self, data: bytes) -> list[bytes]:
-        pieces: list[bytes] = []
-        at = 0
-        while at < len(data):
-            size = self._chance.randrange(1, FRAGMENT_BYTES_MAX)
-            pieces.append(data[at : at + size])
-            at += size
-        return pieces
-
-    # gateway.connection.pump.Transport
-
     def write(self, data: bytes) -> None:
-        for piece in self._pieces(bytes(data)):
-            self._to_party_ns = self._later(self._to_party_ns)
-            self._clock.call_at(self._to_party_ns, partial(self._deliver, piece))
-
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        self.write(b"".join(list_of_data))
-
-    def pause_reading(self) -> None:
-        """Do nothing: bytes in flight still arrive, which a pump must accept."""
-
-    def resume_reading(self) -> None:
-        """Do nothing, as `pause_reading`."""
-
-    def get_write_buffer_size(self) -> int:
-        """None: the simulation accepts all bytes."""
-        return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing: the simulation accepts all bytes that the node writes."""
+        """Transport.write."""
+        self._to_party.send(bytes(data))
 
     def close(self) -> None:
         """Close by the node, after the bytes that it has written have arrived."""
-        self._to_party_ns = self._later(self._to_party_ns)
-        self._clock.call_at(self._to_party_ns, self.reset)
+        self._to_party.call(self.reset)
 
     def abort(self) -> None:
+        """Transport.abort."""
         self._clock.call_soon(self.reset)
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return {"peername": ("10.0.0.7", self._port), "sockname": ("10.0.0.1", 1)}.get(name, default)
 
 
 class DatagramLink(PeerDatagrams):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from domain.errors import GatewayError
 from domain.limits import MILLISECOND_NS, SECOND_NS
@@ -20,6 +20,7 @@ from gateway.connection.pump import Pump
 from gateway.link.wire import WireUser
 from protocols.adapter import Adapter
 from tests.simulation.kit.clock import PausableClock, VirtualClock
+from tests.simulation.kit.network import OpenTransport
 
 CONNECT_NS = 3 * SECOND_NS
 """When a connection that nobody answers is given up unless the dialer says otherwise: as in gateway.runtime.outgoing.dialer."""
@@ -29,13 +30,15 @@ class Host(Protocol):
     """A machine, as the network knows it.
 
     host      its address
-    clock     of its present process, or of the last one
     powered   False: nothing of it answers
     """
 
     host: str
-    clock: PausableClock
     powered: bool
+
+    @property
+    def clock(self) -> PausableClock:
+        """The clock of its present process, or of the last one."""
 
 
 class Listener:
@@ -99,11 +102,11 @@ class Pipe:
             self._take(None)
 
 
-class Connection:
-    """One connection: a `WireUser` at the machine that has made it, a pump at the other one."""
+class Connection(OpenTransport):
+    """One connection: a `WireUser` at the machine that has made it, at the other one a pump, whose transport it is."""
 
     def __init__(self, net: Network, client: Host, listener: Listener, user: WireUser) -> None:
-        self.net = net
+        super().__init__((client.host, 40_000 + listener.port), (listener.machine.host, listener.port))
         self.client = client
         self.server = listener.machine
         self._user = user
@@ -112,9 +115,8 @@ class Connection:
         self.to_server = Pipe(net, client.host, listener.machine.host, self._arrived)
         self.to_client = Pipe(net, listener.machine.host, client.host, self._returned)
         self._client_gone = self._server_gone = False
-        self._port = listener.port
         self._pump = Pump(listener.context, "remoting", listener.adapter.connect)
-        self._server_clock.call_soon(self._made)
+        self._server_clock.call_soon(lambda: self._pump.connection_made(self))
         net.connections.append(self)
 
     @property
@@ -128,7 +130,7 @@ class Connection:
 
     # The side that has connected: gateway.link.wire.Wire
 
-    def write(self, data: bytes) -> None:
+    def ask(self, data: bytes) -> None:
         """Wire.write."""
         if not self._client_gone:
             self.to_server.say(data)
@@ -159,9 +161,6 @@ class Connection:
             self._user.ended(str(error))
 
     # The side that was connected to: gateway.connection.transport.Transport
-
-    def _made(self) -> None:
-        self._pump.connection_made(ServerTransport(self, self._port))
 
     def _arrived(self, data: bytes | None) -> None:
         if not self._server_clock.alive:
@@ -196,12 +195,8 @@ class Connection:
         self.to_client.break_off(chance.random() < 0.5)
         self.to_server.break_off(chance.random() < 0.5)
 
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        """Transport.writelines."""
-        self.send(b"".join(list_of_data))
-
-    def send(self, data: bytes) -> None:
-        """Bytes of the pump."""
+    def write(self, data: bytes) -> None:
+        """Transport.write."""
         if not self._server_gone:
             self.to_client.say(bytes(data))
 
@@ -217,35 +212,6 @@ class Connection:
             self._server_clock.call_soon(lambda: self._pump.connection_lost(None))
 
 
-class ServerTransport:
-    """`gateway.connection.transport.Transport`: what the pump of a connection writes to."""
-
-    def __init__(self, connection: Connection, port: int) -> None:
-        self._connection = connection
-        self.writelines = connection.writelines
-        self.write = connection.send
-        self.close = connection.close
-        self.abort = connection.abort
-        self._names = {"peername": (connection.client.host, 40_000 + port), "sockname": (connection.server.host, port)}
-
-    def pause_reading(self) -> None:
-        """Do nothing: bytes on their way still arrive, which a pump must accept."""
-
-    def resume_reading(self) -> None:
-        """Do nothing, as `pause_reading`."""
-
-    def get_write_buffer_size(self) -> int:
-        """None: all bytes are accepted."""
-        return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing."""
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Transport.get_extra_info."""
-        return self._names.get(name, default)
-
-
 class ClientWire:
     """The client's end of a connection that is being made, or is there: `gateway.link.wire.Wire`."""
 
@@ -256,7 +222,7 @@ class ClientWire:
     def write(self, data: bytes) -> None:
         """Wire.write."""
         if self.made is not None:
-            self.made.write(data)
+            self.made.ask(data)
 
     def set_reading(self, reading: bool) -> None:
         """Wire.set_reading: bytes on their way arrive all the same."""
@@ -315,10 +281,6 @@ class Network:
             if each.touches(machine.host):
                 each.died(machine, said)
         self.connections = [each for each in self.connections if not each.over]
-
-    def block(self, origin: str, to: str) -> None:
-        """Let nothing pass from one machine to another."""
-        self.blocked.add((origin, to))
 
     def heal(self) -> None:
         """Everything passes again."""
