@@ -7,14 +7,15 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
-from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler, ScriptedConnection
+from tests.gateway.scripted import FakeTransport, RecordingHandler, ScriptedConnection
+from tests.simulation.kit.clock import VirtualClock
 
 
 class Bench:
     """One pump with a scripted transport, connection and handler."""
 
     def __init__(self, connections_max: int = 10, controlled: bool = False) -> None:
-        self.clock = ManualClock()
+        self.clock = VirtualClock()
         self.handler = RecordingHandler()
         self.counter_registry = CounterRegistry()
         self.context = ConnectionContext(
@@ -34,7 +35,7 @@ class Bench:
 
     def open(self) -> Bench:
         self.pump.connection_made(self.transport)
-        self.clock.turn()
+        self.clock.run_turn()
         return self
 
     @property

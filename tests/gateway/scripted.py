@@ -1,70 +1,13 @@
-"""A transport, a clock, and a connection that do as they are told."""
+"""A transport and a connection that do as they are told."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from domain.command import Command, Disconnected
 from domain.event import Event
-from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
-
-
-class Due:
-    """A timer of `ManualClock`."""
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        """Forget it."""
-        self.callback = None
-
-
-class ManualClock:
-    """Time that moves only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000_000
-        self._soon: list[Callable[[], None]] = []
-        self._timers: list[tuple[int, int, Due]] = []
-        self.armed = 0
-
-    def monotonic_ns(self) -> int:
-        return self.now
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.now // 1_000_000
-
-    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        self.armed += 1
-        due = Due(callback)
-        heapq.heappush(self._timers, (when_ns, self.armed, due))
-        return due
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self._soon.append(callback)
-
-    def turn(self) -> None:
-        """Run what was put off to the end of the turn."""
-        while self._soon:
-            waiting, self._soon = self._soon, []
-            for callback in waiting:
-                callback()
-
-    def advance(self, by_ns: int) -> None:
-        """Let time pass, and everything happen that is due."""
-        self.turn()
-        until = self.now + by_ns
-        while self._timers and self._timers[0][0] <= until:
-            when, _, due = heapq.heappop(self._timers)
-            self.now = max(self.now, when)
-            if due.callback is not None:
-                due.callback()
-                self.turn()
-        self.now = until
 
 
 class FakeTransport:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from heapq import heappop, heappush
+from collections import deque
+from heapq import heappop
 
 from domain.limits import MILLISECOND_NS
 from gateway.runtime.clock import ROUNDS_MAX
+from tests.simulation.kit.clock import START_MS, VirtualClock, VirtualTimer
 
 TURN_NS = MILLISECOND_NS // 5
 """Virtual time that passes from turn to turn even if nothing is done."""
@@ -14,21 +15,8 @@ CALL_NS = 350
 """Virtual time that a function call takes, of Python or of C: about its time when nothing is compiled."""
 
 
-class LoopTimer:
-    """A callback that is due at a virtual time."""
-
-    __slots__ = ("callback",)
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        """Do not run the callback."""
-        self.callback = None
-
-
-class TurnClock:
-    """The `Clock` port. Unlike with `VirtualClock`, work that asks for more work does not end up in one turn.
+class TurnClock(VirtualClock):
+    """A `VirtualClock` with turns as of the real loop: work that asks for more work does not end up in one turn.
 
     As in `gateway.runtime.clock.LoopClock`, callbacks of `call_soon` run in ROUNDS_MAX rounds at most; the others wait for the
     next turn, before which the sockets are polled again. Time passes while the node works: by CALL_NS for each of `calls`.
@@ -37,10 +25,7 @@ class TurnClock:
     """
 
     def __init__(self) -> None:
-        self._now_ns = 0
-        self._soon: list[Callable[[], None]] = []
-        self._timers: list[tuple[int, int, LoopTimer]] = []
-        self._serial = 0
+        super().__init__()
         self.calls = 0
 
     def monotonic_ns(self) -> int:
@@ -49,18 +34,7 @@ class TurnClock:
 
     def wall_ms(self) -> int:
         """Virtual epoch milliseconds."""
-        return 1_700_000_000_000 + self.monotonic_ns() // MILLISECOND_NS
-
-    def call_at(self, when_ns: int, callback: Callable[[], None]) -> LoopTimer:
-        """Run `callback` in the first turn that begins at `when_ns` or later."""
-        timer = LoopTimer(callback)
-        self._serial += 1
-        heappush(self._timers, (max(when_ns, self.monotonic_ns()), self._serial, timer))
-        return timer
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Run `callback` in this turn."""
-        self._soon.append(callback)
+        return START_MS + self.monotonic_ns() // MILLISECOND_NS
 
     def advance(self, by_ns: int = TURN_NS) -> None:
         """Let time pass before the next turn."""
@@ -79,7 +53,7 @@ class TurnClock:
 
     def run_due(self) -> None:
         """Run the timers that are due at the start of the turn, not those that they set."""
-        due: list[LoopTimer] = []
+        due: list[VirtualTimer] = []
         now = self.monotonic_ns()
         while self._timers and self._timers[0][0] <= now:
             due.append(heappop(self._timers)[2])
@@ -93,6 +67,6 @@ class TurnClock:
         for _ in range(ROUNDS_MAX):
             if not self._soon:
                 return
-            callbacks, self._soon = self._soon, []
+            callbacks, self._soon = self._soon, deque()
             for callback in callbacks:
                 callback()

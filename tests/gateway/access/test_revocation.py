@@ -22,7 +22,8 @@ from gateway.access.records import AccessRecords
 from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.memory import access_config
-from tests.gateway.scripted import ManualClock, RecordingHandler
+from tests.gateway.scripted import RecordingHandler
+from tests.simulation.kit.clock import VirtualClock
 from tests.stored_state import memory_state
 
 SECRET = "a secret of thirty-two bytes or so"
@@ -54,7 +55,7 @@ class Scene:
     """A gate, users alice and bob, and subscriptions by connection."""
 
     def __init__(self, table: dict[str, object] | None = None) -> None:
-        self.clock = ManualClock()
+        self.clock = VirtualClock()
         self.handler = RecordingHandler()
         self.records = AccessRecords(memory_state(), ())
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
@@ -89,7 +90,7 @@ class Scene:
     def change(self, name: str, **changes: object) -> None:
         user = dataclasses.replace(self.records.users[name], **changes)  # type: ignore[arg-type]
         self.records.put_user(user, lambda _: None)
-        self.clock.turn()
+        self.clock.run_turn()
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_user_that_is_disabled_or_has_another_password_is_sent_away(scene: Scene
 def test_user_that_is_deleted_is_sent_away_and_may_come_again_when_made_anew(scene: Scene) -> None:
     alice = scene.attach(scene.principal())
     scene.records.drop_user("alice", lambda _: None)
-    scene.clock.turn()
+    scene.clock.run_turn()
     assert len(alice.expelled) == 1
     scene.records.put_user(User("alice", "pw"), lambda _: None)
     again = scene.attach(scene.principal())
@@ -141,12 +142,12 @@ def test_shared_session_of_a_datagram_port_is_nobodys(scene: Scene) -> None:
 
 def test_token_ends_its_connection_when_it_runs_out(scene: Scene) -> None:
     early, late = scene.attach(scene.token("sensor-1", 10)), scene.attach(scene.token("sensor-2", 60))
-    scene.clock.advance(39 * SECOND_NS)
+    scene.clock.run_ns(39 * SECOND_NS)
     assert early.expelled == []
-    scene.clock.advance(2 * SECOND_NS)
+    scene.clock.run_ns(2 * SECOND_NS)
     assert [failure.code for failure in early.expelled] == [ErrorCode.NOT_ALLOWED]
     assert late.expelled == []
-    scene.clock.advance(60 * SECOND_NS)
+    scene.clock.run_ns(60 * SECOND_NS)
     assert len(late.expelled) == 1
 
 
@@ -154,9 +155,9 @@ def test_later_token_of_the_same_user_takes_the_place_of_the_first(scene: Scene)
     client = Client("http")
     scene.ask(client, scene.token("sensor-1", 10))
     scene.ask(client, scene.token("sensor-1", 100))
-    scene.clock.advance(60 * SECOND_NS)
+    scene.clock.run_ns(60 * SECOND_NS)
     assert client.expelled == []
-    scene.clock.advance(71 * SECOND_NS)
+    scene.clock.run_ns(71 * SECOND_NS)
     assert len(client.expelled) == 1
 
 
@@ -165,10 +166,10 @@ def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_aw
     alice = scene.attach(scene.principal())
     scene.filters[alice.connection] = [MqttSubscription("a/#", 1), MqttSubscription("b", 1)]
     scene.records.put_policies("bob", [AccessPolicy("Topic:a", ("Sub",))], lambda _: None)
-    scene.clock.turn()
+    scene.clock.run_turn()
     assert alice.expelled == []
     scene.records.put_policies("alice", [AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
-    scene.clock.turn()
+    scene.clock.run_turn()
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
     assert [command.patterns for command in scene.handler.commands if isinstance(command, Unsubscribe)] == [["a/#"]]
 
@@ -177,7 +178,7 @@ def test_resumed_session_is_looked_at_too(scene: Scene) -> None:
     alice = scene.attach(scene.principal())
     scene.filters[alice.connection] = [MqttSubscription("a/#", 1)]
     scene.revocation.session_resumed(alice.connection)
-    scene.clock.advance(SECOND_NS)
+    scene.clock.run_ns(SECOND_NS)
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
 
 
@@ -188,10 +189,10 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
     guest, alice, sensor = scene.attach(guest_principal), scene.attach(scene.principal()), scene.attach(scene.token("s", 99))
     scene.filters[alice.connection] = [MqttSubscription("open/x", 0)]
     scene.access.reconfigure(access_config({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
-    scene.clock.turn()
+    scene.clock.run_turn()
     assert (guest.expelled, alice.expelled, sensor.expelled) == ([], [], [])
     scene.access.reconfigure(access_config({"jwt_secret": "another secret of thirty-two bytes"}))
-    scene.clock.turn()
+    scene.clock.run_turn()
     told = [client.expelled[0].code for client in (guest, sensor, alice)]
     assert told == [ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_ALLOWED]
 
@@ -200,7 +201,7 @@ def test_a_client_that_is_banned_is_sent_away_with_one_line_in_the_log(caplog: p
     scene = Scene()
     alice, bob = scene.attach(scene.principal()), scene.attach(scene.principal("bob", "pw2"))
     scene.access.reconfigure(access_config({"jwt_secret": SECRET, "banned": ["user:alice"]}))
-    scene.clock.turn()
+    scene.clock.run_turn()
     assert ([failure.code for failure in alice.expelled], bob.expelled) == ([ErrorCode.NOT_ALLOWED], [])
     (record,) = caplog.records
     assert record.getMessage() == (
@@ -226,5 +227,5 @@ def test_many_sessions_are_looked_at_in_parts_and_none_is_left_out(scene: Scene)
     clients = [scene.attach(principal) for _ in range(2 * CONNECTIONS_PER_TURN + 1)]
     scene.change("alice", enabled=False)
     assert sum(len(client.expelled) for client in clients) == CONNECTIONS_PER_TURN
-    scene.clock.advance(SECOND_NS)
+    scene.clock.run_ns(SECOND_NS)
     assert [len(client.expelled) for client in clients] == [1] * len(clients)

@@ -51,7 +51,7 @@ def test_who_has_gone_before_it_was_accepted_is_not_read() -> None:
     bench.connection.commands = [Send(1, [Message("t", b"a")])]
     bench.pump.connection_made(transport)
     bench.pump.data_received(b"x")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert transport.aborted
     bench.pump.connection_lost(None)
     assert (bench.peer, bench.connection.received, bench.handler.commands) == (None, [], [])
@@ -83,7 +83,7 @@ def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     other, transport = bench.another(), FakeTransport()
     other.connection_made(transport)
     other.data_received(b"x")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert (transport.aborted, transport.writes) == (True, [])
     assert bench.counters.refusals == {"connect-rate": 1}
     assert admission_check.inside == ["10.1.2.3"]
@@ -102,24 +102,24 @@ def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
 
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
     bench = Bench().open()
-    bench.pump.throttle(bench.clock.now + SECOND_NS)
-    bench.pump.throttle(bench.clock.now + 1)
+    bench.pump.throttle(bench.clock.monotonic_ns() + SECOND_NS)
+    bench.pump.throttle(bench.clock.monotonic_ns() + 1)
     assert not bench.transport.reading
-    bench.clock.advance(SECOND_NS // 2)
+    bench.clock.run_ns(SECOND_NS // 2)
     assert not bench.transport.reading
-    bench.clock.advance(SECOND_NS)
+    bench.clock.run_ns(SECOND_NS)
     assert bench.transport.reading
     assert bench.connection.answered == [ReadingResumed()]
 
 
 def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excused() -> None:
     bench = Bench().open()
-    bench.connection.when = bench.clock.now + SECOND_NS
+    bench.connection.when = bench.clock.monotonic_ns() + SECOND_NS
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
-    bench.pump.throttle(bench.clock.now + 5 * SECOND_NS)
+    bench.clock.run_turn()
+    bench.pump.throttle(bench.clock.monotonic_ns() + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
-    bench.clock.advance(SECOND_NS)
+    bench.clock.run_ns(SECOND_NS)
     assert ReadingResumed() in bench.connection.answered
 
 
@@ -128,7 +128,7 @@ def test_expelled_connection_says_its_word_and_ends() -> None:
     failure = Failure(ErrorCode.NOT_ALLOWED, "gone")
     bench.pump.revoke_access(failure)
     bench.pump.revoke_access(failure)
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.connection.answered == [AccessRevoked(failure)]
     assert bench.transport.writes == [b"answer"]
     assert [end.reason for end in bench.ends] == ["revoked"]
@@ -139,9 +139,9 @@ def test_refusal_that_ends_its_connection_is_counted_once() -> None:
     bench = Bench().open()
     bench.pump.client.answer(Refused(1, Failure(ErrorCode.NOT_ALLOWED)))
     bench.connection.at_expiry = [Disconnected("not-allowed")]
-    bench.connection.when = bench.clock.now
-    bench.clock.turn()
-    bench.clock.advance(1)
+    bench.connection.when = bench.clock.monotonic_ns()
+    bench.clock.run_turn()
+    bench.clock.run_ns(1)
     assert bench.counters.disconnects == {"not-allowed": 1}
     assert bench.counters.refusals == {"not-allowed": 1}
 

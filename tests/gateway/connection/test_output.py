@@ -45,7 +45,7 @@ def test_the_usual_bound_is_that_of_the_loop_and_of_the_settings() -> None:
 def test_who_never_reads_is_dropped_with_a_reason_and_counted_once() -> None:
     bench = Bench().open()
     bench.pump.pause_writing()
-    bench.clock.advance(STALL_NS)
+    bench.clock.run_ns(STALL_NS)
     bench.pump.connection_lost(None)
     assert bench.transport.aborted
     assert [end.reason for end in bench.ends] == ["slow-reader"]
@@ -55,9 +55,9 @@ def test_who_never_reads_is_dropped_with_a_reason_and_counted_once() -> None:
 def test_who_catches_up_stays() -> None:
     bench = Bench().open()
     bench.pump.pause_writing()
-    bench.clock.advance(STALL_NS - 1)
+    bench.clock.run_ns(STALL_NS - 1)
     bench.pump.resume_writing()
-    bench.clock.advance(STALL_NS)
+    bench.clock.run_ns(STALL_NS)
     assert not bench.transport.aborted
     assert bench.ends == []
 
@@ -86,7 +86,7 @@ def test_above_the_bound_the_host_that_leaves_most_unread_loses_its_stalled_conn
     for pump, _ in pumps[:-1]:
         pump.pause_writing()
     pumps[-1][0].answer(Done(1))
-    room.clock.turn()
+    room.clock.run_turn()
     aborted = [number for number, (_, transport) in enumerate(pumps) if transport.aborted]
     assert aborted == [number for number in range(29) if number % 3], "not those of the other host, nor the one that reads"
     for number in aborted:

@@ -29,16 +29,16 @@ def test_answers_of_one_turn_leave_in_one_write() -> None:
     bench.handler.then = lambda client, command: client.answer(Done(command.ticket))  # type: ignore[attr-defined]
     bench.pump.data_received(b"x")
     assert bench.transport.writes == []
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"answer" * 16]
 
 
 def test_late_answers_are_written_in_their_own_turn() -> None:
     bench = Bench().open()
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     bench.pump.client.answer(Done(2))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"answer", b"answer"]
 
 
@@ -47,7 +47,7 @@ def test_many_or_large_pieces_arrive_whole_and_in_order() -> None:
     pieces = [bytes([number]) * 30_000 for number in range(5)]
     bench.connection.queue = list(pieces)
     bench.pump.data_received(b"x")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert b"".join(bench.transport.writes) == b"".join(pieces)
     assert bench.counters.bytes_out == 150_000
 
@@ -65,9 +65,9 @@ def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
         bench.pump.data_received(b"bad")
     elif way == "node":
         bench.pump.close()
-    bench.clock.turn()
+    bench.clock.run_turn()
     bench.pump.connection_lost(ConnectionResetError() if way == "reset" else None)
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert ended == [way]
     assert len(bench.ends) == 1
     assert bench.pump.client.closed
@@ -78,13 +78,13 @@ def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
 
 def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
     bench = Bench().open()
-    bench.connection.when = bench.clock.now + STALL_NS
+    bench.connection.when = bench.clock.monotonic_ns() + STALL_NS
     bench.pump.data_received(b"ask")
-    bench.clock.turn()
+    bench.clock.run_turn()
     driver = bench.pump.client.driver
     assert driver is bench.pump
     bench.pump.connection_lost(None)
-    bench.clock.turn()
+    bench.clock.run_turn()
     client, gone = bench.pump.client, weakref.ref(bench.connection)
     client.driver.close()
     client.driver.throttle(1)
@@ -108,7 +108,7 @@ def test_goodbye_is_written_before_the_close() -> None:
     bench.connection.closed = True
     bench.connection.commands = [Disconnected("bad-frame")]
     bench.pump.data_received(b"bad")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"goodbye"]
     assert bench.transport.closing
     assert bench.counters.disconnects == {"bad-frame": 1}
@@ -118,7 +118,7 @@ def test_bytes_and_answers_after_the_end_are_dropped() -> None:
     bench = Bench().open()
     bench.connection.commands = [Disconnected("bad-frame")]
     bench.pump.data_received(b"bad")
-    bench.clock.turn()
+    bench.clock.run_turn()
     bench.pump.data_received(b"more")
     bench.pump.client.answer(Done(1))
     assert bench.connection.received == [b"bad"]
@@ -128,10 +128,10 @@ def test_bytes_and_answers_after_the_end_are_dropped() -> None:
 def test_closed_connection_that_is_not_read_is_aborted() -> None:
     bench = Bench().open()
     bench.pump.close()
-    bench.clock.advance(LINGER_NS - 1)
+    bench.clock.run_ns(LINGER_NS - 1)
     assert bench.transport.closing
     assert not bench.transport.aborted
-    bench.clock.advance(1)
+    bench.clock.run_ns(1)
     assert bench.transport.aborted
 
 
@@ -142,22 +142,22 @@ def test_connections_that_end_wait_for_their_peers_with_one_timer() -> None:
     for transport in transports[1:]:
         pumps.append(bench.another())
         pumps[-1].connection_made(transport)
-    bench.clock.turn()
+    bench.clock.run_turn()
     armed = bench.clock.armed
     for pump in pumps[:-1]:
         pump.close()
-        bench.clock.turn()
+        bench.clock.run_turn()
     assert bench.clock.armed == armed + 1
-    bench.clock.advance(LINGER_NS // 2)
+    bench.clock.run_ns(LINGER_NS // 2)
     pumps[-1].close()
-    bench.clock.turn()
+    bench.clock.run_turn()
     pumps[1].connection_lost(None)
-    bench.clock.advance(LINGER_NS // 2)
+    bench.clock.run_ns(LINGER_NS // 2)
     assert [transport.aborted for transport in transports] == [True, False, *[True] * 48, False]
-    bench.clock.advance(LINGER_NS // 2)
+    bench.clock.run_ns(LINGER_NS // 2)
     assert transports[-1].aborted
     armed = bench.clock.armed
-    bench.clock.advance(10 * LINGER_NS)
+    bench.clock.run_ns(10 * LINGER_NS)
     assert bench.clock.armed == armed, "no timer without a connection"
 
 
@@ -167,7 +167,7 @@ def test_a_connection_that_has_ended_is_not_paused_for_its_close() -> None:
     bench.connection.reading = False
     bench.pump.data_received(b"bye")
     assert bench.transport.reading
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.closing
 
 
@@ -178,12 +178,12 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench.open()
     bench.connection.reading = False
     bench.pump.data_received(b"x")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert not bench.transport.reading
     bench.connection.queue = [b"too large"]
     bench.connection.closed = True
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"too largeanswer"]
     assert hung_up == [bench.transport]
     assert bench.transport.reading
@@ -199,7 +199,7 @@ def test_peer_that_goes_on_sending_after_the_last_answer_is_reset() -> None:
     bench.open()
     bench.connection.closed = True
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     bench.pump.data_received(bytes(LINGER_BYTES_MAX))
     assert not bench.transport.aborted
     bench.pump.data_received(b"x")
@@ -210,10 +210,10 @@ def test_last_words_to_a_slow_reader_have_longer() -> None:
     bench = Bench().open()
     bench.pump.pause_writing()
     bench.pump.close()
-    bench.clock.advance(STALL_NS - 1)
+    bench.clock.run_ns(STALL_NS - 1)
     assert not bench.transport.aborted
     bench.pump.resume_writing()
-    bench.clock.advance(LINGER_NS)
+    bench.clock.run_ns(LINGER_NS)
     assert bench.transport.aborted
 
 
@@ -222,10 +222,10 @@ def test_half_closed_peer_gets_its_answers_and_is_not_waited_for_for_ever() -> N
     bench.connection.at_end = []
     assert bench.pump.eof_received()
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"answer"]
     assert not bench.transport.closing
-    bench.clock.advance(HALF_CLOSED_NS)
+    bench.clock.run_ns(HALF_CLOSED_NS)
     assert bench.transport.aborted
 
 
@@ -233,11 +233,11 @@ def test_connection_that_stops_reading_pauses_the_socket() -> None:
     bench = Bench().open()
     bench.connection.reading = False
     bench.pump.data_received(b"x")
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert not bench.transport.reading
     bench.connection.reading = True
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.reading
 
 
@@ -246,20 +246,20 @@ def test_peer_that_does_not_read_is_not_read_from_nor_written_to() -> None:
     bench.pump.pause_writing()
     assert not bench.transport.reading
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == []
     bench.pump.resume_writing()
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"answer"]
     assert bench.transport.reading
-    bench.clock.advance(STALL_NS * 2)
+    bench.clock.run_ns(STALL_NS * 2)
     assert not bench.transport.aborted
 
 
 def test_peer_that_never_reads_is_dropped() -> None:
     bench = Bench().open()
     bench.pump.pause_writing()
-    bench.clock.advance(STALL_NS)
+    bench.clock.run_ns(STALL_NS)
     assert bench.transport.aborted
 
 
@@ -267,62 +267,62 @@ def test_paused_node_does_not_read_again() -> None:
     bench = Bench().open()
     bench.pump.pause()
     bench.pump.client.answer(Done(1))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert bench.transport.writes == [b"answer"]
     assert not bench.transport.reading
 
 
 def test_deadline_expires_once_and_never_early() -> None:
     bench = Bench()
-    bench.connection.when = bench.clock.now + 5_000
+    bench.connection.when = bench.clock.monotonic_ns() + 5_000
     bench.connection.at_expiry = [Disconnected("handshake-late")]
     bench.open()
-    bench.clock.advance(4_999)
+    bench.clock.run_ns(4_999)
     assert bench.ends == []
-    bench.clock.advance(1)
+    bench.clock.run_ns(1)
     assert [command.reason for command in bench.ends] == ["handshake-late"]
 
 
 def test_deadline_that_moves_on_costs_no_timer_a_message() -> None:
     bench = Bench()
-    bench.connection.when = bench.clock.now + 5_000
+    bench.connection.when = bench.clock.monotonic_ns() + 5_000
     bench.open()
     for _ in range(100):
-        bench.clock.advance(1)
-        bench.connection.when = bench.clock.now + 5_000
+        bench.clock.run_ns(1)
+        bench.connection.when = bench.clock.monotonic_ns() + 5_000
         bench.pump.data_received(b"x")
-        bench.clock.turn()
+        bench.clock.run_turn()
     assert bench.clock.armed == 1
-    bench.clock.advance(5_000)
+    bench.clock.run_ns(5_000)
     assert bench.connection.when is None
 
 
 def test_deadline_that_comes_nearer_is_armed_again() -> None:
     bench = Bench()
-    bench.connection.when = bench.clock.now + 5_000
+    bench.connection.when = bench.clock.monotonic_ns() + 5_000
     bench.open()
-    bench.connection.when = bench.clock.now + 10
+    bench.connection.when = bench.clock.monotonic_ns() + 10
     bench.pump.data_received(b"x")
-    bench.clock.advance(10)
+    bench.clock.run_ns(10)
     assert bench.connection.when is None
 
 
 @pytest.mark.parametrize("verb", ["receive", "answer", "outgoing", "deadline", "expire"])
 def test_adapter_fault_costs_its_connection_and_is_logged_once(verb: str, caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-    bench.connection.when = bench.clock.now + 10
+    bench.connection.when = bench.clock.monotonic_ns() + 10
     bench.open()
     other = FakeTransport()
     healthy, bench.connection = bench.connection, ScriptedConnection()
     second = bench.another()
     second.connection_made(other)
-    bench.clock.turn()
+    bench.clock.run_turn()
     healthy.broken = {verb}
     with caplog.at_level(logging.ERROR, "headgate.pump"):
         bench.pump.data_received(b"x")
         bench.pump.client.answer(Done(1))
         second.client.answer(Done(2))
-        bench.clock.advance(10)
+        bench.clock.run_ns(10)
     assert bench.transport.aborted
     assert [record.exc_text is not None or record.exc_info is not None for record in caplog.records] == [True]
     assert bench.counters.refusals == {"adapter-fault": 1}

@@ -28,7 +28,8 @@ from protocols.remoting.wire import fastjson
 from protocols.remoting.wire.frame import Frame, FrameDecoder, encode
 from protocols.remoting.wire.header import FLAG_ONEWAY, FLAG_RESPONSE, JSON
 from protocols.setting import Setting
-from tests.gateway.scripted import FakeTransport, ManualClock
+from tests.gateway.scripted import FakeTransport
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import FixedEntropy
 
 NAMESERVER_PORT, REMOTING_PORT, FIRST_PORT = 9876, 10911, 10921
@@ -105,17 +106,17 @@ class Client:
         """Bytes, in chunks as a loop reads them."""
         for at in range(0, len(data), 65_536):
             self.pump.data_received(data[at : at + 65_536])
-            self._bench.clock.advance(1)
+            self._bench.clock.run_ns(1)
 
     def got(self) -> list[Frame]:
         """The frames that have come since the last call."""
-        self._bench.clock.turn()
+        self._bench.clock.run_turn()
         data, self.transport.writes = b"".join(self.transport.writes), []
         return self._decoder.feed(data)
 
     @property
     def closed(self) -> bool:
-        self._bench.clock.turn()
+        self._bench.clock.run_turn()
         return self.transport.closing or self.transport.aborted
 
 
@@ -126,7 +127,7 @@ class RelayBench:
         self, cluster: str = "C", kept: dict[str, int] | None = None, authority: Authority | None = None, **settings: object
     ) -> None:
         """`authority` checks signatures, as with the setting check_signatures; `settings` are of RelaySettings."""
-        self.clock = ManualClock()
+        self.clock = VirtualClock()
         self.servers: list[Server] = []
         self.opened: list[int] = []
         self.taken: set[int] = set()
@@ -176,7 +177,7 @@ class RelayBench:
         return Client(self, port, host)
 
     def second(self, count: int = 1) -> None:
-        self.clock.advance(count * SECOND_NS)
+        self.clock.run_ns(count * SECOND_NS)
 
 
 WHERE = {"broker-a": A, "broker-b": B}

@@ -73,7 +73,7 @@ def test_requests_and_replies_pass_byte_for_byte(serialize: int) -> None:
     )
     for at in range(0, len(back), 11):
         server.say(back[at : at + 11])
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert b"".join(client.transport.writes) == back
     assert bench.relay.unanswered_bytes() == 0
 
@@ -84,7 +84,7 @@ def test_frames_of_one_slice_are_one_write() -> None:
     client.send(b"".join(encode(310, opaque, fields={"n": "broker-a"}, body=b"x") for opaque in range(100, 104)))
     assert len(server.transport.writes) == 1
     server.say(b"".join(encode(0, opaque, flag=FLAG_RESPONSE) for opaque in range(100, 104)))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert len(client.transport.writes) == 1
 
 
@@ -108,7 +108,7 @@ def test_oneways_of_both_sides_stay_oneways() -> None:
     assert commit.oneway
     checked = encode(39, 5, fields={"bname": "broker-a"}, body=b"half", flag=FLAG_ONEWAY)
     server.say(checked)
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert b"".join(client.transport.writes) == checked
     assert bench.relay.unanswered_bytes() == 0
 
@@ -227,11 +227,11 @@ def test_what_a_slow_broker_has_not_read_stops_its_client_alone() -> None:
     client, server = at_a(bench)
     other, _ = at_a(bench)
     server.wire.pause_writing()
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert not client.transport.reading
     assert other.transport.reading
     server.wire.resume_writing()
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert client.transport.reading
 
 
@@ -244,7 +244,7 @@ def test_unanswered_bytes_are_bounded() -> None:
     client.send(encode(310, 51, fields={"n": "broker-a"}, body=b"x" * 600_000))
     assert not client.transport.reading
     server.say(encode(0, 50, flag=FLAG_RESPONSE))
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert client.transport.reading
     assert bench.relay.unanswered_bytes() < MIB
 
@@ -256,7 +256,7 @@ def test_a_broker_that_never_answers_does_not_keep_its_client_unread_for_ever() 
         client.send(encode(310, opaque, fields={"n": "broker-a"}, body=b"x" * 600_000))
     assert not client.transport.reading
     bench.second(61)
-    bench.clock.turn()
+    bench.clock.run_turn()
     assert client.transport.reading
 
 

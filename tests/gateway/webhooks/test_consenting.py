@@ -8,8 +8,8 @@ from domain.limits import SECOND_NS
 from domain.subscription.courier import SinkRequest, Trouble
 from domain.subscription.subscription import SinkRetry, WebhookSubscription
 from gateway.webhooks.consenting import AGAIN_NS, TRIES_MAX, Consenting
-from tests.gateway.scripted import ManualClock
 from tests.gateway.webhooks.held_courier import HeldCourier
+from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.entropy import SeededEntropy
 
 URL = "https://sink.example/hook?a=1"
@@ -27,7 +27,7 @@ class Sender:
             "s1", "orders", URL, rate_per_minute=rate, retry=SinkRetry(delay_ms=1_000), consent_key="k1",
             consented_ms=consented_ms, granted_rate=granted,
         )  # fmt: skip
-        self.courier, self.clock = HeldCourier(), ManualClock()
+        self.courier, self.clock = HeldCourier(), VirtualClock()
         self.agreed = self.waits = 0
         self.refusals: list[str] = []
         self.consenting = Consenting(
@@ -72,9 +72,9 @@ def test_a_sink_is_asked_anew_each_day_and_after_a_401() -> None:
     sender = Sender()
     sender.consenting.ask()
     sender.courier.answer(200, fields=CONSENT)
-    sender.clock.advance(AGAIN_NS - SECOND_NS)
+    sender.clock.run_ns(AGAIN_NS - SECOND_NS)
     assert len(sender.courier.sent) == 1
-    sender.clock.advance(SECOND_NS)
+    sender.clock.run_ns(SECOND_NS)
     assert (len(sender.courier.sent), sender.consenting.given) == (2, True)
     sender.courier.answer(200, fields=CONSENT)
     sender.consenting.withdraw(ask=True)
@@ -89,10 +89,10 @@ def test_a_sink_that_cannot_be_asked_is_asked_again_and_not_for_ever() -> None:
     for number in range(TRIES_MAX):
         sender.courier.answer(0 if number % 2 else 503, trouble=Trouble.TIMEOUT if number % 2 else None)
         assert sender.refusals == []
-        sender.clock.advance(24 * 3_600 * SECOND_NS)
+        sender.clock.run_ns(24 * 3_600 * SECOND_NS)
     sender.courier.answer(503)
     assert len(sender.refusals) == 1
-    sender.clock.advance(48 * 3_600 * SECOND_NS)
+    sender.clock.run_ns(48 * 3_600 * SECOND_NS)
     assert len(sender.courier.sent) == TRIES_MAX + 1
 
 
@@ -117,7 +117,7 @@ def test_a_sink_is_told_where_it_may_consent_and_is_waited_for() -> None:
     for number, status in enumerate((204, 405, 404), 1):
         sender.courier.answer(status)
         assert (sender.consenting.given, sender.consenting.waiting, sender.waits) == (False, True, number)
-        sender.clock.advance(AGAIN_NS)
+        sender.clock.run_ns(AGAIN_NS)
         assert len(sender.courier.sent) == number + 1
     assert sender.refusals == []
     sender.courier.answer(200, fields=CONSENT)
@@ -133,12 +133,12 @@ def test_a_sink_that_is_gone_is_not_waited_for(status: int, trouble: Trouble | N
 
 
 def test_consent_that_came_by_callback_holds_for_a_day() -> None:
-    now_ms = ManualClock().wall_ms()
+    now_ms = VirtualClock().wall_ms()
     sender = Sender(callback="https://me.example", consented_ms=now_ms - DAY_MS // 2, granted=30)
     assert (sender.consenting.given, sender.consenting.rate) == (True, 30)
-    sender.clock.advance(AGAIN_NS // 2 - SECOND_NS)
+    sender.clock.run_ns(AGAIN_NS // 2 - SECOND_NS)
     assert sender.courier.sent == []
-    sender.clock.advance(SECOND_NS)
+    sender.clock.run_ns(SECOND_NS)
     assert len(sender.courier.sent) == 1
     assert not Sender(callback="https://me.example", consented_ms=now_ms - DAY_MS, granted=30).consenting.given
 

@@ -33,6 +33,8 @@ class VirtualClock:
 
     `run_turn` runs what `call_soon` has gathered, and what that gathers in its turn; `run_for` and `run_until` move time from
     timer to timer. `step_wall` makes the wall clock jump while monotonic time goes on.
+
+    armed   timers that were set so far
     """
 
     def __init__(self, start_ms: int = START_MS) -> None:
@@ -40,7 +42,7 @@ class VirtualClock:
         self._wall_offset_ns = start_ms * 1_000_000
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[int, int, VirtualTimer]] = []
-        self._serial = 0
+        self.armed = 0
 
     def monotonic_ns(self) -> int:
         """Virtual nanoseconds since the start."""
@@ -53,8 +55,8 @@ class VirtualClock:
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> VirtualTimer:
         """Run `callback` when virtual time reaches `when_ns`."""
         timer = VirtualTimer(max(when_ns, self._now_ns), callback)
-        self._serial += 1
-        heappush(self._timers, (timer.when_ns, self._serial, timer))
+        self.armed += 1
+        heappush(self._timers, (timer.when_ns, self.armed, timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -68,7 +70,11 @@ class VirtualClock:
 
     def run_for(self, milliseconds: float) -> None:
         """Let time pass, and run the callbacks that come due."""
-        end = self._now_ns + int(milliseconds * 1_000_000)
+        self.run_ns(int(milliseconds * 1_000_000))
+
+    def run_ns(self, by_ns: int) -> None:
+        """The same by nanoseconds."""
+        end = self._now_ns + by_ns
         self.run_turn()
         while self._timers and self._timers[0][0] <= end:
             self._fire()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, LatestValue, Refused
 from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
-from domain.ports import Timer
 from domain.record import Record, check
 from domain.store_ports import SpaceLimit, State, StateChange
 from gateway.connection.client_connection import ClientConnection
@@ -22,26 +19,8 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
 from gateway.usecase.waiting.read_turns import ReadTurns
 from tests.connection_driver import StrictDriver
+from tests.simulation.kit.clock import VirtualClock
 from tests.stored_state import memory_state
-
-
-class At:
-    """A clock that stands still."""
-
-    def __init__(self, wall_ms: int) -> None:
-        self.now = wall_ms
-
-    def monotonic_ns(self) -> int:
-        return 0
-
-    def wall_ms(self) -> int:
-        return self.now
-
-    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        raise NotImplementedError
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        raise NotImplementedError
 
 
 class Recorder(StrictDriver):
@@ -76,7 +55,7 @@ def test_removal_and_a_bare_topic() -> None:
 def test_reading_and_deleting_by_path() -> None:
     state = memory_state()
     state.put([retain(message("t/1"))], None)
-    values = LatestValues(state, At(0), ReadTurns(At(0)))
+    values = LatestValues(state, VirtualClock(0), ReadTurns(VirtualClock(0)))
     heard = Recorder()
     connection = ClientConnection("test", heard)
     values.read(connection, QueryLatest(1, "t/1"))
@@ -96,8 +75,8 @@ def test_an_expired_value_is_absent() -> None:
     state = memory_state()
     state.put([retain(message("t/1", more="HG_EXPIRE_MS\x01100\x02"))], None)
     found: list[bytes | None | Failure] = []
-    read_value(state, "t/1", At(99), found.append)
-    read_value(state, "t/1", At(100), found.append)
+    read_value(state, "t/1", VirtualClock(99), found.append)
+    read_value(state, "t/1", VirtualClock(100), found.append)
     assert isinstance(found[0], bytes)
     assert found[1] is None
 
@@ -147,7 +126,7 @@ def test_paths_under_a_filter() -> None:
 
 @pytest.mark.parametrize(("kind", "mark"), [(RETAIN_SET, "set"), (RETAIN_DELETE, "remove")])
 def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, mark: str) -> None:
-    quota = LatestChanges(NodePolicy(), At(0))
+    quota = LatestChanges(NodePolicy(), VirtualClock(0))
     assert quota.at_send(message("t/1", kind=kind)) == retain(message("t/1", kind=kind))
     delayed = message("t/1", more="TIMER_DELIVER_MS\x0150\x02", kind=kind)
     plain = delayed.properties
@@ -160,7 +139,7 @@ def test_a_delayed_message_becomes_the_latest_value_at_its_delivery(kind: int, m
 
 
 def test_half_of_a_transaction_becomes_the_latest_value_when_it_is_committed() -> None:
-    quota = LatestChanges(NodePolicy(), At(0))
+    quota = LatestChanges(NodePolicy(), VirtualClock(0))
     half = message("t/1")
     half.sys_flag = SYS_PREPARED
     assert quota.at_send(half) is None
@@ -171,7 +150,7 @@ def test_half_of_a_transaction_becomes_the_latest_value_when_it_is_committed() -
 def test_changes_are_within_the_bounds_of_the_policy() -> None:
     policy = NodePolicy()
     policy.latest_max = 1
-    latest = LatestChanges(policy, At(60))
+    latest = LatestChanges(policy, VirtualClock(60))
     limit = SpaceLimit(1, policy.latest_bytes_max)
     sent = latest.at_send(message("t/1"))
     assert sent is not None
@@ -184,7 +163,7 @@ def test_changes_are_within_the_bounds_of_the_policy() -> None:
 
 
 def test_an_expired_one_does_not_become_the_latest_value() -> None:
-    latest = LatestChanges(NodePolicy(), At(60))
+    latest = LatestChanges(NodePolicy(), VirtualClock(60))
     over = message("t/1", more="TIMER_DELIVER_MS\x0150\x02HG_EXPIRE_MS\x0155\x02")
     assert latest.at_send(over) is None
     assert latest.at_delivery(over) is None
