@@ -1,4 +1,4 @@
-"""A connection driver for tests."""
+"""Connection drivers for tests."""
 
 from __future__ import annotations
 
@@ -23,3 +23,14 @@ class StrictDriver:
     def revoke_access(self, failure: Failure) -> None:
         """The test expects no revocation."""
         raise AssertionError(f"the gateway sent it away: {failure}")
+
+
+class RecordingDriver(StrictDriver):
+    """Records the events in `recorded`, and is as strict about all else."""
+
+    def __init__(self) -> None:
+        self.recorded: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        """Record the event."""
+        self.recorded.append(event)

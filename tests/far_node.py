@@ -9,7 +9,6 @@ from random import Random
 from typing import Final
 
 from domain.command import Command, Disconnected
-from domain.errors import Failure
 from domain.event import Event, Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.node import GreetNode, NodeFrame, NodeFrameOut, NodeGreeted
@@ -20,8 +19,10 @@ from gateway.connection.handler import Handler
 from gateway.forwarding.forwarder import Forwarder
 from protocols.remoting.calls.octets import WireError
 from protocols.remoting.forwarding.stream import VERSIONS
+from tests.connection_driver import StrictDriver
 
-_lives: Final = count(1)
+_lives: Final = count(256)
+"""Numbers of streams; that of a recorded gateway is 1 (tests/gateway/forwarding/test_version_1.py)."""
 DELAY_NS: Final = MILLISECOND_NS // 5
 """Time that a frame takes, on average."""
 AGAIN_NS: Final = 20 * MILLISECOND_NS
@@ -64,7 +65,7 @@ class Wire:
             arrive()
 
 
-class StoreEnd:
+class StoreEnd(StrictDriver):
     """The store's driver of a connection of a gateway."""
 
     def __init__(self, link: NodeLink, wire: Wire) -> None:
@@ -82,13 +83,6 @@ class StoreEnd:
     def close(self) -> None:
         self._link.broken += 1
         self._link.hang_up()
-
-    def throttle(self, until_ns: int) -> None:
-        """The connection of a gateway is not slowed."""
-        raise AssertionError("a gateway was slowed")
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError(failure)
 
 
 class NodeLink:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from domain.command import Command
-from domain.errors import Failure
 from domain.event import Event
 from domain.principal import GATEWAY
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
+from tests.connection_driver import StrictDriver
 from tests.simulation.kit.clock import PausableClock
 
 
@@ -27,7 +27,7 @@ class PausableHandler:
         self._handler.handle(other, command)
 
 
-class Mailbox:
+class Mailbox(StrictDriver):
     """What the other side sees of a connection of such a process."""
 
     def __init__(self, life: PausableClock, connection: ClientConnection) -> None:
@@ -39,10 +39,3 @@ class Mailbox:
 
     def close(self) -> None:
         self._life.call_soon(self._connection.driver.close)
-
-    def throttle(self, until_ns: int) -> None:
-        """Owners are not throttled."""
-        raise AssertionError("an owner was throttled")
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError(failure)

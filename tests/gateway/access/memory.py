@@ -1,23 +1,11 @@
-"""A connection that records events, and a handler that records commands."""
+"""A handler that records commands, and the table `[access]`."""
 
 from __future__ import annotations
 
 from domain.command import Command
-from domain.event import Event
 from gateway.access.config import AccessConfig, AccessTable
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.settings import read
-from tests.connection_driver import StrictDriver
-
-
-class EventRecorder(StrictDriver):
-    """The driver of a connection: records events."""
-
-    def __init__(self) -> None:
-        self.recorded: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.recorded.append(event)
 
 
 class Sink:

@@ -29,7 +29,8 @@ from gateway.access.contexts import SKIPPED, SPACE
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
 from store.state.port import StoredState
-from tests.gateway.access.memory import EventRecorder, access_config
+from tests.connection_driver import RecordingDriver
+from tests.gateway.access.memory import access_config
 from tests.stored_state import memory_state, pairs
 
 HOST = "10.0.0.1"
@@ -53,7 +54,7 @@ class Desk:
         self.records.put_user(User(name, "secret", privileged, enabled), lambda _: None)
 
     def ask(self, command: Command) -> Event:
-        driver = EventRecorder()
+        driver = RecordingDriver()
         connection = ClientConnection("http", driver)
         connection.principal = self.principal
         self.verbs[type(command)](connection, command)

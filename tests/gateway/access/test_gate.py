@@ -56,7 +56,8 @@ from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import EventRecorder, Sink, access_config
+from tests.connection_driver import RecordingDriver
+from tests.gateway.access.memory import Sink, access_config
 from tests.stored_state import memory_state
 
 HOST = "10.0.0.1"
@@ -84,7 +85,7 @@ class Scene:
         self.sink = Sink()
         self.gate = Gate(self.access, self.sink)
         self.administration = Administration(self.records).verbs()
-        self.recorder = EventRecorder()
+        self.recorder = RecordingDriver()
         self.connection = ClientConnection("test", self.recorder)
 
     def principal(self, user: str) -> Principal:

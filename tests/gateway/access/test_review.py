@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.admin.topic import PutTopic
 from domain.command import AwaitMessages, Command, FollowTopic, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, MessagesWaiting, Refused, WatchedMessages, WatchStarted
+from domain.event import MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.lite import ReceiveLite
 from domain.message import LOCAL_HOST, Message
 from domain.record import encode
@@ -14,6 +14,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.waiting.long_polls import REVIEWED_PER_TURN
+from tests.connection_driver import RecordingDriver
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite import stage as lite_stage
@@ -24,25 +25,6 @@ from tests.simulation.kit.clock import VirtualClock
 __all__ = ["bench", "place"]
 
 GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
-
-
-class SilentDriver:
-    """Records the answers."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.events.append(event)
-
-    def close(self) -> None:
-        raise AssertionError("nobody closes this")
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError("nobody lets this rest")
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError("nobody sends this away")
 
 
 def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
@@ -76,7 +58,7 @@ def test_who_has_left_meanwhile_is_not_asked_about() -> None:
 def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:
     clock = VirtualClock()
     watches = Watches(clock)
-    driver = SilentDriver()
+    driver = RecordingDriver()
     connection = ClientConnection("coap", driver, shared=True)
     for ticket in ("a", "b"):
         watches.watch(connection, Watch(ticket, f"{ticket}/#"))
@@ -84,8 +66,8 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
     for topic in ("a", "b"):
         watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
     clock.run_for(1)
-    assert [type(event) for event in driver.events] == [WatchStarted, WatchStarted, Refused, WatchedMessages]
-    refused, recorded = driver.events[2:]
+    assert [type(event) for event in driver.recorded] == [WatchStarted, WatchStarted, Refused, WatchedMessages]
+    refused, recorded = driver.recorded[2:]
     assert isinstance(refused, Refused)
     assert isinstance(recorded, WatchedMessages)
     assert (refused.ticket, refused.failure, recorded.ticket) == ("a", GONE, "b")

@@ -12,7 +12,6 @@ from domain.access import AccessPolicy, BearerToken, Grant, Password, User
 from domain.admin.topic import ListTopics
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.principal import Principal
@@ -21,6 +20,7 @@ from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
+from tests.connection_driver import StrictDriver
 from tests.gateway.access.memory import access_config
 from tests.gateway.scripted import RecordingHandler
 from tests.simulation.kit.clock import VirtualClock
@@ -30,21 +30,12 @@ SECRET = "a secret of thirty-two bytes or so"
 HOST = "10.0.0.1"
 
 
-class Client:
+class Client(StrictDriver):
     """A connection that records its events."""
 
     def __init__(self, protocol: str = "mqtt", shared: bool = False) -> None:
         self.connection = ClientConnection(protocol, self, shared=shared)
         self.expelled: list[Failure] = []
-
-    def answer(self, event: Event) -> None:
-        """Ignores the event."""
-
-    def close(self) -> None:
-        raise AssertionError("nobody closes this")
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError("nobody lets this rest")
 
     def revoke_access(self, failure: Failure) -> None:
         self.expelled.append(failure)

@@ -12,6 +12,7 @@ from domain.message import Message
 from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
+from tests.connection_driver import RecordingDriver
 
 REFUSED = Failure(ErrorCode.NOT_ALLOWED, "no")
 
@@ -34,26 +35,6 @@ class Counts:
         self.ends.append((reason, told))
 
 
-class Outer:
-    """The driver of the connection that carries the channels."""
-
-    def __init__(self) -> None:
-        self.answered: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        """ConnectionDriver.answer."""
-        self.answered.append(event)
-
-    def close(self) -> None:
-        """ConnectionDriver.close."""
-
-    def throttle(self, until_ns: int) -> None:
-        """ConnectionDriver.throttle."""
-
-    def revoke_access(self, failure: Failure) -> None:
-        """ConnectionDriver.revoke_access."""
-
-
 class Asked(Command):
     """A command of which only the way is looked at."""
 
@@ -63,7 +44,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self.outer = Outer()
+        self.outer = RecordingDriver()
         self.connection = ClientConnection("websocket", self.outer)
         self.channels = Channels(self.counts)
         self.channels.handler = self
@@ -91,20 +72,20 @@ def test_an_answer_goes_to_its_channel_and_is_counted() -> None:
     stage = Stage()
     stage.send("a", Asked())
     stage.send("b", Asked()).answer(Done(7))
-    assert stage.outer.answered == [ChannelEvent("b", Done(7))]
+    assert stage.outer.recorded == [ChannelEvent("b", Done(7))]
     assert stage.counts.events == [Done(7)]
 
 
 def test_a_throttled_client_pauses_its_channel_alone() -> None:
     stage = Stage()
     stage.send("a", Asked()).driver.throttle(99)
-    assert stage.outer.answered == [ReadingPaused("a", 99)]
+    assert stage.outer.recorded == [ReadingPaused("a", 99)]
 
 
 def test_a_client_that_lost_its_access_is_told_and_its_channel_closed() -> None:
     stage = Stage()
     stage.send("a", Asked()).driver.revoke_access(REFUSED)
-    assert stage.outer.answered == [ChannelEvent("a", AccessRevoked(REFUSED)), ChannelEvent("a", None)]
+    assert stage.outer.recorded == [ChannelEvent("a", AccessRevoked(REFUSED)), ChannelEvent("a", None)]
     assert not stage.connection.closed
 
 
@@ -148,7 +129,7 @@ def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
 def test_connections_do_not_share_channels_of_the_same_name() -> None:
     stage = Stage()
     first = stage.send("a", Asked())
-    stage.connection = ClientConnection("websocket", Outer())
+    stage.connection = ClientConnection("websocket", RecordingDriver())
     assert stage.send("a", Asked()) is not first
     stage.connection.end()
     assert not first.closed

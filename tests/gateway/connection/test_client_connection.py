@@ -5,41 +5,22 @@ from __future__ import annotations
 from functools import partial
 
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event
+from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER, ClientConnection
-
-
-class Driver:
-    """Keeps the answers."""
-
-    def __init__(self) -> None:
-        self.answered: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        """ConnectionDriver.answer."""
-        self.answered.append(event)
-
-    def close(self) -> None:
-        """ConnectionDriver.close."""
-
-    def throttle(self, until_ns: int) -> None:
-        """ConnectionDriver.throttle."""
-
-    def revoke_access(self, failure: Failure) -> None:
-        """ConnectionDriver.revoke_access."""
+from tests.connection_driver import RecordingDriver
 
 
 def test_answers_are_given_while_the_connection_is_open() -> None:
-    driver = Driver()
+    driver = RecordingDriver()
     connection = ClientConnection("mqtt", driver)
     connection.answer(Done(1))
     connection.end()
     connection.answer(Done(2))
-    assert driver.answered == [Done(1)]
+    assert driver.recorded == [Done(1)]
 
 
 def test_the_end_undoes_everything_once_and_in_order() -> None:
-    connection, undone = ClientConnection("mqtt", Driver()), list[str]()
+    connection, undone = ClientConnection("mqtt", RecordingDriver()), list[str]()
     for name in ("poll", "watch"):
         connection.on_close.append(partial(undone.append, name))
     connection.end()
@@ -49,7 +30,7 @@ def test_the_end_undoes_everything_once_and_in_order() -> None:
 
 
 def test_what_is_undone_finds_the_connection_closed() -> None:
-    driver, seen = Driver(), list[bool]()
+    driver, seen = RecordingDriver(), list[bool]()
     connection = ClientConnection("mqtt", driver)
 
     def undo() -> None:
@@ -59,11 +40,11 @@ def test_what_is_undone_finds_the_connection_closed() -> None:
 
     connection.on_close.append(undo)
     connection.end()
-    assert (seen, driver.answered) == ([True], [])
+    assert (seen, driver.recorded) == ([True], [])
 
 
 def test_an_ended_connection_keeps_no_reference_to_its_driver() -> None:
-    connection = ClientConnection("mqtt", Driver())
+    connection = ClientConnection("mqtt", RecordingDriver())
     connection.on_writable = lambda: None
     connection.end()
     assert connection.driver is CLOSED_DRIVER
@@ -75,7 +56,7 @@ def test_an_ended_connection_keeps_no_reference_to_its_driver() -> None:
 
 
 def test_who_waits_for_a_stalled_peer_is_called_when_it_reads_again() -> None:
-    connection, called = ClientConnection("mqtt", Driver()), list[bool]()
+    connection, called = ClientConnection("mqtt", RecordingDriver()), list[bool]()
     connection.became_writable()
     connection.stalled = True
     connection.on_writable = lambda: called.append(connection.stalled)

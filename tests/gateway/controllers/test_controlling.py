@@ -38,11 +38,11 @@ from domain.controller.request import (
     QueryGroups,
 )
 from domain.errors import ErrorCode
-from domain.event import Done, Event, Refused
+from domain.event import Done, Refused
 from domain.limits import MILLISECOND_NS
 from gateway.connection.client_connection import ClientConnection
 from gateway.controllers.controlling import Controlling
-from tests.connection_driver import StrictDriver
+from tests.connection_driver import RecordingDriver
 from tests.controller.groups.sample import CLUSTER, NAME, members, says
 from tests.controller.member.stage import Stage
 from tests.simulation.kit.disk import MemoryDisk
@@ -51,17 +51,13 @@ ENDPOINTS = [("a", 1), ("b", 1), ("c", 1)]
 GROUP = "broker-b"
 
 
-class Broker(StrictDriver):
+class Broker(RecordingDriver):
     """A connection of a broker or a tool, with the events that it was sent."""
 
     def __init__(self, controlling: Controlling) -> None:
+        super().__init__()
         self.connection = ClientConnection("remoting", self)
-        self.events: list[Event] = []
         self._verbs = controlling.verbs()
-
-    def answer(self, event: Event) -> None:
-        """Keep the event."""
-        self.events.append(event)
 
     def ask(self, command: Command) -> None:
         """Send a command."""
@@ -69,8 +65,8 @@ class Broker(StrictDriver):
 
     def take(self) -> Any:
         """The only event since the last call."""
-        (event,) = self.events
-        self.events.clear()
+        (event,) = self.recorded
+        self.recorded.clear()
         return event
 
 
@@ -110,7 +106,7 @@ def test_before_its_group_is_known_a_controller_leads_nothing_and_says_who_the_o
     broker.ask(QueryControllers(3))
     assert broker.take() == ControllersFound(3, "headgate", "", False, {"n0": "a:1", "n1": "b:1", "n2": "c:1"})
     broker.ask(TellController(b"nobody takes it"))
-    assert broker.events == []
+    assert broker.recorded == []
 
 
 def test_a_change_is_answered_with_the_group_and_who_is_alive(world: World) -> None:
@@ -219,8 +215,8 @@ def test_a_leader_that_is_gone_is_replaced_at_once(world: World, ends: str) -> N
         second.ask(ChangeGroup(3, RegisterReplica(NAME, CLUSTER, 1, "h1:10911", "log-1-2")))
     else:
         first.connection.end()
-    world.clock.run_until(lambda: any(isinstance(each, LeaderChanged) for each in second.events), 5_000)
-    assert second.events[-1].group.leader == 2  # type: ignore[attr-defined]
+    world.clock.run_until(lambda: any(isinstance(each, LeaderChanged) for each in second.recorded), 5_000)
+    assert second.recorded[-1].group.leader == 2  # type: ignore[attr-defined]
     took_ms = (world.clock.monotonic_ns() - began) / 1_000_000
     assert took_ms < SETTLE_MS + 30, "some round trips of 4 ms, and neither a heartbeat's time nor a look"
 
@@ -233,7 +229,7 @@ def test_an_operators_recovery_is_told_to_the_replicas_and_logged(world: World, 
     (group,) = world.controlling.member.groups
     third.ask(ChangeGroup(2, RecoverGroup(NAME, 3, group.set_epoch, NAME)))
     world.clock.run_for(100)
-    changed, told = sorted(third.events, key=lambda each: type(each).__name__)
+    changed, told = sorted(third.recorded, key=lambda each: type(each).__name__)
     assert isinstance(changed, GroupChanged)
     assert changed.answer.refusal is None
     assert isinstance(told, LeaderChanged)
@@ -258,7 +254,7 @@ def test_replicas_are_told_of_a_new_leader_and_others_are_not(world: World) -> N
     told = second.take()
     assert isinstance(told, LeaderChanged)
     assert told.group.leader == 2, "the connection of the leader has ended: that is as good as silence"
-    assert stranger.events == []
+    assert stranger.recorded == []
 
 
 def test_heartbeats_of_replicas_that_do_not_exist_take_nobodys_place(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +348,7 @@ def test_a_first_election_waits_for_an_operator_while_a_log_was_in_one(world: Wo
         assert (answer.group.leader, answer.group.members) == (0, ())
     broker.ask(ChangeGroup(5, FoundGroup(GROUP, 2)))
     world.clock.run_for(50)
-    events, broker.events = broker.events, []
+    events, broker.recorded = broker.recorded, []
     assert [each.group.leader for each in events if isinstance(each, LeaderChanged)] == [2], "replicas hear of it at once"
     (changed,) = (each for each in events if isinstance(each, GroupChanged))
     assert changed.answer.group is not None

@@ -26,6 +26,7 @@ from protocols.remoting.forwarding import item
 from protocols.remoting.forwarding.greeting import greeting_of, welcome_of
 from protocols.remoting.forwarding.kind import EVENT_KINDS
 from protocols.remoting.forwarding.stream import UNSIZED, VERSION, VERSIONS
+from tests.connection_driver import StrictDriver
 from tests.gateway.forwarding.test_forwarder import Two, send
 from tests.gateway.usecase.event_recorder import EventRecorder
 
@@ -89,7 +90,7 @@ def events_in(frame: bytes) -> list[tuple[int, int, type[Event]]]:
     return found
 
 
-class OldGateway:
+class OldGateway(StrictDriver):
     """Says to a store what the recorded gateway said, and keeps what it answers."""
 
     def __init__(self) -> None:
@@ -103,15 +104,6 @@ class OldGateway:
         else:
             assert isinstance(event, NodeFrameOut)
             self.frames.append(event.body)
-
-    def close(self) -> None:
-        raise AssertionError("the store has closed the connection")
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError("a gateway was slowed")
-
-    def revoke_access(self, failure: object) -> None:
-        raise AssertionError(failure)
 
 
 def test_a_recorded_gateway_of_version_1_is_served() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from domain.admin.topic import ListTopics
 from domain.command import Command, Send
-from domain.errors import ErrorCode, Failure
-from domain.event import Event, Refused
+from domain.errors import ErrorCode
+from domain.event import Refused
 from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import Attach, SendOnce
@@ -15,28 +15,20 @@ from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
 from gateway.guard.config import Excess, LimitsConfig
 from gateway.guard.throttle import Throttle
+from tests.connection_driver import RecordingDriver
 from tests.gateway.scripted import RecordingHandler
 from tests.simulation.kit.clock import VirtualClock
 
 
-class CallRecorder:
+class CallRecorder(RecordingDriver):
     """A driver that records its calls."""
 
     def __init__(self) -> None:
-        self.recorded: list[Event] = []
+        super().__init__()
         self.throttled_until_ns: list[int] = []
-
-    def answer(self, event: Event) -> None:
-        self.recorded.append(event)
-
-    def close(self) -> None:
-        raise AssertionError("nobody closes this")
 
     def throttle(self, until_ns: int) -> None:
         self.throttled_until_ns.append(until_ns)
-
-    def revoke_access(self, failure: Failure) -> None:
-        raise AssertionError("nobody expels this")
 
 
 class Stage:

@@ -7,7 +7,7 @@ import pytest
 
 from domain.command import Command, Disconnected, Receive, Send, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, Refused
+from domain.event import Refused
 from domain.membership import Heartbeat, Membership
 from domain.message import Message
 from domain.topic import Durability, Group, Topic
@@ -19,24 +19,9 @@ from gateway.rocketmq.catalog.known_first import KnownFirst
 from gateway.rocketmq.catalog.metadata import RocketmqMetadata
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
+from tests.connection_driver import RecordingDriver
 from tests.gateway.rocketmq.scripted_cluster import Reply
 from tests.gateway.rocketmq.test_tail import World as TailWorld
-
-
-class Answers:
-    """The driver of a connection."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.events.append(event)
-
-    def close(self) -> None: ...
-
-    def throttle(self, until_ns: int) -> None: ...
-
-    def revoke_access(self, failure: Failure) -> None: ...
 
 
 class World(TailWorld):
@@ -47,7 +32,7 @@ class World(TailWorld):
         self.metadata = RocketmqMetadata(self.servers, self.map, self.clock, ("DefaultCluster",))
         self.handled: list[Command] = []
         self.front = KnownFirst(self, self.metadata, self.tail)
-        self.driver_of = Answers()
+        self.driver_of = RecordingDriver()
         self.connection = ClientConnection("http", self.driver_of)
         self.groups: dict[str, dict[str, dict[str, object]]] = {name: {} for name in self.cluster.brokers}
         self.no_group: Reply = codes.GROUP_NOT_EXIST, {"a": "b"}, b""
@@ -82,7 +67,7 @@ class World(TailWorld):
         self.front.handle(self.connection, Send(ticket, [Message(topic, b"x")]))
 
     def refusals(self) -> list[ErrorCode]:
-        return [event.failure.code for event in self.driver_of.events if isinstance(event, Refused)]
+        return [event.failure.code for event in self.driver_of.recorded if isinstance(event, Refused)]
 
 
 @pytest.fixture

@@ -5,27 +5,23 @@ from __future__ import annotations
 import pytest
 
 from domain.command import Command, Pull
-from domain.event import Event, Pulled
+from domain.event import Pulled
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from protocols.remoting import codes
-from tests.connection_driver import StrictDriver
+from tests.connection_driver import RecordingDriver
 from tests.gateway.rocketmq.mqtt_stage import ClusterGateway
 
 SECOND_MS = 1_000
 
 
-class Reader(StrictDriver):
+class Reader(RecordingDriver):
     """A connection that reads by offset, with the events that it was answered."""
 
     def __init__(self, gateway: ClusterGateway) -> None:
-        self.events: list[Event] = []
+        super().__init__()
         self.connection = ClientConnection("http", self)
         self._gateway = gateway
-
-    def answer(self, event: Event) -> None:
-        """Keep the event."""
-        self.events.append(event)
 
     def pull(self, offset: int, wait_ms: int = 20 * SECOND_MS) -> None:
         """Read queue 0 of T from `offset` on."""
@@ -34,7 +30,7 @@ class Reader(StrictDriver):
 
     def bodies(self) -> list[bytes]:
         """Bodies of the messages of all answers, which are forgotten."""
-        events, self.events = self.events, []
+        events, self.recorded = self.recorded, []
         return [Record(data).body for event in events if isinstance(event, Pulled) for data in event.records]
 
 
@@ -48,7 +44,7 @@ def test_a_message_of_a_broker_ends_the_wait_of_a_pull(gateway: ClusterGateway) 
     gateway.queues["broker-a"].put(0, b"before")
     reader.pull(1)
     gateway.run(5 * SECOND_MS)
-    assert reader.events == []
+    assert reader.recorded == []
     gateway.queues["broker-a"].put(0, b"new")
     gateway.run(SECOND_MS)
     assert reader.bodies() == [b"new"]
@@ -79,5 +75,5 @@ def test_a_topic_is_followed_while_somebody_waits_and_some_time_longer(gateway: 
     gateway.run(10 * SECOND_MS)
     assert tail.figures()["rocketmq_tailed_topics"] == 1
     gateway.run(180 * SECOND_MS)
-    assert [len(reader.events) for reader in readers] == [0, 1]
+    assert [len(reader.recorded) for reader in readers] == [0, 1]
     assert tail.figures()["rocketmq_tailed_topics"] == 0

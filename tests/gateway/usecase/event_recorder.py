@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
-from tests.connection_driver import StrictDriver
+from tests.connection_driver import RecordingDriver
 
 
-class EventRecorder(StrictDriver):
+class EventRecorder(RecordingDriver):
     """Records the events of its own connection."""
 
     def __init__(self, protocol: str = "remoting") -> None:
-        self.recorded: list[Event] = []
+        super().__init__()
         self.closing = False
         self.connection = ClientConnection(protocol, self)
-
-    def answer(self, event: Event) -> None:
-        self.recorded.append(event)
 
     def close(self) -> None:
         self.closing = True

@@ -13,7 +13,7 @@ from domain.record import Record, encode
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume import watch
 from gateway.usecase.consume.watch import Watches
-from tests.connection_driver import StrictDriver
+from tests.connection_driver import RecordingDriver
 
 
 class Due:
@@ -53,24 +53,14 @@ class Turns:
                 callback()
 
 
-class Recorder(StrictDriver):
-    """A driver that records events."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.events.append(event)
-
-
 def record(topic: str, path: str = "", body: bytes = b"x", offset: int = 0) -> bytes:
     properties = f"originMqttTopic\x01{path}\x02".encode() if path else b""
     return encode(Message(topic, body, properties, queue_id=0), offset, offset * 100, 1, LOCAL_HOST)
 
 
 def client() -> tuple[ClientConnection, list[Event]]:
-    heard = Recorder()
-    return ClientConnection("test", heard), heard.events
+    heard = RecordingDriver()
+    return ClientConnection("test", heard), heard.recorded
 
 
 def test_a_turn_of_matching_records_is_one_event() -> None:
@@ -172,21 +162,21 @@ def test_a_watch_that_is_behind_loses_the_oldest_records() -> None:
 def test_a_record_for_thousands_of_watches_takes_many_turns() -> None:
     clock = Turns()
     watches = Watches(clock)
-    heard = Recorder()
+    heard = RecordingDriver()
     connection = ClientConnection("coap", heard, shared=True)
     count = 3 * watch.TURN_OFFERS
     for number in range(count):
         watches.watch(connection, Watch(number, "t"))
-    heard.events.clear()
+    heard.recorded.clear()
     watches.arrived("t", 0, [record("t", offset=0), record("t", offset=1)])
     got: dict[object, list[int]] = {}
     for turn in range(200):
-        before = len(heard.events)
+        before = len(heard.recorded)
         clock.turn()
-        assert len(heard.events) - before <= 2 * watch.TURN_WATCHES
+        assert len(heard.recorded) - before <= 2 * watch.TURN_WATCHES
         if turn == 0:  # one that has ended meanwhile gets nothing
             watches.unwatch(connection, Unwatch(count - 1))
-    for event in heard.events:
+    for event in heard.recorded:
         assert isinstance(event, WatchedMessages)
         got.setdefault(event.ticket, []).extend(Record(each).queue_offset for each in event.records)
     assert got == {number: [0, 1] for number in range(count - 1)}
@@ -195,10 +185,10 @@ def test_a_record_for_thousands_of_watches_takes_many_turns() -> None:
 
 def test_only_a_connection_of_one_peer_has_a_bound_of_its_own() -> None:
     watches = Watches(Turns())
-    heard = Recorder()
+    heard = RecordingDriver()
     alone, shared = ClientConnection("mqtt", heard), ClientConnection("coap", heard, shared=True)
     for connection in (alone, shared):
-        heard.events.clear()
+        heard.recorded.clear()
         for number in range(watch.WATCHES_PER_CONNECTION_MAX + 1):
             watches.watch(connection, Watch(number, f"t/{number}"))
-        assert sum(isinstance(event, Refused) for event in heard.events) == (0 if connection.shared else 1)
+        assert sum(isinstance(event, Refused) for event in heard.recorded) == (0 if connection.shared else 1)

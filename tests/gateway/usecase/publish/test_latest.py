@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain import property as properties
 from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, LatestValue, Refused
+from domain.event import Done, LatestValue, Refused
 from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, SYS_PREPARED, Message
 from domain.record import Record, check
@@ -18,19 +18,9 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.publish.latest import LatestChanges, LatestScan, LatestValues, read_value, retain
 from gateway.usecase.waiting.read_turns import ReadTurns
-from tests.connection_driver import StrictDriver
+from tests.connection_driver import RecordingDriver
 from tests.simulation.kit.clock import VirtualClock
 from tests.stored_state import memory_state
-
-
-class Recorder(StrictDriver):
-    """A driver that records events."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.events.append(event)
 
 
 def message(path: str, body: bytes = b"v", more: str = "", kind: int = RETAIN_SET) -> Message:
@@ -56,7 +46,7 @@ def test_reading_and_deleting_by_path() -> None:
     state = memory_state()
     state.put([retain(message("t/1"))], None)
     values = LatestValues(state, VirtualClock(0), ReadTurns(VirtualClock(0)))
-    heard = Recorder()
+    heard = RecordingDriver()
     connection = ClientConnection("test", heard)
     values.read(connection, QueryLatest(1, "t/1"))
     values.read(connection, QueryLatest(2, "t"))
@@ -64,11 +54,11 @@ def test_reading_and_deleting_by_path() -> None:
     values.read(connection, QueryLatest(4, "t/1"))
     values.read(connection, QueryLatest(5, "t/+"))
     values.delete(connection, DeleteLatest(6, "#"))
-    first = heard.events[0]
+    first = heard.recorded[0]
     assert isinstance(first, LatestValue)
     assert first.record is not None
-    assert heard.events[1:4] == [LatestValue(2, None), Done(3), LatestValue(4, None)]
-    assert [e.failure.code for e in heard.events[4:] if isinstance(e, Refused)] == [ErrorCode.TOPIC_ILLEGAL] * 2
+    assert heard.recorded[1:4] == [LatestValue(2, None), Done(3), LatestValue(4, None)]
+    assert [e.failure.code for e in heard.recorded[4:] if isinstance(e, Refused)] == [ErrorCode.TOPIC_ILLEGAL] * 2
 
 
 def test_an_expired_value_is_absent() -> None:

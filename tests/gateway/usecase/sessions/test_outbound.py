@@ -11,7 +11,8 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import RUN_RECORDS, TURN_DELIVERIES, TURN_OFFERS, OutboundDelivery
 from store.config import StoreConfig
 from store.engine import open_store
-from tests.gateway.usecase.consume.test_watch import Recorder, Turns, record
+from tests.connection_driver import RecordingDriver
+from tests.gateway.usecase.consume.test_watch import Turns, record
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 
@@ -23,9 +24,9 @@ class Audience:
 
     def __init__(self, outbound: OutboundDelivery, pattern: str, count: int) -> None:
         self.sessions: list[MqttSession] = []
-        self.heard: list[Recorder] = []
+        self.heard: list[RecordingDriver] = []
         for number in range(count):
-            session, heard = MqttSession(f"{pattern} {number}"), Recorder()
+            session, heard = MqttSession(f"{pattern} {number}"), RecordingDriver()
             session.connection = ClientConnection("mqtt", heard)
             outbound.connect(session, MqttSubscription(pattern, AT_MOST_ONCE))
             self.sessions.append(session)
@@ -33,7 +34,7 @@ class Audience:
 
     def writes(self) -> list[list[list[int]]]:
         """The offsets of each write, for each session."""
-        events = [[event for event in heard.events if isinstance(event, Deliveries)] for heard in self.heard]
+        events = [[event for event in heard.recorded if isinstance(event, Deliveries)] for heard in self.heard]
         return [[[item.routed.record.queue_offset for item in event.items] for event in of_one] for of_one in events]
 
     def offsets(self) -> list[list[int]]:
@@ -74,7 +75,7 @@ def test_a_stream_to_many_reaches_each_in_order_and_a_turn_stays_bounded() -> No
 
     def feed() -> None:
         nonlocal sent
-        now = sum(len(event.items) for heard in audience.heard for event in heard.events if isinstance(event, Deliveries))
+        now = sum(len(event.items) for heard in audience.heard for event in heard.recorded if isinstance(event, Deliveries))
         assert now - sent <= 2 * TURN_DELIVERIES
         sent = now
         some, left[:] = left[:3], left[3:]
@@ -116,9 +117,9 @@ def test_who_leaves_during_a_run_gets_no_more_and_holds_up_nobody() -> None:
     assert all(each == [0, 1] for each in stayed)
 
 
-def returned(outbound: OutboundDelivery, position: int) -> tuple[MqttSession, Recorder]:
+def returned(outbound: OutboundDelivery, position: int) -> tuple[MqttSession, RecordingDriver]:
     """A session that is resumed at a position, and gets messages as they arrive."""
-    session, heard = MqttSession("returned"), Recorder()
+    session, heard = MqttSession("returned"), RecordingDriver()
     session.connection = ClientConnection("mqtt", heard)
     session.window = 100
     session.positions[QUEUE] = position
@@ -127,8 +128,8 @@ def returned(outbound: OutboundDelivery, position: int) -> tuple[MqttSession, Re
     return session, heard
 
 
-def offsets_of(heard: Recorder) -> list[int]:
-    events = [event for event in heard.events if isinstance(event, Deliveries)]
+def offsets_of(heard: RecordingDriver) -> list[int]:
+    events = [event for event in heard.recorded if isinstance(event, Deliveries)]
     return [item.routed.record.queue_offset for event in events for item in event.items]
 
 

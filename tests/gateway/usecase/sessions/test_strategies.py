@@ -18,6 +18,7 @@ from gateway.usecase.sessions.strategy import strategy_of
 from protocols.mqtt import property as props
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Unsubscribe
+from tests.connection_driver import RecordingDriver
 from tests.gateway.usecase.sessions.test_shared_subscriptions import member, numbers, send, sender
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies, with_number
 
@@ -41,25 +42,13 @@ def small(broker: Broker, client_id: str, packet_bytes: int, qos: int = 1) -> Cl
     return client
 
 
-class RemotingConsumer:
+class RemotingConsumer(RecordingDriver):
     """A consumer of another protocol."""
 
     def __init__(self, broker: Broker) -> None:
+        super().__init__()
         self.broker = broker
         self.client_connection = ClientConnection("remoting", self)
-        self.recorded: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.recorded.append(event)
-
-    def close(self) -> None:
-        raise AssertionError("the gateway closed it")
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError("the gateway held it off")
-
-    def revoke_access(self, failure: object) -> None:
-        raise AssertionError("the gateway expelled it")
 
     def ask(self, command: Command) -> Event:
         self.recorded.clear()

@@ -6,30 +6,11 @@ from functools import partial
 
 import pytest
 
-from domain.event import Event
 from domain.mqtt_session import ReadingResumed
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.waiting.read_turns import BYTES_PER_TURN, LARGE_BYTES, LEAST_BYTES, SHORT_TURNS, UNKNOWN_BYTES, ReadTurns
+from tests.connection_driver import RecordingDriver
 from tests.neighbours.loop import TurnClock
-
-
-class Driver:
-    """Keeps the answers of a connection."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def answer(self, event: Event) -> None:
-        self.events.append(event)
-
-    def close(self) -> None:
-        raise AssertionError("no connection is closed")
-
-    def throttle(self, until_ns: int) -> None:
-        raise AssertionError("no connection is throttled")
-
-    def revoke_access(self, failure: object) -> None:
-        raise AssertionError("no rights are changed")
 
 
 class Reads:
@@ -41,7 +22,7 @@ class Reads:
         self.order: list[str] = []
 
     def connection(self, host: str) -> ClientConnection:
-        made = ClientConnection("http", Driver())
+        made = ClientConnection("http", RecordingDriver())
         made.host = host
         return made
 
@@ -108,15 +89,15 @@ def test_reads_that_find_nothing_are_bounded_in_a_turn() -> None:
 
 def test_a_connection_is_read_again_when_its_last_read_is_done() -> None:
     reads = Reads()
-    driver = Driver()
+    driver = RecordingDriver()
     one = ClientConnection("http", driver)
     reads.turns.count(BYTES_PER_TURN)
     reads.ask(one, BYTES_PER_TURN)
     reads.ask(one, BYTES_PER_TURN)
     reads.turn()
-    assert driver.events == []
+    assert driver.recorded == []
     reads.turn()
-    assert [type(event) for event in driver.events] == [ReadingResumed]
+    assert [type(event) for event in driver.recorded] == [ReadingResumed]
 
 
 def test_a_receive_counts_as_the_last_answers_of_its_host() -> None:
