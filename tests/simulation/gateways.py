@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from domain.limits import MILLISECOND_NS
-from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.forwarding.forwarders import Forwarders
 from gateway.node.composition import Parts
@@ -15,7 +14,7 @@ from gateway.observe.counters import CounterRegistry
 from protocols.remoting.forwarding.stream import UNSIZED, VERSIONS
 from tests.far_node import NodeLink, life
 from tests.simulation.kit.clock import ProcessClock
-from tests.simulation.kit.links import DatagramLink, Link
+from tests.simulation.kit.links import DatagramLink, Link, end_clients
 from tests.simulation.ledger import Traced
 
 if TYPE_CHECKING:
@@ -39,21 +38,12 @@ class SimulatedGateway:
         self._nodes = [
             NodeLink(parts.gate, self.life, chance.randrange(1 << 30), loss, forwarder=each) for each in forwarders.each
         ]
-        forwarders.on_store_lost(self._store_lost)
+        forwarders.on_store_lost(lambda _why, clients: end_clients(self.links, clients))
         self.handler = forwarders.handler
         self.context = ConnectionContext(
             Traced(clock, ledger, forwarders.handler), self.life, CounterRegistry(), 10_000,
             unfinished_bytes=forwarders.unanswered_bytes,
         )  # fmt: skip
-
-    def _store_lost(self, _why: str, clients: Sequence[ClientConnection]) -> None:
-        lost = {client for client in clients if not client.shared}
-        for link in self.links:
-            if isinstance(link, Link) and link.client in lost:
-                lost.discard(link.client)
-                link.reset()
-        for channel in lost:
-            channel.driver.close()
 
     def hang_one(self, hang_ns: int) -> None:
         """One of the connections to the node carries nothing for a while."""

@@ -23,7 +23,7 @@ from gateway.runtime.datagrams.pump import DatagramPump
 from protocols.remoting.forwarding.stream import VERSIONS
 from protocols.remoting.node_dialog import NodeDialog
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.kit.links import DatagramLink, Link, Party
+from tests.simulation.kit.links import DatagramLink, Link, Party, end_clients
 from tests.simulation.ledger import Traced
 from tests.simulation.world import PORTS
 
@@ -140,10 +140,4 @@ class GatewayNode(Machine):
 
     def _store_lost(self, why: str, clients: Sequence[ClientConnection]) -> None:
         self.note(f"clients begin again: {why}")
-        lost = {client for client in clients if not client.shared}
-        for link in self.links:
-            if isinstance(link, Link) and link.client in lost:
-                lost.discard(link.client)
-                link.reset()
-        for channel in lost:
-            channel.driver.close()
+        end_clients(self.links, clients)

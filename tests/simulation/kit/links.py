@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
@@ -157,3 +157,14 @@ class DatagramLink(PeerDatagrams):
     def _deliver(self, data: bytes) -> None:
         if self.open:
             self._party.received(data)
+
+
+def end_clients(links: Iterable[Link | DatagramLink], clients: Iterable[ClientConnection]) -> None:
+    """End these clients, of links or of channels inside a connection; datagrams of a socket that several share have no end."""
+    lost = {client for client in clients if not client.shared}
+    for link in links:
+        if isinstance(link, Link) and link.client in lost:
+            lost.discard(link.client)
+            link.reset()
+    for channel in lost:
+        channel.driver.close()

@@ -69,10 +69,8 @@ class Weather:
 
     def clear(self) -> None:
         """End all faults."""
-        self._disk.free, self._disk.capacity, self._disk.sync_ms = 0.5, 0, 1.0
-        self._disk.unreadable.clear()
-        if self._disk.hold_syncs:
-            self._disk.release()
+        self._disk.mend()
+        self._disk.free, self._disk.sync_ms = 0.5, 1.0
         self._work.wait(1_100)
 
     def _full(self) -> None:
@@ -163,10 +161,8 @@ def _load(life: Life, chance: random.Random) -> None:
 
 
 def _mend(life: Life) -> None:
-    """The disk works again; what was torn stays so."""
+    """The disk works again."""
     disk = life.driver.disk
-    disk.watch, disk.free, disk.capacity, disk.sync_ms = None, 0.5, 0, 1.0
-    disk.unreadable.clear()
-    if disk.hold_syncs:
-        disk.release()
+    disk.mend()
+    disk.watch, disk.free, disk.sync_ms = None, 0.5, 1.0
     life.clock.run_for(1_500)
