@@ -40,12 +40,12 @@ from gateway.client.answer import (
     document,
     fields_of,
     integer,
-    is_refusal,
     items,
     pulled,
     rejected,
     route_from,
 )
+from gateway.client.connections import Connections
 from gateway.client.follower import FollowerReader
 from gateway.client.link import Link, Request
 from gateway.client.request import (
@@ -100,20 +100,16 @@ class Client:
         self._nameservers = [part.strip() for part in nameserver.replace(",", ";").split(";") if part.strip()]
         if not self._nameservers:
             raise ClientError("no nameserver given; it is written host:port")
-        self._timeout_s = timeout_s
         self._retry_s = retry_s
-        self._tls = tls
         self._key = key
         self._followers = followers
-        self._links: dict[str, Link] = {}
+        self._connections = Connections(timeout_s, tls, key)
         self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
 
     def close(self) -> None:
         """Close all connections. The client can be used again and then opens new ones."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
+        self._connections.close()
 
     def __enter__(self) -> Client:
         return self
@@ -160,7 +156,7 @@ class Client:
         found: dict[QueueRoute, Edges] = {}
         for at in range(0, len(topics), PIPELINED_MAX):
             some = topics[at : at + PIPELINED_MAX]
-            link = self._link(self._address(queues[0]))
+            link = self._connections.link(self._address(queues[0]))
             if link.is_plain:
                 return None
             requests = [(TOPIC_BOUNDS, {"topic": topic, "bname": broker}, b"") for topic in some]
@@ -203,7 +199,7 @@ class Client:
         for broker, mine in requests.items():
             with suppress(OSError, ClientError):
                 for at in range(0, len(mine), PIPELINED_MAX):
-                    if not self._link(self._address(routes[broker])).is_plain:
+                    if not self._connections.link(self._address(routes[broker])).is_plain:
                         self._ask_broker(routes[broker], mine[at : at + PIPELINED_MAX])
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
@@ -283,9 +279,8 @@ class Client:
         }  # fmt: skip
         address = route.addresses[queue.broker]
         try:
-            [frame] = self._ask(address, [(SEND, fields, body)])
+            [frame] = self._connections.ask(address, [(SEND, fields, body)])
         except OSError as error:
-            self._disconnect(address)
             raise UnreachableError(
                 f"sending to {topic}: broker {address} did not answer ({error}); the message may or may not have been stored"
             ) from error
@@ -343,11 +338,8 @@ class Client:
     def _pull(self, queue: QueueRoute, fields: Mapping[str, str], pending: tuple[Link, int] | None) -> PullReply:
         if pending is not None:
             link, opaque = pending
-            try:
+            with suppress(OSError):
                 frame = link.take([opaque])[0]
-            except OSError:
-                link.close()
-            else:
                 if frame.code in PULL_STATUS:
                     return pulled(frame)
 
@@ -364,7 +356,7 @@ class Client:
     def _pull_ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
         """Send a pull without waiting for the reply; None when the connection is broken: `_pull` then opens a new one."""
         try:
-            link = self._link(self._address(queue))
+            link = self._connections.link(self._address(queue))
             return link, link.post([(PULL, fields, b"")])[0]
         except OSError:
             return None
@@ -375,7 +367,7 @@ class Client:
             return None
         route = self._routes.get(queue.topic) or self.route(queue.topic)
         known = route.followers.get(queue.broker, ())
-        return FollowerReader(known[(queue.queue_id + start) % len(known)], self._link) if known else None
+        return FollowerReader(known[(queue.queue_id + start) % len(known)], self._connections.link) if known else None
 
     def _address(self, queue: QueueRoute) -> str:
         route = self._routes.get(queue.topic) or self.route(queue.topic)
@@ -388,21 +380,11 @@ class Client:
     def _checked(self, frame: Frame, what: str) -> Frame:
         return checked(frame, what, self._key)
 
-    def _ask(self, address: str, requests: Sequence[Request]) -> list[Frame]:
-        """The replies of a server. Refused requests are sent again, once, when the access key is another one by now."""
-        link = self._link(address)
-        frames = link.ask(requests)
-        if self._key is not None and any(is_refusal(frame) for frame in frames) and self._key.read() != link.key:
-            self._disconnect(address)
-            frames = self._link(address).ask(requests)
-        return frames
-
     def _ask_broker(self, queue: QueueRoute, requests: Sequence[Request]) -> list[Frame]:
         address = self._address(queue)
         try:
-            return self._ask(address, requests)
+            return self._connections.ask(address, requests)
         except OSError:
-            self._disconnect(address)
             self._routes.pop(queue.topic, None)
             raise
 
@@ -416,30 +398,17 @@ class Client:
         failed: OSError | RejectedError | TlsError | None = None
         for address in self._nameservers:
             try:
-                [frame] = self._ask(address, [(code, fields, b"")])
+                [frame] = self._connections.ask(address, [(code, fields, b"")])
                 if frame.code != TOPIC_NOT_EXIST:
                     return self._checked(frame, f"nameserver {address}")
                 unknown = frame
             except (OSError, RejectedError, TlsError) as error:
-                if isinstance(error, OSError):
-                    self._disconnect(address)
                 if not isinstance(failed, (AccessError, TlsError)):
                     failed = error
         if failed is not None and unknown is None:
             raise failed
         assert unknown is not None
         return unknown
-
-    def _link(self, address: str) -> Link:
-        link = self._links.get(address)
-        if link is None or link.closed:
-            link = self._links[address] = Link(address, self._timeout_s, self._tls, self._key)
-        return link
-
-    def _disconnect(self, address: str) -> None:
-        link = self._links.pop(address, None)
-        if link is not None:
-            link.close()
 
     def _retry(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
         """Call `ask` until it returns, for `retry_s` with backoff: after lost connections and codes of RETRIED_CODES."""

@@ -11,7 +11,7 @@ from domain.controller.change import GroupChange
 from domain.controller.request import ControllerFound
 from domain.errors import ConfigError
 from gateway.client.answer import AccessError, ClientError, rejected
-from gateway.client.link import Link
+from gateway.client.connections import Connections
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
@@ -48,16 +48,12 @@ class ClusterControllers:
     def __init__(self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None) -> None:
         """`addresses`: host:port of some controllers. The others are learned from them."""
         self.addresses = list(dict.fromkeys(addresses))
-        self._tls = tls
-        self._key = key
-        self._links: dict[str, Link] = {}
+        self._connections = Connections(ANSWER_S, tls, key)
         self._leader = ""
 
     def close(self) -> None:
         """Close the connections."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
+        self._connections.close()
 
     def seen(self) -> list[ControllerSeen]:
         """Every controller: those that were named, and those that these know."""
@@ -151,12 +147,9 @@ class ClusterControllers:
                 said.setdefault(each.address, each.why)
 
     def _ask(self, address: str, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> Frame:
-        link = self._links.get(address)
-        if link is None or link.closed:
-            link = self._links[address] = Link(address, ANSWER_S, self._tls, self._key)
-        (frame,) = link.ask([(code, fields or {"from": "headgate"}, body)])
+        (frame,) = self._connections.ask(address, [(code, fields or {"from": "headgate"}, body)])
         if frame.code == codes.NO_PERMISSION:
-            raise rejected(frame, f"the controller at {address}", self._key)
+            raise rejected(frame, f"the controller at {address}", self._connections.key)
         return frame
 
 

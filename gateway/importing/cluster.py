@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from domain.errors import ConfigError
+from gateway.client.connections import Connections
 from gateway.importing.server import Server, json_of, objects
 from protocols.remoting import codes
-
-Connect = Callable[[str, str], Server]
-"""(host:port, what it is) -> the server."""
 
 
 class SourceBroker(NamedTuple):
@@ -36,13 +34,14 @@ class SourceBroker(NamedTuple):
     closed: str
 
 
-def read_cluster(nameservers: Sequence[str], cluster: str, connect: Connect) -> tuple[str, list[SourceBroker]]:
+def read_cluster(nameservers: Sequence[str], cluster: str, connections: Connections) -> tuple[str, list[SourceBroker]]:
     """(name of the cluster, its brokers in the order of their names). Raises ConfigError.
 
     nameservers   host:port of each; the first one that answers is asked
     cluster       its name; "": the only one
+    connections   to its servers
     """
-    found = _told_by_any(nameservers, connect)
+    found = _told_by_any(nameservers, connections)
     clusters = found.get("clusterAddrTable")
     known: dict[str, object] = clusters if isinstance(clusters, dict) else {}
     if not cluster:
@@ -60,20 +59,17 @@ def read_cluster(nameservers: Sequence[str], cluster: str, connect: Connect) -> 
         master = of_ids.get("0") if isinstance(of_ids, dict) else None
         if not isinstance(master, str):
             raise ConfigError(f"broker {name} has no master now: start it, then import again")
-        brokers.append(_read_broker(name, connect(master, f"broker {name}")))
+        brokers.append(_read_broker(name, Server(master, f"broker {name}", connections)))
     return cluster, brokers
 
 
-def _told_by_any(nameservers: Sequence[str], connect: Connect) -> dict[str, object]:
+def _told_by_any(nameservers: Sequence[str], connections: Connections) -> dict[str, object]:
     failed: ConfigError | None = None
     for address in nameservers:
-        server = connect(address, "name server")
         try:
-            return server.table(codes.GET_CLUSTER)
+            return Server(address, "name server", connections).table(codes.GET_CLUSTER)
         except ConfigError as error:
             failed = error
-        finally:
-            server.close()
     raise failed or ConfigError("no name server is given")
 
 

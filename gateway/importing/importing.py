@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from gateway.client.connections import Connections
 from gateway.client.security import KeyPlace, Tls
-from gateway.importing.cluster import SourceBroker, read_cluster
+from gateway.importing.cluster import read_cluster
 from gateway.importing.groups import copy_groups
 from gateway.importing.positions import copy_positions
 from gateway.importing.rights import copy_rights
 from gateway.importing.row import Outcome, Row
-from gateway.importing.server import Server
+from gateway.importing.server import TIMEOUT_S, Server
 from gateway.importing.topics import copy_topics
 
 ALL_COPIED, SOME_LEFT = 0, 1
@@ -43,19 +44,15 @@ def run(
     key, tls      for the cluster; node_key, node_tls: for the node
     dry           only tell what would be done
     """
-    target = Server(node, "node", node_tls, node_key)
-    brokers: list[SourceBroker] = []
-    try:
-        name, brokers = read_cluster(nameservers, cluster, lambda address, what: Server(address, what, tls, key))
+    with Connections(TIMEOUT_S, tls, key) as source, Connections(TIMEOUT_S, node_tls, node_key) as own:
+        target = Server(node, "node", own)
+        name, brokers = read_cluster(nameservers, cluster, source)
         rows = [
             *copy_topics(brokers, name, target, dry),
             *copy_groups(brokers, target, dry),
             *copy_positions(brokers, target, dry),
             *copy_rights(brokers, target, dry),
         ]
-    finally:
-        for server in (target, *(broker.server for broker in brokers)):
-            server.close()
     if as_json:
         plain = [{**row._asdict(), "outcome": row.outcome.value} for row in rows]
         say(json.dumps({"cluster": name, "node": node, "dry_run": dry, "rows": plain}, indent=2))

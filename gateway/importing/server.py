@@ -10,9 +10,8 @@ import orjson
 
 from domain.errors import ConfigError
 from gateway.client.answer import ClientError, rejected
-from gateway.client.link import Link, Request
-from gateway.client.request import PIPELINED_MAX
-from gateway.client.security import KeyPlace, Tls
+from gateway.client.connections import Connections
+from gateway.client.link import Request
 from protocols.remoting.wire.frame import Frame
 
 TIMEOUT_S: Final = 30.0
@@ -24,24 +23,18 @@ _BARE_KEY = re.compile(rb"([{,]\s*)(-?\d+)(\s*:)")
 class Server:
     """Asks and waits. Every method raises ConfigError when the server does not answer, or not in RocketMQ's way.
 
-    address   host:port
-    what      what the server is, for errors: "name server", "broker broker-a", …
+    address       host:port
+    what          what the server is, for errors: "name server", "broker broker-a", …
+    _connections  has the connection to it
     """
 
-    def __init__(self, address: str, what: str, tls: Tls | None, key: KeyPlace | None) -> None:
+    def __init__(self, address: str, what: str, connections: Connections) -> None:
         self.address = address
         self.what = what
-        self._tls = tls
-        self._key = key
-        self._link: Link | None = None
+        self._connections = connections
 
     def __str__(self) -> str:
         return f"{self.what} at {self.address}"
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._link is not None:
-            self._link.close()
 
     def ask(self, code: int, fields: Mapping[str, str] = {}, body: bytes = b"") -> Frame:
         """The answer to one request, whatever its code."""
@@ -49,21 +42,16 @@ class Server:
 
     def ask_all(self, requests: Sequence[Request]) -> list[Frame]:
         """The answers in the order of the requests, whatever their codes."""
-        found: list[Frame] = []
         try:
-            if self._link is None or self._link.closed:
-                self._link = Link(self.address, TIMEOUT_S, self._tls, self._key)
-            for at in range(0, len(requests), PIPELINED_MAX):
-                found += self._link.ask(requests[at : at + PIPELINED_MAX])
+            return self._connections.ask_all(self.address, requests)
         except (OSError, ClientError) as error:
             raise ConfigError(f"{self} does not answer: {error}") from error
-        return found
 
     def table(self, code: int, fields: Mapping[str, str] = {}) -> dict[str, object]:
         """The JSON object that answers a request. A refusal is a ConfigError."""
         frame = self.ask(code, fields)
         if frame.code != 0:
-            raise ConfigError(f"{self} refuses request {code}: {rejected(frame, str(self), self._key)}")
+            raise ConfigError(f"{self} refuses request {code}: {rejected(frame, str(self), self._connections.key)}")
         found = json_of(frame.body)
         if not isinstance(found, dict):
             raise ConfigError(f"{self} answers request {code} with what is no JSON object")

@@ -283,6 +283,17 @@ def test_only_the_runtime_touches_the_world() -> None:
     assert wrong == []
 
 
+def test_tools_reach_servers_by_one_client() -> None:
+    tools = ("gateway.client", "gateway.cluster", "gateway.connectors", "gateway.importing")
+    openers = {"asyncio", "http", "select", "selectors", "socket", "urllib"}
+    found = [
+        module_of(source)
+        for source in sources()
+        if within(module_of(source), tools) and any(name.split(".")[0] in openers for _, name in source.imports())
+    ]
+    assert found == ["gateway.client.link"]
+
+
 def worldly_calls(source: Source) -> list[tuple[int, str]]:
     """(line, call) of every call that reads a clock, draws randomness or opens a file."""
     found: list[tuple[int, str]] = []

@@ -214,7 +214,7 @@ def test_malformed_replies_are_garbled(broker: FakeBroker) -> None:
     [queue] = broker.create("orders")
     with Liar(frame_of(0, nextBeginOffset="x")) as liar, Client(broker.address, retry_s=0) as client:
         client.route("orders").addresses[BROKER] = liar.address
-        client._links.clear()
+        client.close()
         with pytest.raises(GarbledError, match="without a number 'nextBeginOffset'"):
             next(client.scan(queue, 0, 1))
 

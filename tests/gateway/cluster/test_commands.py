@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,15 @@ from controller.groups.groups import StoreGroups
 from domain.controller.change import CleanReplicas, ElectLeader, RecoverGroup, RegisterReplica, SetMinInSync
 from domain.controller.request import ControllerFound
 from domain.errors import GatewayError
+from gateway.client.answer import NO_PERMISSION, AccessError
+from gateway.client.security import KeyPlace
 from gateway.cluster import controllers as asked
-from gateway.cluster.controllers import ControllerSeen
+from gateway.cluster.controllers import ClusterControllers, ControllerSeen
 from gateway.cluster.status import faults
 from gateway.node.cli import app
 from tests.controller.groups.sample import CLUSTER, NAME, group_of, led, member, registered, says, start
 from tests.gateway.cluster.scripted_controllers import NOW_MS, ScriptedControllers
+from tests.gateway.importing.scripted_server import Answer, ScriptedServer
 
 
 @pytest.fixture
@@ -267,3 +270,22 @@ def test_a_controller_is_renewed_only_while_a_majority_of_the_others_works(
     code, out = headgate(here, "renew-controller", str(tmp_path / "nowhere"))
     assert code == 2
     assert "has no folder controller/" in out
+
+
+def test_an_access_key_that_is_changed_while_a_tool_waits_is_read_again(here: ScriptedControllers, tmp_path: Path) -> None:
+    place = tmp_path / "key"
+    place.write_text("before:password\n")
+    accepted = ["before"]
+
+    def answer(code: int, fields: Mapping[str, str], body: bytes) -> Answer:
+        return here.servers[1]._answer(code, fields, body) if fields["AccessKey"] in accepted else (NO_PERMISSION, {}, b"")
+
+    with ScriptedServer(answer) as server:
+        controllers = ClusterControllers([server.address], None, KeyPlace(str(place)))
+        assert controllers.controller(server.address).why == ""
+        accepted[:] = ["after"]
+        with pytest.raises(AccessError):
+            controllers.controller(server.address)
+        place.write_text("after:password\n")
+        assert controllers.controller(server.address).why == ""
+        controllers.close()

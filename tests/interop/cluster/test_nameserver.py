@@ -83,7 +83,7 @@ def test_a_node_is_found_through_a_name_server_alone_goes_on_without_it_and_leav
             figures = names.admin("/metrics")
             assert "headgate_nameserver_brokers 1.0" in figures
             assert "headgate_nameservers_registered 1.0" in node.admin("/metrics")
-            (frame,) = client._link(at(names)).ask([(100, key, b"")])
+            (frame,) = client._connections.link(at(names)).ask([(100, key, b"")])
             assert frame.code == 0
             names.kill()
             for number in range(20):
@@ -94,9 +94,9 @@ def test_a_node_is_found_through_a_name_server_alone_goes_on_without_it_and_leav
         assert node.text().count("headgate.registration: registered") == 2, "it comes back without routes"
         assert node.text().count("headgate.registration: not registered") == 1
         with Client(at(names)) as client:
-            (frame,) = client._link(at(names)).ask([(101, key, b"")])
+            (frame,) = client._connections.link(at(names)).ask([(101, key, b"")])
             assert (frame.fields() or {})["value"] == "v", "keys survive"
-            (frame,) = client._link(at(names)).ask([(310, {"a": "x"}, b"")])
+            (frame,) = client._connections.link(at(names)).ask([(310, {"a": "x"}, b"")])
             assert frame.code != 0
         assert node.stop() == 0
         assert gone(at(names), "orders"), "a stop is told before the node is gone"

@@ -59,14 +59,14 @@ def test_a_process_does_what_each_of_its_roles_does_alone(roles: tuple[str, ...]
             await_route(at(node), "elsewhere")
             with Client(at(node)) as client:
                 assert client.route("elsewhere").addresses == {"other": f"127.0.0.1:{registered.port('remoting')}"}
-                (frame,) = client._link(at(node)).ask([(100, {"namespace": "n", "key": "k", "value": "v"}, b"")])
+                (frame,) = client._connections.link(at(node)).ask([(100, {"namespace": "n", "key": "k", "value": "v"}, b"")])
                 assert frame.code == 0
             assert "headgate_nameserver_brokers 1.0" in node.admin("/metrics") or "store" in roles
         assert node.stop() == 0
         if "nameserver" in roles:
             node.start()
             with Client(at(node)) as client:
-                (frame,) = client._link(at(node)).ask([(101, {"namespace": "n", "key": "k"}, b"")])
+                (frame,) = client._connections.link(at(node)).ask([(101, {"namespace": "n", "key": "k"}, b"")])
                 assert (frame.fields() or {})["value"] == "v"
 
 
@@ -103,7 +103,7 @@ def test_a_name_server_beside_a_gateway_does_not_wait_for_the_gateways_store(wai
         assert store.stop() == 0
         until(lambda: "connection was" in node.text().rsplit("connected to the store", 1)[1], SOON_S)
         with Client(at(node)) as client:
-            (frame,) = client._link(at(node)).ask([(206, {}, b"")])
+            (frame,) = client._connections.link(at(node)).ask([(206, {}, b"")])
             assert frame.code == 0
 
 
