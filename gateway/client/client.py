@@ -45,7 +45,7 @@ from gateway.client.answer import (
     rejected,
     route_from,
 )
-from gateway.client.connections import Connections
+from gateway.client.connections import ServerConnections
 from gateway.client.follower import FollowerReader
 from gateway.client.link import Link, Request
 from gateway.client.request import (
@@ -103,7 +103,7 @@ class Client:
         self._retry_s = retry_s
         self._key = key
         self._followers = followers
-        self._connections = Connections(timeout_s, tls, key)
+        self._connections = ServerConnections(timeout_s, tls, key)
         self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
 

@@ -11,7 +11,7 @@ from gateway.client.security import KeyPlace, Tls
 from protocols.remoting.wire.frame import Frame
 
 
-class Connections:
+class ServerConnections:
     """Connections with the same TLS and access key. Not thread-safe.
 
     key         where the access key is that signs the requests; None: they are not signed
@@ -26,7 +26,7 @@ class Connections:
         self._tls = tls
         self._links: dict[str, Link] = {}
 
-    def __enter__(self) -> Connections:
+    def __enter__(self) -> ServerConnections:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from domain.controller.change import GroupChange
 from domain.controller.request import ControllerFound
 from domain.errors import ConfigError
 from gateway.client.answer import AccessError, ClientError, rejected
-from gateway.client.connections import Connections
+from gateway.client.connections import ServerConnections
 from gateway.client.security import KeyPlace, Tls
 from protocols.remoting import codes
 from protocols.remoting.controller import asking
@@ -48,7 +48,7 @@ class ClusterControllers:
     def __init__(self, addresses: Sequence[str], tls: Tls | None, key: KeyPlace | None) -> None:
         """`addresses`: host:port of some controllers. The others are learned from them."""
         self.addresses = list(dict.fromkeys(addresses))
-        self._connections = Connections(ANSWER_S, tls, key)
+        self._connections = ServerConnections(ANSWER_S, tls, key)
         self._leader = ""
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from domain.errors import ConfigError
-from gateway.client.connections import Connections
+from gateway.client.connections import ServerConnections
 from gateway.importing.server import Server, json_of, objects
 from protocols.remoting import codes
 
@@ -34,7 +34,7 @@ class SourceBroker(NamedTuple):
     closed: str
 
 
-def read_cluster(nameservers: Sequence[str], cluster: str, connections: Connections) -> tuple[str, list[SourceBroker]]:
+def read_cluster(nameservers: Sequence[str], cluster: str, connections: ServerConnections) -> tuple[str, list[SourceBroker]]:
     """(name of the cluster, its brokers in the order of their names). Raises ConfigError.
 
     nameservers   host:port of each; the first one that answers is asked
@@ -63,7 +63,7 @@ def read_cluster(nameservers: Sequence[str], cluster: str, connections: Connecti
     return cluster, brokers
 
 
-def _told_by_any(nameservers: Sequence[str], connections: Connections) -> dict[str, object]:
+def _told_by_any(nameservers: Sequence[str], connections: ServerConnections) -> dict[str, object]:
     failed: ConfigError | None = None
     for address in nameservers:
         try:

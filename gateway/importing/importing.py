@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.client.connections import Connections
+from gateway.client.connections import ServerConnections
 from gateway.client.security import KeyPlace, Tls
 from gateway.importing.cluster import read_cluster
 from gateway.importing.groups import copy_groups
@@ -44,7 +44,7 @@ def run(
     key, tls      for the cluster; node_key, node_tls: for the node
     dry           only tell what would be done
     """
-    with Connections(TIMEOUT_S, tls, key) as source, Connections(TIMEOUT_S, node_tls, node_key) as own:
+    with ServerConnections(TIMEOUT_S, tls, key) as source, ServerConnections(TIMEOUT_S, node_tls, node_key) as own:
         target = Server(node, "node", own)
         name, brokers = read_cluster(nameservers, cluster, source)
         rows = [

@@ -10,7 +10,7 @@ import orjson
 
 from domain.errors import ConfigError
 from gateway.client.answer import ClientError, rejected
-from gateway.client.connections import Connections
+from gateway.client.connections import ServerConnections
 from gateway.client.link import Request
 from protocols.remoting.wire.frame import Frame
 
@@ -28,7 +28,7 @@ class Server:
     _connections  has the connection to it
     """
 
-    def __init__(self, address: str, what: str, connections: Connections) -> None:
+    def __init__(self, address: str, what: str, connections: ServerConnections) -> None:
         self.address = address
         self.what = what
         self._connections = connections

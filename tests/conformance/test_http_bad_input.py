@@ -7,11 +7,10 @@ Bytes that the framing of one version forbids are in `tests/protocols/http/http1
 from __future__ import annotations
 
 import gzip
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import pytest
 
-from protocols.adapter import Draining
 from protocols.http.request import HEAD_BYTES_MAX, TARGET_BYTES_MAX
 from tests.protocols.http.streams.visit import FRAME_BYTES, VERSIONS, Visit, furnished
 
@@ -98,7 +97,7 @@ def test_content_that_does_not_arrive_is_given_up(version: str) -> None:
 def test_an_incomplete_request_is_refused_when_the_node_stops(version: str) -> None:
     visit = Visit(furnished(), version)
     reply = visit.ask("POST", SEND, {}, None)
-    cast(Draining, visit.server).drain(visit.bench.clock.monotonic_ns())
+    visit.server.drain(visit.bench.clock.monotonic_ns())
     assert (reply.status, reply.json()["code"]) == (503, "draining")
     visit.run(1_000)
     assert visit.server.closed

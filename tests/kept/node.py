@@ -21,9 +21,10 @@ from gateway.node.config import Config
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.kept.shown import shown
 from tests.simulation.kit.clock import VirtualClock
-from tests.simulation.world import PORTS, SeededEntropy
-from tests.store.disk import MemoryDisk
-from tests.store.platter import Content
+from tests.simulation.kit.disk import MemoryDisk
+from tests.simulation.kit.entropy import SeededEntropy
+from tests.simulation.kit.platter import Content
+from tests.simulation.world import PORTS
 
 Files = dict[str, bytes]
 STORE: Final = {"segment_bytes": 65_536, "checkpoint_bytes": 65_536, "checkpoint_ms": 2_000, "index_segment_bytes": 16_384}

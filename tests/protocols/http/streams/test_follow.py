@@ -341,7 +341,7 @@ def test_a_reader_that_hangs_up_leaves_nothing_behind(version: str) -> None:
 @both
 def test_a_node_that_stops_says_so_and_ends_the_stream(version: str) -> None:
     reply = follow(furnished(), version, "from=last")
-    reply.visit.server.drain(reply.visit.bench.clock.monotonic_ns())  # type: ignore[attr-defined]
+    reply.visit.server.drain(reply.visit.bench.clock.monotonic_ns())
     (line,) = reply.lines()
     assert line["problem"]["code"] == "draining"
     assert reply.over

@@ -374,7 +374,7 @@ def test_a_node_that_stops_answers_what_it_has_read(version: str) -> None:
     reply = open_stream(bench, version)
     reply.upload(line("a") + b'{"text"')
     visit = reply.visit
-    visit.server.drain(bench.clock.monotonic_ns())  # type: ignore[attr-defined]
+    visit.server.drain(bench.clock.monotonic_ns())
     results = reply.lines(50)
     assert [one.get("error", {}).get("code", "") for one in results] == ["", "draining"]
     visit.run()

@@ -260,7 +260,7 @@ def test_a_node_that_stops_closes_with_1001(version: str) -> None:
     socket = follow(furnished(1), version)
     socket.hear()
     visit = socket.reply.visit
-    visit.server.drain(visit.bench.clock.monotonic_ns())  # type: ignore[attr-defined]
+    visit.server.drain(visit.bench.clock.monotonic_ns())
     found = socket.hear()
     assert found[-1]["problem"]["code"] == "draining"
     assert socket.closed is not None

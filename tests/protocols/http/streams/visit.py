@@ -23,9 +23,10 @@ from domain.message import Message
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.node.settings import read
-from protocols.adapter import Connection
+from protocols.adapter import Draining
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
+from protocols.http.connection import HttpConnection
 from protocols.http2.connection import Http2Connection
 from protocols.setting import Setting
 from store.config import StoreConfig
@@ -72,12 +73,14 @@ class Visit(StrictDriver):
         setting = Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), bench.clock.wall_ms, authority, refused=self._count)
         config = read(HttpConfig, "http", options, {})
         now = bench.clock.monotonic_ns()
-        self.server: Connection
+        self.server: Draining
         if self.version == "2":
             session = ENGINES[engine or "h2"]
             self.server = Http2Connection(session, [HttpApplicationFactory(setting, config)], PEER, now, setting.uploads)
         else:
-            self.server = HttpAdapter(setting, config).connect(PEER, now)
+            accepted = HttpAdapter(setting, config).connect(PEER, now)
+            assert isinstance(accepted, HttpConnection)
+            self.server = accepted
         self.client = ClientConnection("http", self)
         self.client.host = PEER.host
         self.h2 = H2Connection(H2Configuration(header_encoding=None))
