@@ -1,5 +1,8 @@
 """A store group of the version before is upgraded under load, node by node. Who leads is restarted too, and hands over.
 
+A replica of this version works under controllers of the version before, a controller goes back in between, each version leads
+followers of the other one, and a gateway of each is before stores of both.
+
 With SOAK in the environment nodes also go back to the version before in between.
 """
 
@@ -36,15 +39,15 @@ def test_a_store_group_of_the_version_before_is_upgraded_under_load_and_nothing_
         old_gateway = _gateway(group, tmp_path / "old-gateway", before)
         new_gateway = _gateway(group, tmp_path / "new-gateway", ROOT)
         with AllSenders([old_gateway, new_gateway], group.nodes) as senders:
-            of_this_version(controllers)
-            for controller in controllers:
-                controller.restart()
-                group.controllers.leader()
-                senders.go_on()
             leader = group.leader()
             first, second = (node for node in group.nodes if node is not leader)
-
-            _restart(group, first, ROOT, senders)  # the leader is of the version before, a follower of this one
+            _restart(group, first, ROOT, senders)  # leader and controllers are of the version before, a follower is of this one
+            for controller in controllers:
+                for root in (ROOT, before, ROOT) if controller is controllers[0] else (ROOT,):
+                    of_version(root, [controller])
+                    controller.restart()  # the first one goes back in between: what it writes, the others of before read
+                    group.controllers.leader()
+                    senders.go_on()
             _move(group, first)
             senders.go_on()  # the leader is of this version, both followers of the one before
             if SOAK:

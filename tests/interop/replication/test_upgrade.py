@@ -1,8 +1,9 @@
-"""From the version before, without replicas: its data directory, its gateways and stores beside those of this version."""
+"""From earlier versions, without replicas: their data directories, their gateways and stores beside those of this version."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,14 +16,31 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(not SOAK, reason="SOAK=1 runs it: the upgrade from the version after it is run always"),
 ]
-BEFORE = "803704a3"
-"""The last commit of the version before."""
 
 
-@pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source tree of the version before."""
-    return tree_of(BEFORE, tmp_path_factory.mktemp("version-before"))
+class Version(NamedTuple):
+    """An earlier version.
+
+    tree            its source tree
+    unknown_ports   ports that it does not have
+    """
+
+    tree: Path
+    unknown_ports: frozenset[str]
+
+
+VERSIONS = {
+    "803704a3": frozenset({"replication", "readers", "coap-tcp", "coaps-tcp", "coaps"}),
+    "44998bdc": frozenset[str](),
+}
+"""The last commits of versions -> ports that they do not have."""
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def before(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Version:
+    """An earlier version."""
+    commit = request.param
+    return Version(tree_of(commit, tmp_path_factory.mktemp("version-before")), VERSIONS[commit])
 
 
 def _sent(node: Node, *bodies: str) -> list[str]:
@@ -31,13 +49,13 @@ def _sent(node: Node, *bodies: str) -> list[str]:
     return list(bodies)
 
 
-def _old(folder: Path, tree: Path, *options: str) -> Node:
+def _old(folder: Path, before: Version, *options: str) -> Node:
     node = Node(folder, *options, verb="run")
-    of_version(tree, [node], frozenset({"replication", "readers", "coap-tcp", "coaps-tcp", "coaps"}))
+    of_version(before.tree, [node], before.unknown_ports)
     return node
 
 
-def test_a_data_directory_of_the_version_before_opens_alone_and_in_a_group(before: Path, tmp_path: Path) -> None:
+def test_a_data_directory_of_an_earlier_version_opens_alone_and_in_a_group(before: Version, tmp_path: Path) -> None:
     node = _old(tmp_path / "replica-1", before, "--roles", "gateway,store")
     node.start()
     sent = _sent(node, *(f"before {number}" for number in range(30)))
@@ -56,7 +74,7 @@ def test_a_data_directory_of_the_version_before_opens_alone_and_in_a_group(befor
         assert sorted(group.bodies("orders")) == sorted([*sent, "replicated"]), "the other replica has all of it"
 
 
-def test_gateways_and_stores_of_both_versions_work_with_each_other(before: Path, tmp_path: Path) -> None:
+def test_gateways_and_stores_of_both_versions_work_with_each_other(before: Version, tmp_path: Path) -> None:
     sent: list[str] = []
     with _old(tmp_path / "store", before, "--roles", "store") as store:
         at = f"127.0.0.1:{store.port('remoting')}"
