@@ -40,6 +40,13 @@ class Ledger:
         """Digest of the trace: equal for runs with equal traces."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
+    def left(self, member: str) -> None:
+        """A group member has gone, and its leases with it."""
+        for leases in self.leases.values():
+            for lease in leases:
+                if lease.member == member:
+                    lease.until_ms = 0
+
     def delivered(self, name: str, member: str, now_ms: int, until_ms: int, leases_survive: bool) -> None:
         """Record a delivery. Fails when another member has a lease of the message, or when the message was settled before."""
         if name in self.settled:

@@ -50,10 +50,7 @@ class Puller(RemotingClient):
 
     def lost(self) -> None:
         self._life += 1
-        for leases in self._ledger.leases.values():
-            for lease in leases:
-                if lease.member == self.name:
-                    lease.until_ms = 0
+        self._ledger.left(self.name)
         super().lost()
 
     def _beat(self, life: int) -> None:

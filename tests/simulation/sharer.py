@@ -64,10 +64,7 @@ class Sharer(Device):
 
     def lost(self) -> None:
         self._life += 1
-        for leases in self.ledger.leases.values():
-            for lease in leases:
-                if lease.member == self.name:
-                    lease.until_ms = 0
+        self.ledger.left(self.name)
         super().lost()
 
     def heard(self, packet: Packet) -> None:
