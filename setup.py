@@ -65,7 +65,7 @@ FOLDERS = {
         "access", "connect", "connection", "handshake", "inflated", "output", "packet", "property", "publish", "send",
         "subscribe", "subscriptions", "translate", "wire",
     ),
-    "protocols/remoting": ("client", "connection", "dispatch", "framed_connection", "namespace", "ticket"),
+    "protocols/remoting": ("client", "connection", "dispatch", "framed_transport", "namespace", "ticket"),
     "protocols/remoting/calls": ("octets", "values"),
     "protocols/remoting/forwarding": ("item", "kind", "shape", "stream"),
     "protocols/remoting/messages": ("lite", "pop", "pull", "receive", "send", "settle"),

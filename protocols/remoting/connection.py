@@ -24,7 +24,7 @@ from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.controller import dispatch as controller_dispatch
 from protocols.remoting.controller import notice
 from protocols.remoting.dispatch import READERS, REASONS, Reader
-from protocols.remoting.framed_connection import FramedConnection
+from protocols.remoting.framed_transport import FramedTransport
 from protocols.remoting.messages import lite, receive, send, transaction
 from protocols.remoting.messages.send import HeaderCache
 from protocols.remoting.namespace import Namespaces
@@ -54,7 +54,7 @@ SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 
 
 @final
-class RemotingConnection(FramedConnection[Frame]):
+class RemotingConnection(FramedTransport[Frame]):
     """The connection of a client of the name server, of the broker, or of both: their request codes do not collide.
 
     _inquiries          requests of the node that wait for the client's reply, by opaque

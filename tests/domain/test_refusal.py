@@ -16,7 +16,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt import status
 from protocols.remoting import codes
 from protocols.remoting import status as remoting
-from protocols.remoting.framed_connection import REASONS_CLOSED
+from protocols.remoting.framed_transport import REASONS_CLOSED
 
 WORDS = installed().words
 reason_of = WORDS.reason_of

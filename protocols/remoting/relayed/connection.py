@@ -11,7 +11,7 @@ from domain.event import Event
 from protocols.adapter import Peer
 from protocols.remoting.access import identify
 from protocols.remoting.config import RemotingConfig
-from protocols.remoting.framed_connection import FramedConnection
+from protocols.remoting.framed_transport import FramedTransport
 from protocols.remoting.relayed.exchange import RelayFrames, RelayOutput, RelayReading
 from protocols.remoting.relayed.frame_slice import FrameSlice, FrameSplitter
 from protocols.remoting.status import response_code
@@ -21,7 +21,7 @@ from protocols.setting import Setting
 
 
 @final
-class RelayConnection(FramedConnection[FrameSlice]):
+class RelayConnection(FramedTransport[FrameSlice]):
     """The connection of a client.
 
     _authority   checks the signature of each request; None: only the servers check it

@@ -16,7 +16,7 @@ from protocols.adapter import Peer
 from protocols.host_shares import SHARED_BYTES_MAX
 from protocols.remoting import codes
 from protocols.remoting.dispatch import READERS
-from protocols.remoting.framed_connection import REASONS_CLOSED
+from protocols.remoting.framed_transport import REASONS_CLOSED
 from protocols.remoting.wire.frame import FrameDecoder
 from protocols.remoting.wire.header import BINARY, JSON
 from tests.protocols.remoting.frames import BORN_HOST, adapter, connection, fields, one, replies, reply, request

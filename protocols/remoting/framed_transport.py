@@ -23,7 +23,7 @@ REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "fr
 AnyFrame = TypeVar("AnyFrame")
 
 
-class FramedConnection(ABC, Generic[AnyFrame]):
+class FramedTransport(ABC, Generic[AnyFrame]):
     """`protocols.adapter.Connection`, but for what frames mean.
 
     reading          False: stop reading the socket
