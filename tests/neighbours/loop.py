@@ -30,7 +30,7 @@ class TurnClock(VirtualClock):
 
     def monotonic_ns(self) -> int:
         """Virtual nanoseconds since the start."""
-        return self._now_ns + CALL_NS * self.calls
+        return self.now_ns + CALL_NS * self.calls
 
     def wall_ms(self) -> int:
         """Virtual epoch milliseconds."""
@@ -38,12 +38,12 @@ class TurnClock(VirtualClock):
 
     def advance(self, by_ns: int = TURN_NS) -> None:
         """Let time pass before the next turn."""
-        self._now_ns = self.monotonic_ns() + by_ns
+        self.now_ns = self.monotonic_ns() + by_ns
         self.calls = 0
 
     def spend(self, ns: int) -> None:
         """Let work take `ns`."""
-        self._now_ns += ns
+        self.now_ns += ns
 
     def turn(self, by_ns: int = TURN_NS) -> None:
         """One turn without sockets."""

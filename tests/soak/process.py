@@ -36,7 +36,7 @@ class RealClock:
         return time.time_ns() // 1_000_000
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> VirtualTimer:
-        timer = VirtualTimer(when_ns, callback)
+        timer = VirtualTimer(callback)
         self._serial += 1
         heapq.heappush(self._timers, (when_ns, self._serial, timer))
         return timer

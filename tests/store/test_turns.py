@@ -41,7 +41,7 @@ def test_work_that_takes_longer_than_it_costs_pauses_too() -> None:
     def steps() -> Iterator[int]:
         for number in range(8):
             runs.append(number)
-            stage.clock._now_ns += SLICE_NS // 2
+            stage.clock.now_ns += SLICE_NS // 2
             yield COST_MAX // 16
 
     stage.turns.run(steps(), lambda: runs.append(-1), lambda _: None)

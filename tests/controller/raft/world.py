@@ -18,7 +18,6 @@ from controller.raft.raft import Raft
 from controller.raft.ready import ReadConfirmed
 from controller.raft.replica import RaftRole
 from controller.raft.settings import RaftSettings
-from domain.limits import MILLISECOND_NS
 from tests.controller.raft import wording
 from tests.controller.raft.checker import Checker
 from tests.controller.raft.member import Member
@@ -105,16 +104,16 @@ class World:
 
     @property
     def now(self) -> int:
-        """The step: a millisecond of the clock."""
-        return self._clock.monotonic_ns() // MILLISECOND_NS
+        """The step: a nanosecond of the clock."""
+        return self._clock.now_ns
 
     def after(self, steps: int, call: Callable[[], None]) -> None:
         """Call `call` so many steps from now."""
-        self._clock.call_at(self._clock.monotonic_ns() + steps * MILLISECOND_NS, call)
+        self._clock.call_at(self._clock.now_ns + steps, call)
 
     def run(self, until: int) -> None:
         """Let the time pass."""
-        self._clock.run_for(until - self.now)
+        self._clock.run_ns(until - self.now)
 
     def running(self) -> list[Member]:
         """The members that are up, damaged ones too."""

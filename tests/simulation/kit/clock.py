@@ -15,12 +15,11 @@ START_MS = 1_700_000_000_000
 
 
 class VirtualTimer:
-    """A callback that is due at virtual `when_ns`."""
+    """A callback that is due at a virtual time."""
 
-    __slots__ = ("callback", "when_ns")
+    __slots__ = ("callback",)
 
-    def __init__(self, when_ns: int, callback: Callable[[], None]) -> None:
-        self.when_ns = when_ns
+    def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
@@ -34,11 +33,12 @@ class VirtualClock:
     `run_turn` runs what `call_soon` has gathered, and what that gathers in its turn; `run_for` and `run_until` move time from
     timer to timer. `step_wall` makes the wall clock jump while monotonic time goes on.
 
-    armed   timers that were set so far
+    now_ns   virtual nanoseconds since the start
+    armed    timers that were set so far
     """
 
     def __init__(self, start_ms: int = START_MS) -> None:
-        self._now_ns = 0
+        self.now_ns = 0
         self._wall_offset_ns = start_ms * 1_000_000
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[int, int, VirtualTimer]] = []
@@ -46,17 +46,19 @@ class VirtualClock:
 
     def monotonic_ns(self) -> int:
         """Virtual nanoseconds since the start."""
-        return self._now_ns
+        return self.now_ns
 
     def wall_ms(self) -> int:
         """Virtual epoch milliseconds."""
-        return (self._now_ns + self._wall_offset_ns) // 1_000_000
+        return (self.now_ns + self._wall_offset_ns) // 1_000_000
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> VirtualTimer:
         """Run `callback` when virtual time reaches `when_ns`."""
-        timer = VirtualTimer(max(when_ns, self._now_ns), callback)
+        if when_ns < self.now_ns:  # noqa: PLR1730 - each event passes here, and max() is a call
+            when_ns = self.now_ns
+        timer = VirtualTimer(callback)
         self.armed += 1
-        heappush(self._timers, (timer.when_ns, self.armed, timer))
+        heappush(self._timers, (when_ns, self.armed, timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -74,16 +76,16 @@ class VirtualClock:
 
     def run_ns(self, by_ns: int) -> None:
         """The same by nanoseconds."""
-        end = self._now_ns + by_ns
+        end = self.now_ns + by_ns
         self.run_turn()
         while self._timers and self._timers[0][0] <= end:
             self._fire()
-        self._now_ns = max(self._now_ns, end)
+        self.now_ns = max(self.now_ns, end)
         self.run_turn()
 
     def run_until(self, condition: Callable[[], bool], most_ms: float = 60_000) -> None:
         """Let time pass until `condition` is true; AssertionError when it is not within `most_ms`."""
-        end = self._now_ns + int(most_ms * 1_000_000)
+        end = self.now_ns + int(most_ms * 1_000_000)
         self.run_turn()
         while not condition():
             if not self._timers or self._timers[0][0] > end:
@@ -92,7 +94,7 @@ class VirtualClock:
 
     def stall(self, milliseconds: float) -> None:
         """Let time pass while no callback can run: the process is blocked."""
-        self._now_ns += int(milliseconds * 1_000_000)
+        self.now_ns += int(milliseconds * 1_000_000)
 
     def step_wall(self, milliseconds: int) -> None:
         """Make the wall clock jump."""
@@ -100,11 +102,14 @@ class VirtualClock:
 
     def _fire(self) -> None:
         when, _, timer = heappop(self._timers)
-        self._now_ns = max(self._now_ns, when)
-        callback, timer.callback = timer.callback, None
+        if when > self.now_ns:  # noqa: PLR1730
+            self.now_ns = when
+        callback = timer.callback
         if callback is not None:
+            timer.callback = None
             callback()
-            self.run_turn()
+            if self._soon:
+                self.run_turn()
 
 
 class ProcessClock:
