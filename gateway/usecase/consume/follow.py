@@ -16,7 +16,7 @@ from domain.store_ports import MessageLog
 from domain.topic import PERM_READ, Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.follow_call import FollowCall, FollowContext, topic_key
+from gateway.usecase.consume.follow_call import FollowCall, FollowContext
 from gateway.usecase.handler import Verb
 from gateway.usecase.waiting.long_polls import LiveTails, RightsCheck
 from gateway.usecase.waiting.read_turns import ReadTurns
@@ -62,14 +62,15 @@ class TopicFollowing:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the commands that wait for the topic."""
-        polls = self._context.polls
-        if not polls.waits_for(topic):
+        parked = self._context.polls.on_topic(topic)
+        if parked is None:
             return
         begins = not self._woken
-        for call in polls.calls(topic_key(topic)):
-            assert isinstance(call, FollowCall)
-            if call.arrived(queue_id, records):
-                self._woken[call] = self._woken.get(call, 0) + len(records)
+        for calls in parked:
+            for call in calls:
+                assert isinstance(call, FollowCall)
+                if call.arrived(queue_id, records):
+                    self._woken[call] = self._woken.get(call, 0) + len(records)
         if begins and self._woken:
             self._clock.call_soon(self._serve)
 

@@ -21,7 +21,7 @@ from domain.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
-from gateway.usecase.waiting.long_polls import Key, LiveTails, LongPolls, WaitingCall
+from gateway.usecase.waiting.long_polls import LiveTails, LongPolls, WaitingCall
 from gateway.usecase.waiting.read_turns import ReadTurns
 
 PASSED_OVER_BYTES: Final = 64 * 1024
@@ -56,11 +56,6 @@ class FollowContext:
         self.reads = reads
         self.polls = LongPolls(clock, limits.LONG_POLLS_MAX, tails)
         self.expired = 0
-
-
-def topic_key(topic: str) -> Key:
-    """The key under which all commands wait that follow `topic`."""
-    return "", topic, -1
 
 
 @final
@@ -194,7 +189,7 @@ class FollowCall(WaitingCall[FollowTopic]):
             self._wait()
 
     def _wait(self) -> None:
-        if not self.park(topic_key(self.command.topic), self.command.wait_ms):
+        if not self.park(("", self.command.topic, -1), self.command.wait_ms):
             self.refuse(Failure(ErrorCode.POLLING_FULL, "too many readers wait: come again later"))
             return
         self._dirty = {}  # an emptied one keeps its room, and thousands wait

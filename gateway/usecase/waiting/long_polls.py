@@ -138,8 +138,7 @@ class LongPolls:
         self._per_key_max = per_key_max
         self._tails = tails
         self._woken: dict[Key, None] = {}
-        self._by_key: dict[Key, dict[WaitingCall[Waiting], None]] = {}
-        self._by_topic: dict[str, dict[Key, None]] = {}
+        self._by_topic: dict[str, dict[Key, dict[WaitingCall[Waiting], None]]] = {}
         self._count = 0
         self.parked_max: int = limits.LONG_POLLS_MAX
         self.wake_count = 0
@@ -149,12 +148,14 @@ class LongPolls:
 
     def park(self, call: WaitingCall[Waiting], key: Key, wait_ms: int) -> bool:
         """Park `call` for `wait_ms`, after which its `overdue` is called. Returns False when too many calls are parked."""
-        calls = self._by_key.get(key)
+        keys = self._by_topic.get(key[1])
+        calls = None if keys is None else keys.get(key)
         if self._count >= self.parked_max or (calls is not None and len(calls) >= self._per_key_max):
             return False
+        if keys is None:
+            keys = self._by_topic[key[1]] = {}
         if calls is None:
-            calls = self._by_key[key] = {}
-            self._by_topic.setdefault(key[1], {})[key] = None
+            calls = keys[key] = {}
         calls[call] = None
         call.key = key
         self._count += 1
@@ -178,11 +179,10 @@ class LongPolls:
         self._count -= 1
         if call.timer is not None:
             call.timer.cancel()
-        calls = self._by_key[key]
+        keys = self._by_topic[key[1]]
+        calls = keys[key]
         del calls[call]
         if not calls:
-            del self._by_key[key]
-            keys = self._by_topic[key[1]]
             del keys[key]
             if not keys:
                 del self._by_topic[key[1]]
@@ -190,21 +190,19 @@ class LongPolls:
             call.is_tailed = False
             self._tails.interest(key[1], False)
 
-    def waits_for(self, topic: str) -> bool:
-        """True when a call is parked under a key of `topic`."""
-        return topic in self._by_topic
-
-    def calls(self, key: Key) -> Iterable[WaitingCall[Waiting]]:
-        """The calls that are parked under one key, the oldest first."""
-        return self._by_key.get(key, ())
+    def on_topic(self, topic: str) -> Iterable[Iterable[WaitingCall[Waiting]]] | None:
+        """The calls that are parked under each key of `topic`, the oldest first; None: there are none."""
+        keys = self._by_topic.get(topic)
+        return None if keys is None else keys.values()
 
     def waiting(self, key: Key) -> int:
         """Calls that are parked under one key."""
-        return len(self._by_key.get(key, ()))
+        keys = self._by_topic.get(key[1])
+        return 0 if keys is None else len(keys.get(key, ()))
 
     def review(self, check: RightsCheck) -> None:
         """Check the rights of every parked call again and refuse those that fail, REVIEWED_PER_TURN a turn."""
-        self._review(check, [call for calls in self._by_key.values() for call in calls])
+        self._review(check, [call for keys in self._by_topic.values() for calls in keys.values() for call in calls])
 
     def _review(self, check: RightsCheck, calls: list[WaitingCall[Waiting]]) -> None:
         for call in calls[:REVIEWED_PER_TURN]:
@@ -249,7 +247,8 @@ class LongPolls:
 
     def serve(self, key: Key) -> None:
         """Serve the calls that wait under `key`, from the first on."""
-        calls = self._by_key.get(key)
+        keys = self._by_topic.get(key[1])
+        calls = None if keys is None else keys.get(key)
         while calls:
             call = next(iter(calls))
             if not call.attempt():

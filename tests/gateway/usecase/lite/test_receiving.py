@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain import attribute
 from domain.admin.group import PutGroup
 from domain.command import DeadLetter, Disconnected, Extend, Pull, Send
@@ -12,8 +14,10 @@ from domain.lite import (
     SuspendLite,
 )
 from domain.message import Message
+from domain.mqtt_session import ReadingResumed
 from domain.record import Record
 from domain.topic import Group
+from gateway.usecase.waiting.read_turns import LARGE_BYTES
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
@@ -194,3 +198,28 @@ def test_messages_leased_for_a_client_that_has_gone_are_free_and_neither_counted
     [got] = messages(other.take())
     assert got.attempt == 1
     assert place.handler.counters.sums()[1][0] == 1
+
+
+def test_a_poll_that_is_woken_while_reads_are_crowded_has_its_turn_later(place: Bench) -> None:
+    reads, waiting = place.handler.reads, [0]
+
+    class Crowd:
+        """A StoreListener that reads as much as a turn may, in the turn of the arrival."""
+
+        def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+            reads.count(LARGE_BYTES)
+            place.clock.call_soon(lambda: waiting.append(reads.waiting))
+
+        def freed(self, group: str, topic: str) -> None:
+            """Reads nothing."""
+
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
+    assert place.ask(poll(wait_ms=5_000), recorder) == []
+    place.store.log.listen(Crowd())
+    send(place, "a", "1")
+    assert max(waiting) == 1
+    place.clock.run_for(20)
+    resumed, *events = recorder.take()
+    assert resumed == ReadingResumed()
+    assert told(events) == ["1"]
