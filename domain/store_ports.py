@@ -349,6 +349,8 @@ class State(Protocol):
     ) -> None:
         """Change keys, all or none, durably before `done` at the store's default level.
 
+        Changes that are made are answered in the order of the calls: sessions deliver in that order.
+
         CHANGED: one of `expected` is not so, or is about to change; nothing was changed.
         """
 

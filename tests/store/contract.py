@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from domain.errors import ErrorCode, Failure
@@ -110,6 +112,18 @@ class MessageStoreContract:
         assert list(pairs(driver.store.state, "latest", b"k")) == [(b"k", b"v"), (b"k2", b"w")]
         assert driver.call(put, [StateChange("latest", b"k", None)]) is None
         assert list(pairs(driver.store.state, "latest", b"")) == [(b"k2", b"w")]
+
+    def test_changes_of_state_are_answered_in_their_order(self, driver: Driver) -> None:
+        answered: list[int] = []
+
+        def note(number: int, _: None | Failure) -> None:
+            answered.append(number)
+
+        for number in range(20):
+            driver.store.state.put([StateChange("other", b"%d" % number, b"v")], partial(note, number))
+            driver.clock.run_for(number % 3)
+        driver.clock.run_for(100)
+        assert answered == list(range(20))
 
     def test_an_expired_lease_is_redelivered(self, driver: Driver) -> None:
         listener = RecordingListener()

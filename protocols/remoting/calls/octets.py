@@ -1,4 +1,4 @@
-"""Numbers, texts and bytes of calls between nodes. All numbers are big-endian."""
+"""Numbers, texts and bytes of frames between nodes. All numbers are big-endian."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ T = TypeVar("T")
 
 ITEMS_MAX: Final = 1 << 20
 """Most items of one list."""
-_I32: Final = struct.Struct(">i")
 _I64: Final = struct.Struct(">q")
 _SIZE: Final = struct.Struct(">I")
 
@@ -114,13 +113,7 @@ def put_count(out: Out, count: int) -> None:
     out.append(_SIZE.pack(count))
 
 
-def _numbers(shape: struct.Struct) -> Codec[int]:
-    return Codec(lambda out, value: out.append(shape.pack(value)), lambda reader: reader.unpack(shape)[0])
-
-
-I32: Final = _numbers(_I32)
-"""4 bytes, signed."""
-I64: Final = _numbers(_I64)
+I64: Final[Codec[int]] = Codec(lambda out, value: out.append(_I64.pack(value)), lambda reader: reader.unpack(_I64)[0])
 """8 bytes, signed."""
 BOOL: Final[Codec[bool]] = Codec(
     lambda out, value: out.append(b"\x01" if value else b"\x00"), lambda reader: reader.take(1) != b"\x00"

@@ -79,7 +79,7 @@ _KNOWN: Final[dict[Any, Codec[Any]]] = {
     types.NoneType: NOTHING,
     Failure: values.FAILURE,
     Message: values.MESSAGE,
-    Placed: values.PLACED_ONE,
+    Placed: values.PLACED,
     Receipt: values.RECEIPT,
     Filter | None: values.FILTER,
     Delivery: Codec(_put_delivery, _get_delivery),

@@ -20,11 +20,12 @@ from domain.topic import Group, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.waiting.long_polls import LiveTails
 from store.config import StoreConfig
 from store.engine import open_store
 from store.log_store import LogStore
-from tests.calls.far_store import reached
 from tests.gateway.usecase.event_recorder import EventRecorder
+from tests.late_store import LATENESS, reached
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import FixedEntropy
@@ -86,9 +87,11 @@ def open_bench(config: StoreConfig) -> Bench:
     """A dispatcher over a new store."""
     clock = VirtualClock()
     store = open_store(MemoryDisk(clock), clock, config)
+    # With late answers, what came between the answer of a read and the begin of the wait is read again.
+    tails = LiveTails(lambda _topic: True, lambda _topic, _begins: None) if LATENESS.late else None
     handler = Dispatcher(
         store=reached(store, clock), clock=clock, entropy=FixedEntropy(), cluster="DefaultCluster",
-        broker="broker-a", policy=NodePolicy(),
+        broker="broker-a", policy=NodePolicy(), tails=tails,
     )  # fmt: skip
     clock.run_for(50)
     return Bench(clock, store, handler)

@@ -1,7 +1,7 @@
-"""Every test of this folder runs beside its store, and with a store behind a link."""
+"""`near_and_late`, for tests of this folder in which it matters when the store answers."""
 
 from __future__ import annotations
 
-from tests.calls.far_store import each_distance
+from tests.late_store import near_and_late
 
-__all__ = ["each_distance"]
+__all__ = ["near_and_late"]

@@ -31,8 +31,8 @@ from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store
-from tests.calls.far_store import reached
 from tests.connection_driver import StrictDriver
+from tests.late_store import reached
 from tests.simulation.kit.clock import VirtualClock
 from tests.simulation.kit.disk import MemoryDisk
 from tests.simulation.kit.entropy import SeededEntropy

@@ -13,6 +13,8 @@ from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.protocols.mqtt.stage import Broker, bodies, with_number
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("qos", [0, 1, 2])

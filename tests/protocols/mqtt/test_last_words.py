@@ -14,6 +14,8 @@ from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from tests.protocols.mqtt.stage import PEER, Broker
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 GONE = AccessRevoked(Failure(ErrorCode.NOT_AUTHENTICATED, "the user was deleted"))
 LESS = AccessRevoked(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
 

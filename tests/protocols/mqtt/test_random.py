@@ -14,6 +14,7 @@ from protocols.mqtt import property as props
 from protocols.mqtt.packet import Packet
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
+from tests.late_store import LATENESS
 from tests.protocols.mqtt.stage import Broker, Client
 
 TOPICS = (b"t/a", b"t/b", b"u/a")
@@ -104,8 +105,10 @@ class Listener:
         self.client.put(*now, wait=False)
 
 
+@pytest.mark.usefixtures("near_and_late")
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
+    LATENESS.seed, LATENESS.breaks = seed, 0.02
     pick = random.Random(seed)
     broker = Broker()
     first = broker.client(5)

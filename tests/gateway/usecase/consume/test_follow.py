@@ -19,6 +19,8 @@ from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 FIRST = {0: 0, 1: 0}
 
 

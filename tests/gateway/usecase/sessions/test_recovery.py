@@ -11,6 +11,8 @@ from protocols.mqtt.connect import Will
 from tests.gateway.usecase.sessions.test_snapshot import outlined
 from tests.protocols.mqtt.stage import Broker, Client, bodies, with_number
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 NAMES = [f"d{number}" for number in range(8)]
 
 

@@ -11,10 +11,12 @@ from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connect, Disconnect
 from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
-from tests.calls.far_store import DISTANCE
 from tests.connection_driver import StrictDriver
+from tests.late_store import LATENESS
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
 from tests.stored_state import pairs
+
+pytestmark = pytest.mark.usefixtures("near_and_late")
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -190,8 +192,8 @@ def test_a_client_that_left_while_its_session_was_loaded_takes_over_nothing() ->
     for client in (first, second):
         client.put(Connect(4, "away", False, 0, None, None, None, NONE), wait=False)
     second.drop()
-    assert first.gone is not DISTANCE.far
-    assert broker.sessions.attached == DISTANCE.far
+    assert first.gone is not LATENESS.late
+    assert broker.sessions.attached == LATENESS.late
 
 
 @pytest.mark.parametrize("after_ms", [0.0, 0.3, 0.6, 1.5])

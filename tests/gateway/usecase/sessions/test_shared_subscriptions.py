@@ -18,6 +18,8 @@ from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import Broker, Client, bodies, with_number
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 
 def member(
     broker: Broker,

@@ -9,6 +9,8 @@ from protocols.mqtt.connect import Will
 from protocols.mqtt.property import NONE
 from tests.protocols.mqtt.stage import Broker, away, back, bodies, with_number
 
+pytestmark = pytest.mark.usefixtures("near_and_late")
+
 
 def test_will_on_a_lost_connection_but_not_after_goodbye() -> None:
     broker = Broker()
