@@ -88,6 +88,13 @@ def near_and_late(request: pytest.FixtureRequest) -> Iterator[None]:
     LATENESS.reset()
 
 
+@pytest.fixture
+def near_again() -> Iterator[None]:
+    """For tests that set LATENESS themselves: later ones have their store beside them."""
+    yield
+    LATENESS.reset()
+
+
 def reached(store: MessageStore, clock: Clock) -> MessageStore:
     """The store as use cases reach it."""
     return cast("MessageStore", LateStore(store, clock, LATENESS)) if LATENESS.late else store

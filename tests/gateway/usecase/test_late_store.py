@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -45,11 +45,7 @@ ANSWER_MS: Final = 30_000
 """Time in which every command is answered: it waits for two seconds at most, and may need two calls of ten seconds."""
 
 
-@pytest.fixture(autouse=True)
-def near_again() -> Iterator[None]:
-    """Other tests have their store beside them."""
-    yield
-    LATENESS.reset()
+pytestmark = pytest.mark.usefixtures("near_again")
 
 
 class Shop:

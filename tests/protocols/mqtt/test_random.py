@@ -10,12 +10,14 @@ from collections import Counter
 
 import pytest
 
+from domain.limits import MILLISECOND_NS
 from protocols.mqtt import property as props
+from protocols.mqtt.connect import Connect
 from protocols.mqtt.packet import Packet
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
-from tests.late_store import LATENESS
-from tests.protocols.mqtt.stage import Broker, Client
+from tests.late_store import LATENESS, Lateness
+from tests.protocols.mqtt.stage import Broker, Client, away, bodies
 
 TOPICS = (b"t/a", b"t/b", b"u/a")
 
@@ -154,3 +156,22 @@ def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
         for qos in (1, 2):
             numbers = list(dict.fromkeys(number for where, number, level in listener.heard if (where, level) == (topic, qos)))
             assert numbers == sorted(numbers), f"{topic!r} at QoS {qos} is out of order"
+
+
+@pytest.mark.usefixtures("near_again")
+def test_what_arrives_while_a_session_catches_up_is_delivered() -> None:
+    LATENESS.reset(Lateness(True, 1, 2 * MILLISECOND_NS))
+    pick = random.Random(1)
+    broker = Broker()
+    away(broker)
+    sender = broker.client()
+    sender.connect("sender")
+    for number in range(0, 400, 2):
+        sender.publish("t/a", b"%d" % number)
+        client = broker.client()
+        client.put(Connect(4, "away", False, 0, None, None, None, NONE), wait=False)
+        broker.run(pick.uniform(0, 25))
+        sender.publish("t/a", b"%d" % (number + 1), packet_id=2)
+        broker.run(100)
+        assert bodies(client.messages()) == [b"%d" % number, b"%d" % (number + 1)]
+        client.leave()
