@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -21,6 +20,7 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.message import Message
 from domain.message_store import MessageStore
 from domain.once import OnceKey
 from domain.ports import Clock
@@ -198,6 +198,13 @@ class LatePort:
         return getattr(self._port, name)
 
 
+def _copied(value: Any) -> Any:
+    """A message of its own for the store; `copy` cannot copy an instance of a compiled class."""
+    if not isinstance(value, Message):
+        return value
+    return Message(**{name: getattr(value, name) for name in inspect.signature(Message).parameters})
+
+
 def _late(name: str, method: Callable[..., None], calls: LateCalls) -> Callable[..., None]:
     shape = inspect.signature(method)
 
@@ -206,7 +213,7 @@ def _late(name: str, method: Callable[..., None], calls: LateCalls) -> Callable[
         done = bound.arguments.get("done")
         for argument, value in bound.arguments.items():
             if isinstance(value, list):
-                bound.arguments[argument] = [copy(each) for each in value]  # the store's marks are not seen by the caller
+                bound.arguments[argument] = [_copied(each) for each in value]  # the store's marks are not seen by the caller
 
         def carry_out(answer: Callable[[Any], None]) -> None:
             if "done" in shape.parameters:
