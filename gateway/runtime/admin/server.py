@@ -7,13 +7,12 @@ serves clients, its own loop does, where connections of the admin port take turn
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from domain.errors import ConfigError
 from domain.ports import Clock
@@ -21,23 +20,17 @@ from gateway.connection.intake import PumpIntake
 from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from gateway.runtime.address import bind
-from gateway.runtime.admin.application import AdminApplication, NodeLoop, NotServedError
 from gateway.runtime.admin.page import MetricsPage
 from gateway.runtime.admin.port import CONNECTIONS_MAX, REQUEST_S, AdminPort
-from gateway.runtime.admin.view import AdminView
+from gateway.runtime.admin.view import AdminView, NodeLoop, NotServedError
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.machine import open_files_max
 from protocols.hosts import Hosts
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 FILES_SHARE: Final = 32
 """Of the files that the process may open, one in so many is for connections of the admin port, at most."""
 LOOP_S: Final = 5.0
 """Seconds in which the loop of a node that does not serve answers; while it opens a log it has no time."""
-SHUTDOWN_S: Final = 1.0
-"""Seconds that requests have to be answered when the port is closed."""
 JOIN_S: Final = 5.0
 """Seconds in which the thread ends when nobody asks it anything."""
 POLL_S: Final = 0.02
@@ -80,7 +73,7 @@ class OtherLoop:
 
 @final
 class Hosting:
-    """The application on a listening socket, in the loop that is running."""
+    """The application on a listening socket, in the loop that is running. The first one in a process imports aiohttp."""
 
     def __init__(
         self, bound: socket.socket, view: Callable[[], AdminView], node: NodeLoop, clock: Clock, intake: PumpIntake
@@ -93,13 +86,13 @@ class Hosting:
             make = view().snapshot
             return Snapshot() if make is None else await node.run(make)
 
+        from gateway.runtime.admin.application import AdminApplication, runner_of
+
         self.page = MetricsPage(snapshot, clock, self.port)
-        self._application = AdminApplication(view, node, self.page, self.port)
-        self._runner: web.AppRunner | None = None
+        self._runner = runner_of(AdminApplication(view, node, self.page, self.port).made(), self.port)
 
     async def open(self) -> None:
-        """Accept connections. Imports aiohttp, which takes 0.1 s of CPU."""
-        self._runner = runner_of(self._application.made(), self.port)
+        """Accept connections."""
         await self._runner.setup()
         serve: Any = self._runner.server
         self.port.open(serve)
@@ -108,36 +101,7 @@ class Hosting:
         """Accept no more; requests are answered within SHUTDOWN_S."""
         self.port.close()
         self.page.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-
-def runner_of(application: web.Application, port: AdminPort) -> web.AppRunner:
-    """What has aiohttp serve the connections of `port`, and tells each connection when its response begins and is written."""
-    from aiohttp import web
-    from aiohttp.abc import AbstractAccessLogger
-
-    async def begun(request: web.Request, response: web.StreamResponse) -> None:
-        connection = port.connection_of(request.protocol)
-        if connection is not None:
-            connection.respond(is_stream=response.headers.get("Transfer-Encoding") == "chunked")
-            if connection.last:
-                response.force_close()
-                response.headers["Connection"] = "close"
-
-    @final
-    class Answers(AbstractAccessLogger):
-        """Called by aiohttp for each response that is written."""
-
-        def log(self, request: Any, response: Any, time: float) -> None:
-            """Let the connection have its next request."""
-            connection = port.connection_of(request.protocol)
-            if connection is not None:
-                connection.answered()
-
-    application.on_response_prepare.append(begun)
-    log = logging.getLogger("headgate.admin")
-    return web.AppRunner(application, access_log_class=Answers, access_log=log, shutdown_timeout=SHUTDOWN_S)
+        await self._runner.cleanup()
 
 
 @final
@@ -185,7 +149,7 @@ class AdminThread:
 
 @final
 class AdminServer:
-    """The admin port of a process. Two nodes that follow each other in it have one server, and one listening socket.
+    """The admin port of a process, with one listening socket. It stays when one node of the process takes another's place.
 
     refused   connections that a bound has closed, since a node serves
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from domain.access import Credentials
 from domain.backup import Backups
@@ -14,12 +14,30 @@ from gateway.observe.health import Health
 from gateway.observe.metrics import Snapshot
 from protocols.hosts import Hosts
 
+T = TypeVar("T")
+
+
+class NotServedError(Exception):
+    """A request that is not served: the status of HTTP, and a line of text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class NodeLoop(Protocol):
+    """The way from the loop that serves the admin port to the loop of the node."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """The result of `function`, called in the loop of the node. Raises NotServedError when that loop has no time."""
+
 
 class Guard(Protocol):
     """Users who may be served: access control."""
 
     def authenticate(self, credentials: Credentials | None, host: str) -> Principal | Failure:
-        """The principal of a known user, and what is said to an unknown one."""
+        """The principal of a user whom the credentials prove; a Failure with the text of the answer when they prove none."""
 
     def may_watch(self, principal: Principal) -> bool:
         """True for users who may read the metrics; everything else is for Super users."""

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from gateway.connection.intake import PumpIntake
 from gateway.runtime.admin import port as admin_port
+from gateway.runtime.admin.application import runner_of
 from gateway.runtime.admin.port import AdminPort
-from gateway.runtime.admin.server import runner_of
 from gateway.runtime.clock import LoopClock
 
 PIECE = b"x" * 65_536
