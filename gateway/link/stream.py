@@ -40,7 +40,7 @@ class Stream:
 
     @property
     def where(self) -> str:
-        """`host:port` of the server that is connected to, or will be next."""
+        """`host:port` of the server of the present connection, or of the next one."""
         return endpoint_text(*self._endpoints[self._at])
 
     @property
@@ -82,7 +82,7 @@ class Stream:
         self._untried = 1
 
     def write(self, data: bytes) -> None:
-        """Send bytes. Discards them while there is no connection."""
+        """Send bytes. Bytes are discarded while there is no connection."""
         if self._wire is not None and self.open:
             self._wire.write(data)
 
@@ -100,7 +100,7 @@ class Stream:
             self._user.ended(reason)
 
     def close(self) -> None:
-        """End the connection, and make no other one. Its user is not called."""
+        """End the connection for good: `connect` and `retry` do nothing from now on. The user is not called."""
         self._closed = True
         self._stop_pause()
         self.drop()

@@ -43,6 +43,6 @@ class ReplicationSettings:
 
     @property
     def servers(self) -> Servers:
-        """The controllers; leaders and other replicas take the same key, and have the same authorities."""
+        """The controllers. Requests to replicas carry the same key, and certificates of replicas have the same authorities."""
         endpoints = endpoints_of(self.controllers, "controllers", "a controller", 9878)
         return Servers("replication", endpoints, self.access_key_file, self.ca)

@@ -51,7 +51,7 @@ class _Stream(RequestRun):
         self.size = 0
 
     def deadline(self) -> int:
-        """Monotonic ns of its next slice, or by which it must be complete, or up to which its refused content is discarded."""
+        """Monotonic ns: of the next slice; of a refused request the end of lingering; else the time limit of the content."""
         if self.slices is not None:
             return self.slices.due
         return self.linger_until or content_due(self.began, self.size)

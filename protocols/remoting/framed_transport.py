@@ -99,7 +99,7 @@ class FramedTransport(ABC, Generic[AnyFrame]):
             self._read_on(now)
 
     def _read_on(self, now: int) -> None:
-        """Read again if nothing forbids it. The silence of a client that was not read was not the client's."""
+        """Read again, if there is room and `_may_read`. The time without reading does not count for the frame's time limit."""
         if not self.reading and not self.closed and not self._upload.retry_ns and self._may_read():
             self.reading = True
             self._frame_began_ns = now

@@ -34,14 +34,14 @@ class ServerAccess:
         return KeyPlace(servers.key_file, servers.key_env) if servers.key_file or servers.key_env else None
 
     def sign(self) -> Sign | None:
-        """Signs requests with the key as it is now; None: they are not signed. Raises ConfigError."""
+        """The function that signs requests with the key that the file has now; None: no key is set. Raises ConfigError."""
         try:
             return None if self._place is None else self._place.read().signed
         except KeyPlaceError as error:
             raise ConfigError(f"{self.servers.key_setting}: {error}") from error
 
     def kept_sign(self, clock: Clock) -> Sign | None:
-        """Signs requests with a key that is read again while it is in use; None: they are not signed. Raises ConfigError."""
+        """The function that signs requests, and reads a changed key again; None: no key is set. Raises ConfigError."""
         try:
             return None if self._place is None else KeptKey(self._place, clock).signed
         except KeyPlaceError as error:

@@ -186,7 +186,7 @@ class LeasingCall(WaitingCall[Leasing_co]):
             self.context.leases.withdraw(self.command.group, topic, receipts, wake)
 
     def _deliver_all(self, result: LeaseResult, kept: list[Leased], _: set[bytes]) -> None:
-        """Deliver `kept`, whatever became of the dead letters."""
+        """Deliver `kept`, whether or not the exhausted messages could be stored as dead letters."""
         self._deliver(result, kept)
 
     def _deliver_unblocked(self, result: LeaseResult, kept: list[Leased], blocked_keys: set[bytes]) -> None:

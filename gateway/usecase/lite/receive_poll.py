@@ -76,7 +76,7 @@ class LitePoll(LeasingCall[ReceiveLite]):
         return lite.queue_name(self.command.topic, lite.name_in(Record(message.record).properties))
 
     def begin(self) -> None:
-        """Lease in turn, unless there is nothing to read."""
+        """Lease at once when no lite topic of the client has messages, else when this turn may read more."""
         if self._ready_subscriber() is None:
             self.lease()
         else:

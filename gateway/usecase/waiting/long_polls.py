@@ -60,7 +60,7 @@ class WaitingCall(Generic[Waiting_co]):
         raise NotImplementedError
 
     def expire(self) -> None:
-        """Answer that nothing was found: the wait time is over. The call is not parked any more."""
+        """Answer that nothing was found within the wait time. Called after the call has left the parked ones."""
         raise NotImplementedError
 
     def in_turn(self, reads: ReadTurns, read: Callable[[], None]) -> None:

@@ -103,7 +103,7 @@ class Registrar:
         self._ask(announcement.compare(self._broker, self._topics.version), self._introduced, now)
 
     def lost(self) -> None:
-        """The connection has ended, or could not be opened."""
+        """Forget the connection: it has ended, or could not be opened."""
         self._begin()
         self.registered = False
 
